@@ -23,7 +23,7 @@ from edgewright.hal.language.description import (
 )
 from edgewright.hal.language.source import Source
 from edgewright.hal.layout.layout import AreaPlace, Layout, Piece, Register, SpaceLayout
-from edgewright.hal.merging import Merge, Merging
+from edgewright.hal.merge import Merge, Merging
 
 HERE = Place("uart.c", 3, 5)
 

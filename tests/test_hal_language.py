@@ -462,7 +462,7 @@ def test_deep_nesting_is_refused_and_ends_nothing_else(tmp_path: Path, shape: st
 def test_the_examples_of_the_documentation_are_accepted(tmp_path: Path) -> None:
     text = (Path(__file__).parents[1] / "docs" / "hal-language.md").read_text()
     examples = re.findall(r"```c\n(.*?)```", text, re.DOTALL)
-    assert len(examples) == 8
+    assert len(examples) == 9
     for example in examples:
         source = source_of(tmp_path, example + "static void nothing(void) { }\n")
         assert describe(source).devices and misuses(source, describe(source)) == ()

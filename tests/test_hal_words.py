@@ -13,7 +13,7 @@ from edgewright.hal.designing import analyse
 from edgewright.hal.export import exports
 from edgewright.hal.generate import generate
 from edgewright.hal.language.refusal import Refused
-from edgewright.hal.language.source import HEADER
+from edgewright.hal.language.source import HEADER, _parse
 from edgewright.hal.language.spreading import spread
 from edgewright.hal.layout.wish import Wish
 from edgewright.hal.verify.checking import missing_tools, verify
@@ -347,30 +347,59 @@ make_device(Mac, mac, 0x40028000);
         assert verify(design.analysis, design, calls=4, measure=False).is_equal
 
 
+IN_BLOCK = """
+#include "edgewright_hal.h"
+bfGroup X { uint8 a; uint8 b[4]; uint8 c; };
+bfGroup Y { uint8 a; uint4 b; bit ro ready; bit w1c done; bit hw go; };
+bfGroup Z { uint8 a; uint8 fifo data; };
+bfGroup D { bfGroup X x; bfGroup Y y; bfGroup Y ys[4]; bfGroup Z z; };
+make_device(D, d, 0x40000000);
+#define SET assign(p, a = 1);
+#define KEEP(x) x
+int f(int, int); void puts(const char *); void reassign(int);
+void g(bfGroup X *p, bfGroup X *q, bfGroup Y *y, int k, int i, int c) {
+"""
 SPREAD = {
     "assign(p, a = 1);": "p->a = 1;",
-    "x(); assign(p, a = f(1, 2), b[i] = c == 3 ? 1 : 2);": "x(); p->a = f(1, 2); p->b[i] = c == 3 ? 1 : 2;",
-    "assign(&d->x,\n  a.b = 1, /* a, b; */\n  c = ',');": "\n  (&d->x)->a.b = 1; /* a, b; */\n  (&d->x)->c = ',';",
-    "if (k) assign(p, a = 1, b = 2); else assign(q, a = 3);": "if (k) { p->a = 1; p->b = 2; } else { q->a = 3; }",
+    "f(1, 2); assign(p, a = f(1, 2), b[i] = c == 3 ? 1 : 2);": "f(1, 2); p->a = f(1, 2); p->b[i] = c == 3 ? 1 : 2;",
+    "assign(&d->x,\n  a = 1, /* a, b; */\n  c = ',');": "\n  (&d->x)->a = 1; /* a, b; */\n  (&d->x)->c = ',';",
+    "if (k) assign(p, a = 1, c = 2); else assign(q, a = 3);": "if (k) { p->a = 1; p->c = 2; } else { q->a = 3; }",
     "hal_assign(p, a = 1) ;": "p->a = 1 ;",
     "k = assign(p, a = 1) + 1;": None,
-    "#undef assign\nvoid assign(int *, int);\nvoid f(void) { assign(p, a = 1); }": None,
+    "KEEP(assign(p, a = 1);)": None,
+    "\n#undef assign\nvoid assign(int, int); assign(k, i = 1);": None,
     "assign(p, a == 1);": None,
     "assign(p, 1, 2);": None,
-    "assign(p);": None,
-    "assign(p, a = 1": None,
-    "reassign(p, a = 1); /* assign(p, a = 1); */": None,
-    '#define SET assign(p, a = 1);\nputs("assign(p, a = 1);");': None,
-    "#define EDGEWRIGHT_HAL_PREFIXED\nassign(p, a = 1);": None,
+    "reassign(k); /* assign(p, a = 1); */": None,
+    'SET puts("assign(p, a = 1);");': None,
+    "*y = (bfGroup Y){.a = 3, .go = 1};": "y->b = 0; y->a = 3; y->go = 1;",
+    "if (k)\n  d->y = (bfGroup Y){\n    .go = k > 1,\n    .b = 1,\n  };": "if (k)\n"
+    "  { d->y.a = 0; \n    d->y.go = k > 1;\n    d->y.b = 1\n  ; }",
+    "*y = (bfGroup Y){.a = k};": "y->b = 0; y->a = k; y->go = 0;",
+    "d->ys[i & 3] = (bfGroup Y){.b = 1};": "d->ys[i & 3].a = 0; d->ys[i & 3].b = 1; d->ys[i & 3].go = 0;",
+    "*(k ? y : &d->y) = (bfGroup Y){.b = 1, .a = 0, .go = 0};": "(k ? y : &d->y)->b = 1; "
+    "(k ? y : &d->y)->a = 0; (k ? y : &d->y)->go = 0;",
+    "d->ys[i++] = (bfGroup Y){.b = 1};": None,
+    "d->ys[d->y.a] = (bfGroup Y){.b = 1};": None,
+    "*y = (bfGroup Y){.a = f(1, 2)};": None,
+    "*y = (bfGroup Y){3, 4};": None,
+    "*y = (bfGroup Y){.a = d->y.a, .go = 1};": None,
+    "d->x = (bfGroup X){.a = 1};": None,
+    "d->z = (bfGroup Z){.a = 1};": None,
 }
 
 
+def spread_text(tmp_path, text: str) -> str:
+    file = tmp_path / "spread.c"
+    file.write_text(text)
+    return spread([_parse(file, [])], {str(file): text.encode()}, HEADER.name)[str(file)].decode()
+
+
 @pytest.mark.parametrize("text", SPREAD)
-def test_assign_is_taken_apart_line_by_line(text):
+def test_fields_at_once_are_taken_apart_line_by_line(tmp_path, text):
     expected = SPREAD[text]
-    found = spread(f"{{\n{text} }}".encode()).decode()
-    assert found == f"{{\n{text if expected is None else expected} }}"
-    assert found.count("\n") == text.count("\n") + 1
+    found = spread_text(tmp_path, f"{IN_BLOCK}{text} }}")
+    assert found == f"{IN_BLOCK}{text if expected is None else expected} }}"
 
 
 ASSIGNED = """
@@ -392,8 +421,39 @@ def test_assign_means_the_same_to_the_tool_and_to_a_compiler(tmp_path):
         assert verify(design.analysis, design, calls=8, measure=False).is_equal
     compiler = command("gcc")
     flags = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-I", str(HEADER.parent), "-S", "-O2", "-o"]
-    texts = {"macro": ASSIGNED, "plain": spread(ASSIGNED.encode()).decode()}
+    texts = {"macro": ASSIGNED, "plain": spread_text(tmp_path, ASSIGNED)}
     for name, text in texts.items():
         (tmp_path / "same.c").write_text(text)
         run([*compiler, *flags, str(tmp_path / f"{name}.s"), "same.c"], cwd=tmp_path, check=True)
     assert (tmp_path / "macro.s").read_text() == (tmp_path / "plain.s").read_text()
+
+
+FILLED = """
+#include "edgewright_hal.h"
+bfGroup Part { uint8 a; uint12 b; bit c; bit hw go; };
+bfGroup Dev { bfGroup Part parts[4]; bfGroup Part own; bit on; };
+make_device(Dev, dev, 0x40000000);
+void fill(bfGroup Part *p, uint32_t n) { *p = (bfGroup Part){.b = (uint16_t)(n & 0xfffu), .go = 1}; }
+void one(uint32_t n) { dev->parts[n & 3u] = (bfGroup Part){.a = (uint8_t)n,}; dev->own = (bfGroup Part){.c = n & 1u}; }
+"""
+
+
+def test_a_literal_fills_a_group(tmp_path):
+    (tmp_path / "f.c").write_text(FILLED)
+    design = chosen_design(analyse([tmp_path / "f.c"]))
+    assert merged(design, "fill") == {frozenset({"a", "b", "c", "go"})}
+    if not missing_tools("rv32imc"):
+        assert verify(design.analysis, design, calls=8, measure=False).is_equal
+    test = FILLED.replace(
+        "void one",
+        """
+    #include <stdio.h>
+    int main(void) { struct Part p = {1, 2, 1, 0}; fill(&p, 77); printf("%d %d %d %d", p.a, p.b, p.c, p.go); }
+    void one""",
+    )
+    found = []
+    for text in (test, spread_text(tmp_path, test)):
+        (tmp_path / "same.c").write_text(text)
+        run([*command("gcc"), "-w", "-I", str(HEADER.parent), "-o", "same", "same.c"], cwd=tmp_path, check=True)
+        found.append(run(["./same"], cwd=tmp_path, check=True, capture_output=True, text=True).stdout)
+    assert found == ["0 77 0 1"] * 2

@@ -12,7 +12,7 @@ from edgewright.hal.export.table import tables
 from edgewright.hal.layout.front import FrontPoint
 from edgewright.hal.layout.layout import Piece, Register
 from edgewright.hal.layout.naive import lay_out_naive
-from edgewright.hal.merging import Merging
+from edgewright.hal.merge import Merging
 from edgewright.report.hal_page import hal_page
 from edgewright.report.pareto_plot import layout_plot_svg
 from edgewright.report.register_map import conflict_graph_svg, kind_of, register_map_svg

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from .analysis.accesses import Kind
 from .design import Design
 from .language.meaning import Natures
-from .layout.rewriting import rewrites
+from .layout.rules import rewrites
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from .analysis.spaces import Joint, Spaces, Use
 from .language.description import Description
 from .language.source import Source
 from .layout.layout import Layout
-from .merging import Merging
+from .merge import Merging
 
 
 @dataclass(frozen=True, slots=True)

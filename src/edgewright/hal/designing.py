@@ -27,8 +27,7 @@ from .language.source import read_source
 from .layout.judge import faults
 from .layout.layout import Layout
 from .layout.naive import lay_out_naive
-from .merge import merged
-from .merging import Merging
+from .merge import Merging, merged
 
 
 def analyse(

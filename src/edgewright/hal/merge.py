@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from .analysis.accesses import Access, Kind
@@ -16,8 +16,36 @@ from .analysis.regions import Regions
 from .analysis.spaces import Spaces, Use
 from .language.meaning import Natures
 from .layout.layout import Layout
-from .layout.rewriting import put_back
-from .merging import Merge, Merging
+from .layout.rules import put_back
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Accesses of one register made one, or a write that fills it: reads happen at the first, writes at the last."""
+
+    kind: Kind
+    uses: tuple[Use, ...]  # by access number; a slot that is read twice appears twice
+    known: tuple[Use, ...] = ()  # earlier assignments: what they wrote is put back, so that nothing is read first
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """Each slot once, in the order of the first access to it."""
+        return tuple(dict.fromkeys(use.slot for use in self.uses))
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The slots that a write puts back because it knows what they hold."""
+        return tuple(use.slot for use in self.known)
+
+    @property
+    def at(self) -> Use:
+        return self.uses[0] if self.kind is Kind.READ else self.uses[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Merging:
+    merges: tuple[Merge, ...]
+    kept: tuple[Kept, ...] = ()
 
 
 def merged(

@@ -17,8 +17,7 @@ bfGroup AdcType {
     bit enable;
     uint2 resolution;
     uint2 average; /* of 1, 2, 4 or 8 */
-    bit irqEnable;
-    bit repeat;
+    bit irqEnable, repeat;
     uint3 last; /* step */
     bit hw start; /* until the sequence has ended */
     bit w1c done;

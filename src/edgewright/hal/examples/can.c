@@ -18,46 +18,36 @@ typedef struct {
 } CanFrame;
 
 bfGroup CanMailbox {
-    uint32 low;
-    uint32 high;
+    uint32 low, high;
     uint29 id;
-    bit extended;
-    bit remote;
+    bit extended, remote;
     uint4 length;
     bit hw request; /* until it has been sent */
 };
 
 bfGroup CanFilter {
-    uint29 id;
-    uint29 mask;
+    uint29 id, mask;
     bit enable;
 };
 
 bfGroup CanType {
     bit reset_value(1) configure; /* timing may change, nothing is sent */
     bit ro reset_value(1) configuring;
-    bit loopback;
-    bit silent;
-    bit retry;
+    bit loopback, silent, retry;
     uint10 prescaler;
     uint4 segment1;
     uint3 segment2;
     uint2 jump;
     uint2 ro level; /* frames in the FIFO */
     uint29 ro id;   /* of the oldest */
-    bit ro extended;
-    bit ro remote;
+    bit ro extended, remote;
     uint4 ro length;
-    uint32 ro low;
-    uint32 ro high;
+    uint32 ro low, high;
     bit w1s hw release; /* takes the oldest away */
     bit w1c overrun;
-    uint8 ro sendErrors;
-    uint8 ro receiveErrors;
+    uint8 ro sendErrors, receiveErrors;
     bit ro busOff;
-    bit irqReceived;
-    bit irqSent;
-    bit irqErrors;
+    bit irqReceived, irqSent, irqErrors;
     bfGroup CanMailbox mailboxes[3];
     bfGroup CanFilter filters[4];
 };

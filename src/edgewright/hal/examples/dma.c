@@ -21,8 +21,7 @@ bfGroup DmaChannel {
     uint2 priority;
     bit irqEnable;
     bit w1s hw running;
-    bit w1c done;
-    bit w1c failed;
+    bit w1c done, failed;
 };
 
 bfGroup DmaType {

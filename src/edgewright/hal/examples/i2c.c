@@ -12,9 +12,7 @@ bfGroup I2cType {
     uint12 reset_value(0xfff) divider; /* clock cycles of a quarter of a bit */
     bit irqEnable;
     uint8 data; /* what the step sends */
-    bit start;
-    bit stop;
-    bit receive;
+    bit start, stop, receive;
     bit refuse; /* what was received is not acknowledged */
     bit hw go;      /* starts the step; hardware ends it */
     uint2 ro failure; /* nobody acknowledged, another master was stronger */

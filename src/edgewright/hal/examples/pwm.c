@@ -9,9 +9,7 @@
 
 bfGroup PwmChannel {
     uint16 compare;
-    bit enable;
-    bit inverted;
-    bit irqEnable;
+    bit enable, inverted, irqEnable;
     bit w1c matched;
 };
 

@@ -21,8 +21,7 @@ bfGroup RtcType {
     bit running;
     uint9 correction; /* parts of a million */
     bit slower;       /* the correction makes it so */
-    uint6 alarmSeconds;
-    uint6 alarmMinutes;
+    uint6 alarmSeconds, alarmMinutes;
     uint5 alarmHours;
     bit alarmEnable;
     bit w1c alarmed;

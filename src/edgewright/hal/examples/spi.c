@@ -9,21 +9,16 @@
 
 bfGroup SPIType {
     uint7 ro state; /* one bit for each phase; bit 0: idle */
-    uint5 ro rxLevel;
-    uint5 ro txLevel;
+    uint5 ro rxLevel, txLevel;
     uint5 wo wse(state, rxLevel, txLevel) start; /* a bit for each command */
     uint4 chipSelect;
     uint8 clkDiv;
     uint32 cmd; /* left-aligned */
     uint32 addr;
-    uint6 cmdLen;
-    uint6 addrLen;
-    uint16 dataLen;
-    uint16 dummyRd;
-    uint16 dummyWr;
+    uint6 cmdLen, addrLen;
+    uint16 dataLen, dummyRd, dummyWr;
     uint32 fifo rse(rxLevel) wse(txLevel) data; /* writing sends, reading receives */
-    uint5 irqTx;
-    uint5 irqRx;
+    uint5 irqTx, irqRx;
     bit irqEn;
 };
 

@@ -8,8 +8,7 @@
 #include <stdbool.h>
 
 bfGroup TimerChannel {
-    bit enable;
-    bit oneShot;
+    bit enable, oneShot;
     uint3 prescaler;
     uint32 hw count;
     uint32 reset_value(0xffffffff) compare;

@@ -19,12 +19,9 @@ bfGroup UartType {
     uint3 ro clear_on_read errors; /* overrun, parity, framing */
     uint16 reset_value(0xffff) divider;
     uint2 wordLength; /* bits beyond five */
-    bit stopBits;
-    bit parityEnable;
-    bit parityEven;
+    bit stopBits, parityEnable, parityEven;
     bit wo wse(txLevel, txIdle, rxReady) flush;
-    bit shared_with_isr rxIrq;
-    bit shared_with_isr txIrq;
+    bit shared_with_isr rxIrq, txIrq;
 };
 
 make_device(UartType, uart, 0x1a100000);

@@ -9,7 +9,7 @@ from ...errors import InputError
 from ..design import Design
 from .calls import Marks, names_of, needed_calls
 from .header import hal_header
-from .rewriting import rewritten_files
+from .rewriter import rewritten_files
 
 SUPPORT_HEADER = Path(__file__).parent.parent / "include" / "edgewright_hal.h"
 

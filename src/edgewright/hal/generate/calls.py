@@ -9,7 +9,7 @@ from ..analysis.accesses import Kind
 from ..analysis.functions import Function
 from ..analysis.spaces import Use
 from ..design import Analysis, Design
-from ..merging import Merge
+from ..merge import Merge
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,7 @@
-"""One function's accesses rewritten: single ones in place, merged ones through temporaries."""
+"""The driver's files with every access made a call of its HAL function; all other text stays as it is (S 6.5).
+
+Single accesses are rewritten in place, merged ones through temporaries.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,26 @@ from ..analysis.spaces import Use
 from ..design import Design
 from ..language.description import Span
 from ..language.macros import LINE
-from ..merging import Merge
+from ..merge import Merge
 from .calls import Call, Marks, call_for, merges_by_access
+from .definitions import drop_definitions
 from .edits import Sheet
-from .facts import Facts
+from .facts import Facts, facts_of
 from .temporaries import Temporaries, can_wait, temporaries_of
 from .texts import as_argument, grouped, indentation, line_indentation, newline, statement_end, whole_lines
 from .words import field_type, literal, ones, read_type, type_bits
+
+
+def rewritten_files(design: Design, name: str, names: Mapping[Call, str], marks: Marks) -> dict[str, str]:
+    """The text of each of the driver's files, by the name it has in the source."""
+    source = design.analysis.source
+    sheets = {file: Sheet(text) for file, text in source.files.items()}
+    facts = facts_of(source, design.analysis.description)
+    for file, sheet in sheets.items():
+        drop_definitions(sheet, source.definitions.get(file, ()), f"{name}_hal.h")
+    for function in design.analysis.functions:
+        Rewriter(design, function, sheets[function.file], names, facts, marks).rewrite()
+    return {file: sheet.edited((0, len(sheet.original))) for file, sheet in sheets.items()}
 
 
 @dataclass(slots=True)

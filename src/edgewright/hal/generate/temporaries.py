@@ -8,7 +8,7 @@ from itertools import count
 
 from ..analysis.accesses import Access, Expression, Kind
 from ..analysis.functions import Assigned, Barrier, Event, Function
-from ..merging import Merge
+from ..merge import Merge
 
 
 @dataclass(frozen=True, slots=True)

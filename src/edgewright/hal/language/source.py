@@ -64,7 +64,7 @@ def read_source(paths: Sequence[Path], includes: Sequence[Path] = (), defines: S
     units = tuple(_parse(path, flags) for path in main)
     for unit in units:
         files |= {name: read_text(Path(name)) for name in _headers(unit) if name not in files}
-    texts = {name: spread(text) for name, text in files.items()}
+    texts = spread(units, files, HEADER.name)
     if changed := {name: text.decode() for name, text in texts.items() if text != files[name]}:
         files, units = texts, tuple(_parse(path, flags, changed) for path in main)
     check_compiled(units, files)

@@ -1,62 +1,116 @@
-"""Several fields at once: `assign(uart, parity = 1, stops = 2);` is an assignment of each, one after the other.
+"""Several fields at once, taken apart into one assignment of each: what follows knows of these only.
 
-For a compiler it is a macro of the support header. The tool takes it apart in the text, line by line as it stands,
-before anything else reads the source: what follows knows of plain assignments only.
+For a compiler `assign(uart, parity = 1, stops = 2);` is a macro of the support header; its uses are those that libclang
+traces to that header, so that nothing else of that name is taken for one. `*channel = (bfGroup Channel){.count = 8};`
+is C, and makes members 0 that are not named.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
-_APART = re.compile(
-    rb"""//[^\n]* | /\*.*?\*/ | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*' | ^[ \t]*\#(?:\\\r?\n|[^\n])*""",
-    re.DOTALL | re.MULTILINE | re.VERBOSE,
-)
-_USE = re.compile(rb"\b(hal_)?assign\s*\(")
+from .cursors import KINDS, Cursor, bare, binary_operator, is_group, notes, span, unary_operator, walk
+from .description import Span
+
+_APART = re.compile(rb"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL)
 _FIELD = re.compile(rb"\s*([A-Za-z_]\w*(?:\s*(?:\.\s*\w+|\[[^\]]*\]))*)\s*=(?!=)")
+_DESIGNATED = re.compile(rb"\s*\.\s*(\w+)\s*=(?!=)")
 _POINTER = re.compile(rb"[A-Za-z_]\w*(?:(?:->|\.)\w+|\[\w+\])*")
-_OWN = re.compile(rb"^[ \t]*\#[ \t]*(?:define|undef)[ \t]+(?:hal_)?assign\b", re.MULTILINE)
-_PREFIXED = b"EDGEWRIGHT_HAL_PREFIXED"
+_WORDS = ("assign", "hal_assign")
+_LITERAL = re.compile(rb"=\s*\(\s*(?:hal_)?bfGroup\b")
+_UNMOVED = frozenset(("ro", "w1c", "w1s"))  # writing 0 does nothing
+_ACTING = frozenset(("fifo", "wo", "wse", "gathers"))  # writing 0 may do anything
+
+Edits = list[tuple[int, int, bytes]]  # first byte, one past the last, what comes there
 
 
-def spread(text: bytes) -> bytes:
-    """The text with every assign(…) as assignments; what only looks like one, or is a macro of its own, stays."""
-    if not _USE.search(text) or _OWN.search(text):
-        return text
-    code = _APART.sub(lambda found: re.sub(rb"[^\n]", b" ", found[0]), text)
-    is_prefixed = _PREFIXED in text
-    edits: list[tuple[int, int, bytes]] = []
-    for use in _USE.finditer(code):
-        if use[1] or not is_prefixed:
-            edits += _edits(text, code, use.start(), use.end())
+def spread(units: Iterable[Any], files: Mapping[str, bytes], header: str) -> dict[str, bytes]:
+    """The files with every such statement as assignments; one that cannot be taken apart stays, to be refused.
+
+    `header` is the support header's name: a driver may have a copy of it.
+    """
+    codes = {name: _APART.sub(lambda found: re.sub(rb"[^\n]", b" ", found[0]), text) for name, text in files.items()}
+    edits: dict[str, set[tuple[int, int, bytes]]] = {}
+    for unit in units:
+        for file, found in (*_words(unit, files, codes, header), *_literals(unit, files, codes)):
+            edits.setdefault(file, set()).update(found)
+    return {name: _edited(text, edits.get(name, ())) for name, text in files.items()}
+
+
+def _edited(text: bytes, edits: Iterable[tuple[int, int, bytes]]) -> bytes:
     for first, last, new in sorted(edits, reverse=True):
         text = text[:first] + new + text[last:]
     return text
 
 
-def _edits(text: bytes, code: bytes, start: int, inside: int) -> list[tuple[int, int, bytes]]:
+def _words(
+    unit: Any, files: Mapping[str, bytes], codes: Mapping[str, bytes], header: str
+) -> Iterator[tuple[str, Edits]]:
+    """The edits for each use of `assign` that is no part of another macro's."""
+    end = "", 0
+    for cursor in unit.cursor.get_children():
+        file = str(cursor.extent.start.file)
+        if cursor.kind is not KINDS.MACRO_INSTANTIATION or file not in files:
+            continue
+        start, last = span(cursor)
+        if end[0] == file and last <= end[1]:
+            continue
+        end = file, last
+        defined = cursor.referenced
+        is_ours = defined is not None and defined.location.file and Path(defined.location.file.name).name == header
+        name = str(cursor.spelling).encode()
+        if is_ours and cursor.spelling in _WORDS and codes[file].startswith(name, start):
+            inside = codes[file].index(b"(", start) + 1
+            yield file, _assigned(files[file], codes[file], start, inside)
+
+
+def _assigned(text: bytes, code: bytes, start: int, inside: int) -> Edits:
     """What to replace in a use: its name goes, each field gets the pointer, commas become semicolons."""
     commas, end = _commas(code, inside)
-    after = re.compile(rb"\s*;").match(code, end + 1)
-    if not commas or after is None:
-        return []
-    ends = [*commas[1:], end]
-    fields = [_FIELD.match(code, first + 1, last) for first, last in zip(commas, ends, strict=True)]
-    if not all(fields):
+    if not commas:
         return []
     pointer = text[inside : commas[0]].strip()
-    pointer = pointer if _POINTER.fullmatch(pointer) else b"(" + pointer + b")"
-    is_in_block = code[:start].rstrip()[-1:] in (b";", b"{", b"}")
+    prefix = (pointer if _POINTER.fullmatch(pointer) else b"(" + pointer + b")") + b"->"
     begin = commas[0] + 1 + len(re.match(rb"[ \t]*", code[commas[0] + 1 :])[0])  # type: ignore[index]
-    lines = b"\n" * text.count(b"\n", start, begin)
-    found = [(start, begin, lines if is_in_block else b"{ " + lines), (end, end + 1, b"")]
-    found += [(field.start(1), field.start(1), pointer + b"->") for field in fields if field]
-    found += [(comma, comma + 1, b";") for comma in commas[1:]]
+    return _statements(text, code, (start, begin, end), commas, _FIELD, prefix)
+
+
+def _statements(
+    text: bytes,
+    code: bytes,
+    where: tuple[int, int, int],
+    commas: Sequence[int],
+    item: re.Pattern[bytes],
+    prefix: bytes,
+    around: tuple[bytes, bytes] = (b"", b""),
+) -> Edits:
+    """A statement taken apart: it begins, its list begins behind the first of the commas, and its last bracket stands.
+
+    Each item gets the prefix, and `around` goes before and behind all; none where it is no statement or no such list.
+    """
+    start, begin, end = where
+    after = re.compile(rb"\s*;").match(code, end + 1)
+    is_trailing = len(commas) > 1 and not code[commas[-1] + 1 : end].strip()
+    starts, ends = (commas[:-1], commas[1:]) if is_trailing else (commas, [*commas[1:], end])
+    items = [item.match(code, first + 1, last) for first, last in zip(starts, ends, strict=True)]
+    if after is None or not all(items):
+        return []
+    is_in_block = code[:start].rstrip()[-1:] in (b";", b"{", b"}")
+    lines = b"\n" * text.count(b"\n", start, begin) + around[0]
+    found = [(start, begin, lines if is_in_block else b"{ " + lines), (end, end + 1, around[1])]
+    for one in filter(None, items):
+        dot = code.find(b".", one.start(), one.start(1))
+        first = dot if dot >= 0 else one.start(1)
+        found.append((max(first, begin), one.start(1), prefix))
+    found += [(comma, comma + 1, b"" if is_trailing and comma == commas[-1] else b";") for comma in commas[1:]]
     return found if is_in_block else [*found, (after.end(), after.end(), b" }")]
 
 
 def _commas(code: bytes, at: int) -> tuple[list[int], int]:
-    """The commas between arguments that begin at a place, and the parenthesis behind them; none where it is open."""
+    """The commas of a list that begins at a place, and the bracket behind them; none where it is open."""
     commas, depth = [], 0
     for place in range(at, len(code)):
         sign = code[place : place + 1]
@@ -69,3 +123,73 @@ def _commas(code: bytes, at: int) -> tuple[list[int], int]:
                 return commas, place
             depth -= 1
     return [], len(code)
+
+
+def _literals(unit: Any, files: Mapping[str, bytes], codes: Mapping[str, bytes]) -> Iterator[tuple[str, Edits]]:
+    """The edits for each assignment of a literal to a group."""
+    names = {name for name, code in codes.items() if _LITERAL.search(code)}
+    for top in unit.cursor.get_children() if names else ():
+        file = str(top.extent.start.file)
+        if top.kind is not KINDS.FUNCTION_DECL or file not in names:
+            continue
+        for cursor in walk(top):
+            if cursor.kind is KINDS.BINARY_OPERATOR and binary_operator(cursor) == "=":
+                target, value = map(bare, cursor.get_children())
+                if value.kind is KINDS.COMPOUND_LITERAL_EXPR:
+                    yield file, _filled(files[file], codes[file], span(cursor), target, value)
+
+
+def _filled(text: bytes, code: bytes, whole: Span, target: Cursor, value: Cursor) -> Edits:
+    """A literal taken apart: its members in a row, those without a name with 0, of these what hardware changes last.
+
+    In C all values are there before anything is stored, and the place is found once: where one of them reads a field,
+    or may, or does something else, it cannot be taken apart.
+    """
+    group = value.type.get_canonical().get_declaration()
+    through = target.kind is KINDS.UNARY_OPERATOR and unary_operator(target) == "*"
+    place = bare(next(iter(target.get_children()))) if through else target
+    indices = [list(inner.get_children())[1] for inner in walk(place) if inner.kind is KINDS.ARRAY_SUBSCRIPT_EXPR]
+    is_quiet = all(map(_is_quiet, (value, *indices))) and not any(map(_acts, walk(place)))
+    name = text[slice(*span(place))].strip()
+    first, last = span(value)
+    brace = code.find(b"{", first, last)
+    commas, end = _commas(code, brace + 1)
+    if not is_group(group) or not is_quiet or brace < 0 or end >= last:
+        return []
+    named = {item[1].decode() for item in re.finditer(rb"[{,]\s*\.\s*(\w+)", code[brace:end])}
+    prefix = (name if not through or _POINTER.fullmatch(name) else b"(" + name + b")") + (b"->" if through else b".")
+    members = [member for member in group.get_children() if member.kind is KINDS.FIELD_DECL]
+    rest = [member for member in members if member.spelling not in named and not _marks(member) & _UNMOVED]
+    if any(_is_array_or_group(member) for member in members) or any(_marks(member) & _ACTING for member in rest):
+        return []
+    zeros = {member.spelling: prefix + member.spelling.encode() + b" = 0" for member in rest}
+    late = [zeros.pop(member.spelling) for member in rest if "hw" in _marks(member)]
+    begin = brace + 1 + len(re.match(rb"[ \t]*", code[brace + 1 :])[0])  # type: ignore[index]
+    around = b"".join(zero + b"; " for zero in zeros.values()), b"".join(b"; " + zero for zero in late)
+    return _statements(text, code, (whole[0], begin, end), [brace, *commas], _DESIGNATED, prefix, around)
+
+
+def _is_quiet(expression: Cursor) -> bool:
+    """Whether an expression neither does anything nor reads a field."""
+    return not any(_acts(inner) or _is_field(inner) for inner in walk(expression))
+
+
+def _acts(cursor: Cursor) -> bool:
+    is_step = cursor.kind is KINDS.UNARY_OPERATOR and unary_operator(cursor)[-2:] in ("++", "--", "+x", "-x")
+    is_set = cursor.kind is KINDS.BINARY_OPERATOR and binary_operator(cursor) == "="
+    return is_step or is_set or cursor.kind in (KINDS.CALL_EXPR, KINDS.COMPOUND_ASSIGNMENT_OPERATOR, KINDS.StmtExpr)
+
+
+def _is_field(cursor: Cursor) -> bool:
+    """Whether an expression names a member of a group."""
+    is_member = cursor.kind is KINDS.MEMBER_REF_EXPR and cursor.referenced is not None
+    return is_member and is_group(cursor.referenced.semantic_parent)
+
+
+def _marks(member: Cursor) -> set[str]:
+    """The names of a field's attributes."""
+    return {name.split(":")[0] for name, _ in notes(member)}
+
+
+def _is_array_or_group(member: Cursor) -> bool:
+    return member.type.get_canonical().kind.name in ("RECORD", "CONSTANTARRAY")

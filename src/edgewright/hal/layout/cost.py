@@ -17,7 +17,7 @@ from ..language.description import Description
 from ..language.meaning import Natures
 from .code_bytes import CodeBytes, code_bytes
 from .layout import Layout, Piece, Register
-from .rewriting import rewrites
+from .rules import rewrites
 
 # Cycles of a load or store that goes to the bus; any other instruction takes one.
 BUS_CYCLES = 2

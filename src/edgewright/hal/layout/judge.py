@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations, pairwise, product
 
+from ...errors import Infeasible
 from ..analysis.spaces import Joint, Space, Spaces
 from ..language.description import Bus, Description
 from ..language.meaning import Nature, Natures
@@ -30,6 +31,16 @@ def faults(
     if max_map is not None and size > max_map:
         found.append(f"the map has {size} bytes; the limit is {max_map}")
     return found
+
+
+def checked(description: Description, spaces: Spaces, layout: Layout, joints: Sequence[Joint]) -> Layout:
+    """The layout itself; where pins or the addresses of devices leave no lawful one, says so."""
+    found = faults(description, spaces, layout, joints)
+    if found:
+        raise Infeasible(
+            f"the layout breaks a rule: {found[0]}. Change the pins of these fields, or the addresses of the devices."
+        )
+    return layout
 
 
 def _space_faults(description: Description, space: Space, layout: Layout, joints: Sequence[Joint]) -> Iterator[str]:

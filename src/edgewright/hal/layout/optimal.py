@@ -23,11 +23,11 @@ from ..language.description import Description
 from ..language.meaning import Natures
 from .assembling import assemble
 from .cells import Cell, Cells
-from .checking import checked
 from .cost import cost_of, touching_slots
+from .judge import checked
 from .layout import Layout
-from .leftovers import packed
 from .modelling import Chosen, LayoutPart, Linear, Model, add_part, add_size, cells_of, content, hint
+from .rules import packed
 from .searching import Search
 from .task import MANY, Task
 from .wish import Wish

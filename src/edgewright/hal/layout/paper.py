@@ -9,7 +9,7 @@ from ..analysis.spaces import Joint, Space, Spaces
 from ..language.description import Description
 from .assembling import Assembly, assemble
 from .cells import Cell, pinned_cells
-from .checking import checked
+from .judge import checked
 from .layout import Layout
 from .rules import Rules
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -10,7 +10,8 @@ from ..analysis.moments import bonds_of
 from ..analysis.spaces import Joint, Slot, Space
 from ..language.description import Bus, Description
 from ..language.meaning import Nature, Natures
-from .cells import most_lanes
+from .cells import Cell, most_lanes
+from .layout import Register
 
 
 @dataclass(frozen=True)
@@ -116,3 +117,34 @@ class Rules:
 def _touchy(nature: Nature) -> bool:
     """Whether only the source's own writes to it may write its register."""
     return nature.writing_acts or not nature.readable
+
+
+def put_back(register: Register, slots: Container[str], space: Space, natures: Natures) -> frozenset[str]:
+    """The slots that a write of these has to leave as they are: others of its register, or in other lanes the same."""
+    beside = [space.slot(p.slot) for p in register.pieces if p.slot not in slots or p.lanes > 1]
+    return frozenset(slot.name for slot in beside if natures.of(slot.group, slot.field.name).kept)
+
+
+def rewrites(register: Register, slots: Container[str], space: Space, natures: Natures) -> bool:
+    """Whether a write of the slots has to read the register first; slots whose values are known are among them."""
+    return bool(put_back(register, slots, space, natures))
+
+
+def packed(rules: Rules, names: Sequence[str]) -> tuple[Cell, ...]:
+    """Cells for these slots, as few as first fit by size finds."""
+    open_cells: list[list[str]] = []
+    cells: list[Cell] = []
+    bonds = dict.fromkeys(bond for name in names if len(bond := rules.bond(name)) > 1)
+    cells += [Cell(tuple(name for name in rules.slots if name in bond)) for bond in bonds]
+    single = [name for name in names if len(rules.bond(name)) == 1]
+    for name in sorted(single, key=lambda name: -rules.slots[name].room):
+        lanes = rules.lanes(name)
+        if lanes > 1:
+            cells.append(Cell((name,), lanes))
+            continue
+        home = next((cell for cell in open_cells if rules.together([*cell, name])), None)
+        if home is None:
+            open_cells.append([name])
+        else:
+            home.append(name)
+    return (*cells, *(Cell(tuple(cell)) for cell in open_cells))
