@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgewright import samples
-from edgewright.application import app_gate, library
+from edgewright.application import library
 from edgewright.application.joint import JointLayout
 from edgewright.application.judge import Interleaving
 from edgewright.application.members import Crossing, load_application
 from edgewright.application.search import JointSearch
-from edgewright.application.slots import _period, given_back
+from edgewright.application.slots import _period, last_use
 from edgewright.application.trial import AppTrial, TrialScript
 from edgewright.samples.builder import ModelBuilder
 
@@ -24,8 +24,8 @@ def long_tail(tmp_path_factory: pytest.TempPathFactory) -> JointLayout:
     """A pipeline whose second partition reads its input at once, and then has much to do."""
     net = ModelBuilder("long_tail")
     x = net.conv(net.input(1, 2, 10, 10), 6, name="first")
-    for n in range(3):
-        x = net.relu(net.conv(x, 8, 3, 1 if n else 2, 1, name=f"tail{n}"))
+    for n in range(4):
+        x = net.relu(net.conv(x, 12, 3, 1 if n else 2, 1, name=f"tail{n}"))
     folder = tmp_path_factory.mktemp("long")
     (folder / "net.onnx").write_bytes(net.model(net.classifier(x, 4, name="classes")).SerializeToString())
     (folder / "app.toml").write_text(
@@ -38,7 +38,8 @@ def long_tail(tmp_path_factory: pytest.TempPathFactory) -> JointLayout:
 def test_a_slot_that_is_read_at_once_is_filled_again_during_the_rest(long_tail: JointLayout) -> None:
     (crossing,) = long_tail.application.crossings
     assert crossing.slots == 1
-    assert given_back(long_tail.plans["net.2"], ["first"]) == 0 < len(long_tail.plans["net.2"].program.stages) - 1
+    plan, freed = long_tail.plans["net.2"], long_tail.application.freed["net.2"]
+    assert 0 == last_use(plan, ["first"]) < freed < len(plan.program.stages) - 1
     began_inside = 0
     for seed in range(12):
         trial = Interleaving(long_tail, seed)
@@ -49,12 +50,10 @@ def test_a_slot_that_is_read_at_once_is_filled_again_during_the_rest(long_tail: 
 
 
 @pytest.mark.slow
-def test_the_library_gives_slots_back_when_they_have_been_read(
-    long_tail: JointLayout, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_library_gives_slots_back_when_they_have_been_read(long_tail: JointLayout) -> None:
     result = AppTrial(library.emit_application(long_tail)).run(TrialScript(120, seed=2))
     assert result.wrong == () and result.nested
-    monkeypatch.setattr(app_gate, "given_back", lambda plan, tensors: -2)  # one that is never given back early
+    object.__setattr__(long_tail.meeting, "freed", {"net.2": -2})  # one that is never given back early
     refused = AppTrial(library.emit_application(long_tail)).run(TrialScript(120, seed=2))
     assert refused.wrong == () and refused.nested < result.nested
 
