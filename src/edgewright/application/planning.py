@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ..fusion.request import PlanRequest, make_plan
@@ -29,7 +29,15 @@ class MemberPlanner:
 
     application: Application
     member: AppMember
-    sources: tuple[MemberPlanner, ...] = ()  # of partitions that make all that this one reads, for it alone
+    everyone: Mapping[str, MemberPlanner] = field(default_factory=dict, repr=False)  # by member, this one included
+
+    @cached_property
+    def sources(self) -> tuple[MemberPlanner, ...]:
+        """Of partitions that make what this one reads, where it need not leave that as it is."""
+        if held_inputs(self.application, self.member.name):
+            return ()
+        makers = [one.source[0] for one in self.application.crossings if self.member.name in dict(one.readers)]
+        return tuple(self.everyone[name] for name in dict.fromkeys(makers))
 
     @cached_property
     def network(self) -> Network:
@@ -51,7 +59,8 @@ class MemberPlanner:
     def fastest(self) -> Plan:
         """Whole layers in little RAM, or what the file asks for."""
         if not self.is_fixed:
-            search = self._search(self._least_limits) if self.sources else self._least_search
+            is_alone = not self.application.is_pipelined(self.member.owner)
+            search = self._least_search if is_alone else self._search(Limits())
             return self._own(search.whole.plan)
         request = PlanRequest(plain=self.entry.plain, phases=self.entry.phases, pull_rows=self.entry.pull_input)
         return self._own(make_plan(self.network, request, target=self.application.target))
@@ -77,8 +86,10 @@ class MemberPlanner:
         if not self.sources or self.is_fixed:
             return None
         stages, times = self.fastest.program.stages, self.times(self.fastest)
-        wanted = SPARE * max(source.cost(source.fastest) for source in self.sources)
-        inputs = [tensor for one in self.application.crossings for name, tensor in one.readers if name == self.member.name]
+        wanted = SPARE * max(source.cost(source.least) for source in self.sources)
+        inputs = [
+            tensor for one in self.application.crossings for name, tensor in one.readers if name == self.member.name
+        ]
         for at in range(len(stages) - 1, last_use(self.fastest, inputs), -1):
             if sum(times[at:]) >= wanted:
                 return stages[at].layers[0], sum(source.least.peak_bytes for source in self.sources)
@@ -123,14 +134,22 @@ class MemberPlanner:
 
     @property
     def _limits(self) -> Limits:
-        return Limits(self.entry.max_overhead, self.entry.max_slowdown)
+        return self._in_pipeline(Limits(self.entry.max_overhead, self.entry.max_slowdown))
 
     @property
     def _least_limits(self) -> Limits:
         request = PlanRequest(
             minimise_ram=True, max_overhead=self.entry.max_overhead, max_slowdown=self.entry.max_slowdown
         )
-        return Limits(*request.least_limits)
+        return self._in_pipeline(Limits(*request.least_limits))
+
+    def _in_pipeline(self, limits: Limits) -> Limits:
+        """A partition may lose as much time as the slowest one of its pipeline, which sets the pace."""
+        others = [one for one in self.everyone.values() if one.member.owner == self.member.owner and one is not self]
+        if limits.slowdown is None or not others:
+            return limits
+        share = max(one.cost(one.fastest) for one in others) / max(1.0, self.cost(self.fastest))
+        return replace(limits, slowdown=limits.slowdown * max(1.0, share))
 
     @cached_property
     def _least_search(self) -> PlanSearch:
@@ -163,8 +182,6 @@ class MemberPlanner:
 
 def planners(application: Application) -> Mapping[str, MemberPlanner]:
     found: dict[str, MemberPlanner] = {}
-    for member in application.members:  # producers first
-        read = [one for one in application.crossings if member.name in dict(one.readers)]
-        makers = dict.fromkeys(one.source[0] for one in read) if not held_inputs(application, member.name) else {}
-        found[member.name] = MemberPlanner(application, member, tuple(found[name] for name in makers))
+    for member in application.members:
+        found[member.name] = MemberPlanner(application, member, found)
     return found
