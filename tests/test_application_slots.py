@@ -68,7 +68,7 @@ def test_until_a_slot_is_given_back_the_producer_leaves_its_memory_to_the_reader
 
 
 def test_a_partition_is_planned_around_what_its_producer_needs_when_it_may_run(tmp_path: Path) -> None:
-    """Early layers have all the memory, late ones what is left beside the producer: less than two plans side by side."""
+    """Early layers have all the memory, late ones what is left beside the producer."""
     net = ModelBuilder("pipe")
     x = net.relu(net.conv(net.input(1, 3, 24, 24), 8, name="first"))
     x = net.relu(net.conv(x, 16, 3, 1, 1, name="early"))

@@ -162,7 +162,7 @@ class PlanningProblem:
         } | self._reserved
 
     @property
-    def _reserved(self) -> Mapping[str, Store]:
+    def _reserved(self) -> dict[str, Store]:
         """What somebody else uses, as an output that nobody writes."""
         layer, size = self.techniques.reserved or ("", 0)
         steps = tuple(step for step, task in enumerate(self.tasks) if layer in (each.name for each in task.layers))
