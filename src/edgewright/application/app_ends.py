@@ -25,6 +25,9 @@ def resident_ends(layout: JointLayout, member: AppMember) -> frozenset[str]:
     }
     for frame in relations.frames:
         found |= {tensor for name, tensor in frame[1:] if name == owner}
+    for crossing in layout.application.crossings:
+        found |= {tensor for name, tensor in (crossing.source, *crossing.readers) if name == member.name}
+    found -= set(layout.plans[member.name].outside)
     return frozenset(found)
 
 

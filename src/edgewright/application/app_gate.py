@@ -11,7 +11,6 @@ from ..kernels.printing.source import CWriter
 from .app_ends import polled_rows
 from .description import PreemptionPoints
 from .joint import JointLayout
-from .slots import crossing_inputs, given_back
 
 ARRAYS = ("done", "given", "turns")  # with a word for each network
 MEANING = {
@@ -148,8 +147,8 @@ class AppGate:
                 yield f"static const uint32_t {key}[] = {{{', '.join(f'{value:#x}u' for value in values)}}};"
         if self.is_polled:
             yield f"static const int32_t stages[] = {{{', '.join(map(str, stages))}}};"
-        if read := crossing_inputs(self.layout.application.crossings):
-            last = [given_back(self.libraries[m.name].plan, read[m.name]) if m.name in read else -2 for m in members]
+        if freed := self.layout.meeting.freed:
+            last = [freed.get(member.name, -2) for member in members]
             yield "/* The stage at whose end a partition gives its slots back. */"
             yield f"static const int32_t last_reads[] = {{{', '.join(map(str, last))}}};"
         yield ""

@@ -294,7 +294,7 @@ def _moved(
     slots: dict[str, str] = {}
     for buffer in buffers:
         crossing = buffer.crossing
-        for name, tensor in (crossing.source, *crossing.readers) if crossing else ():
+        for name, tensor in (crossing.source, *crossing.readers) if crossing and not buffer.uses else ():
             if name == member:
                 slots[plan.views[tensor].buffer] = tensor
     moved = tuple(

@@ -138,10 +138,12 @@ class Interleaving:
         return min(self.done[name] + self._has_read(name) for name, _ in crossing.readers)
 
     def _has_read(self, member: str) -> bool:
-        """Whether no stage that is left reads what other partitions have made."""
+        """Whether the member has given its slots back: when it is said to, or when no stage that is left reads them."""
         run = self.running.get(member)
         if run is None:
             return False
+        if member in self.application.freed:
+            return run.next > self.application.freed[member]
         tensors = [tensor for one in self.application.crossings for name, tensor in one.readers if name == member]
         plan = self.layout.plans[member]
         buffers = {plan.views[tensor].buffer for tensor in tensors}
@@ -288,7 +290,7 @@ class Interleaving:
         found = {}
         for crossing in self.application.crossings:
             for name, tensor in (crossing.source, *crossing.readers):
-                if name == member:
+                if name == member and tensor in self.layout.plans[member].outside:
                     slot = f"{crossing.name}[{self.done[member] % crossing.slots}]"
                     found[slot_name(tensor)] = self._bytes(slot)[: crossing.bytes]
         return found

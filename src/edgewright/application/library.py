@@ -99,7 +99,7 @@ def with_scratch(layout: JointLayout, member: AppMember, options: Options) -> Pl
 def _in_the_way(layout: JointLayout, member: str, plan: Plan) -> Iterator[Buffer]:
     """What belongs to others and may be in use at a stage of this plan."""
     for other in layout.buffers:
-        if any(use.member == member for use in other.uses):
+        if other.crossing is None and any(use.member == member for use in other.uses):
             continue
         for stage in range(len(plan.program.stages)):
             here = JointBuffer("here", 0, (BufferUse(member, "", stage, stage),))

@@ -18,6 +18,7 @@ from .description import ALWAYS, PreemptionPoints
 from .members import Application, Crossing
 from .points import InterruptionPoints, Liveness, Span
 from .relations import Relations
+from .slots import given_back
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class JointBuffer:
     during: frozenset[str] = frozenset()  # members during whose whole runs it is in use
     is_waiting: bool = False  # between the runs of the members that use it
     is_always: bool = False
-    crossing: Crossing | None = None
+    crossing: Crossing | None = None  # a slot; with uses, the only one, which partitions know as a buffer of theirs
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,10 @@ class Meeting:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "relations", Relations(self.application))
+        object.__setattr__(self, "freed", given_back(self.application, self.plans))
 
     relations: Relations = field(init=False)
+    freed: Mapping[str, int] = field(init=False)  # the stage at whose end each partition gives its slots back
     _liveness: dict[str, Liveness] = field(init=False, default_factory=dict)
     _spans: dict[tuple[str, PreemptionPoints], Mapping[str, Span]] = field(init=False, default_factory=dict)
 
@@ -75,8 +78,9 @@ class Meeting:
         found = [self._joint(keys, is_kept=bool(kept & set(keys))) for keys in groups.values()]
         for crossing in self.application.crossings:
             members = frozenset(member.name for member in self.application.members_of(crossing.owner))
+            uses = tuple(self._slot_uses(crossing)) if self._is_fixed(crossing) else ()
             found += [
-                JointBuffer(f"{crossing.name}[{n}]", crossing.bytes, during=members, crossing=crossing)
+                JointBuffer(f"{crossing.name}[{n}]", crossing.bytes, uses, during=members, crossing=crossing)
                 for n in range(crossing.slots)
             ]
         for own in self.application.file.buffers:
@@ -86,6 +90,23 @@ class Meeting:
                 members = frozenset(m.name for name in own.alive for m in self.application.members_of(name))
                 found.append(JointBuffer(own.name, own.size, during=members))
         return tuple(found)
+
+    def _is_fixed(self, crossing: Crossing) -> bool:
+        """Whether what crosses lies at one address, in a buffer of each side that holds no other end."""
+        return crossing.slots == 1 and len(crossing.readers) == 1 and all(self._has_own(*e) for e in _ends(crossing))
+
+    def _has_own(self, member: str, tensor: str) -> bool:
+        plan, network = self.plans[member], self.application.by_name[member].network
+        view = plan.views[tensor]
+        others = {plan.views[x].buffer for x in (*network.inputs, *network.outputs) if x in plan.views and x != tensor}
+        is_dense = view.offset == 0 and network.tensors[tensor].is_dense(view.strides) and view.window is None
+        size = next(b.size for b in plan.buffers if b.name == view.buffer)
+        return is_dense and size == network.tensors[tensor].bytes and view.buffer not in others
+
+    def _slot_uses(self, crossing: Crossing) -> Iterator[BufferUse]:
+        for member, tensor in _ends(crossing):
+            buffer = next(b for b in self.plans[member].buffers if b.name == self._buffer(member, tensor))
+            yield BufferUse(member, buffer.name, buffer.first, buffer.last)
 
     def _joint(self, keys: list[tuple[str, str]], is_kept: bool) -> JointBuffer:
         uses, size = [], 0
@@ -119,6 +140,12 @@ class Meeting:
         if x.is_always or y.is_always or (x.is_waiting and y.is_waiting):
             yield None
             return
+        for slot, own in ((x, y), (y, x)):
+            if slot.crossing is not None and slot.uses and own.uses and own.crossing is None:
+                inside = {use.member for use in own.uses} <= {use.member for use in slot.uses}
+                if inside:
+                    yield from (pair if slot is x else pair and pair[::-1] for pair in self._slot_causes(slot, own))
+                    return
         if x.during & y.during:
             yield None
         for one, other in ((x, y), (y, x)):
@@ -139,6 +166,26 @@ class Meeting:
                 elif self._meet(a, b) or self._meet(b, a):
                     yield None
 
+    def _slot_causes(self, slot: JointBuffer, own: JointBuffer) -> Iterator[tuple[BufferUse, BufferUse] | None]:
+        """Why a partition's buffer meets the only slot: while it is in use, and when the producer may fill it again."""
+        assert slot.crossing is not None
+        for ours in own.uses:
+            for use in slot.uses:
+                if use.member == ours.member and use.first <= ours.last and ours.first <= use.last:
+                    yield use, ours
+            if ours.member != slot.crossing.source[0] and ours.last > self.freed[ours.member]:
+                yield None
+
+    def _take_turns(self, a: BufferUse, b: BufferUse) -> bool:
+        """Whether one's member keeps the only slot that the other's fills until this buffer is not in use any more."""
+        return any(
+            crossing.slots == 1
+            and crossing.source[0] == a.member
+            and b.member in dict(crossing.readers)
+            and b.last <= self.freed[b.member]
+            for crossing in self.application.crossings
+        )
+
     def _run_together(self, a: str, b: str) -> bool:
         """Whether some part of one may run while the other has begun and not ended."""
         pairs = self.relations.preemptions
@@ -146,7 +193,7 @@ class Meeting:
 
     def _meet(self, high: BufferUse, low: BufferUse) -> bool:
         if self.relations.are_parallel(high.member, low.member):
-            return True
+            return not (self._take_turns(high, low) or self._take_turns(low, high))
         preemption = self.relations.preemptions.get((high.member, low.member))
         if preemption is None:
             return False
@@ -244,8 +291,10 @@ def held_inputs(application: Application, member: str) -> frozenset[str]:
     found = {tensor for name, tensor in relations.kept if name == member}
     for frame in relations.frames:
         found |= {tensor for name, tensor in frame[:-1] if name == member}
+    makes_slots = any(crossing.source[0] == member for crossing in application.crossings)
     for crossing in application.crossings:
-        found |= {tensor for name, tensor in crossing.readers if name == member}
+        if makes_slots or len(crossing.readers) > 1:
+            found |= {tensor for name, tensor in crossing.readers if name == member}
     return frozenset(found & set(application.by_name[member].network.inputs))
 
 
@@ -253,15 +302,21 @@ def trailing(plan: Plan, x: str, y: str, alignment: int) -> tuple[int, int] | No
     """The gaps (x below y, y below x) at which two buffers of a plan may share bytes; None where they may not.
 
     A plan lets them share at one distance where an output trails its dying input; further into the direction of the
-    sweep is as safe. Those that come and go with the same stages share by their calls, which nobody knows here.
+    sweep is as safe. Those that come and go with the same stages share by their calls, which nobody knows here, unless
+    they are an input and an output.
     """
     buffers = {buffer.name: buffer for buffer in plan.buffers}
     one, two = buffers[x], buffers[y]
     if one.memory != two.memory or not (one.offset < two.end and two.offset < one.end):
         return None
     if (one.first, one.last) == (two.first, two.last):
-        return None
-    if (one.first, one.last) > (two.first, two.last):
+        inputs, outputs = ({plan.views[name].buffer for name in ends} for ends in _own_ends(plan))
+        if {x, y} & inputs & outputs or not ({x, y} & inputs and {x, y} & outputs):
+            return None
+        is_swapped = y in inputs
+    else:
+        is_swapped = (one.first, one.last) > (two.first, two.last)
+    if is_swapped:
         gap = trailing(plan, y, x, alignment)
         return gap and (gap[1], gap[0])
     distance = two.offset - one.offset
@@ -271,6 +326,12 @@ def trailing(plan: Plan, x: str, y: str, alignment: int) -> tuple[int, int] | No
     if sweep is Sweep.BACKWARD:
         return distance, align_up(two.size, alignment)
     return align_up(one.size, alignment), -distance
+
+
+def _own_ends(plan: Plan) -> tuple[list[str], list[str]]:
+    """The inputs and outputs that lie in memory."""
+    network = plan.network
+    return [x for x in network.inputs if x in plan.views], [x for x in network.outputs if x in plan.views]
 
 
 def _ends(crossing: Crossing) -> tuple[tuple[str, str], ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -59,6 +59,8 @@ class Application:
     board: Board | None
     target: Target
     partitions: Mapping[str, tuple[tuple[str, ...], ...]]  # of each network: the layers of each, all in one where none
+    # Of partitions that keep their slots for longer than they read them: the stage at whose end they give them back.
+    freed: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def by_name(self) -> Mapping[str, AppMember]:

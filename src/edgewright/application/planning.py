@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ..fusion.request import PlanRequest, make_plan
 from ..fusion.search import Limits, PlanSearch
 from ..fusion.timing import TimedPlan, Timing
+from ..memory.problems import RESERVED
 from ..network import Network
 from ..program import Plan
 from .description import AppNetworkEntry, PreemptionPoints
+from .joint import with_buffers
 from .meeting import held_inputs
 from .members import Application, AppMember
 from .points import with_rows
 from .relations import Relations
+from .slots import last_use
+
+SPARE = 1.35  # times the producer's estimated run: what must remain of a run beside which it is to fill a slot again
 
 
 @dataclass(frozen=True)
@@ -24,6 +29,15 @@ class MemberPlanner:
 
     application: Application
     member: AppMember
+    everyone: Mapping[str, MemberPlanner] = field(default_factory=dict, repr=False)  # by member, this one included
+
+    @cached_property
+    def sources(self) -> tuple[MemberPlanner, ...]:
+        """Of partitions that make what this one reads, where it need not leave that as it is."""
+        if held_inputs(self.application, self.member.name):
+            return ()
+        makers = [one.source[0] for one in self.application.crossings if self.member.name in dict(one.readers)]
+        return tuple(self.everyone[name] for name in dict.fromkeys(makers))
 
     @cached_property
     def network(self) -> Network:
@@ -45,7 +59,9 @@ class MemberPlanner:
     def fastest(self) -> Plan:
         """Whole layers in little RAM, or what the file asks for."""
         if not self.is_fixed:
-            return self._own(self._least_search.whole.plan)
+            is_alone = not self.application.is_pipelined(self.member.owner)
+            search = self._least_search if is_alone else self._search(Limits())
+            return self._own(search.whole.plan)
         request = PlanRequest(plain=self.entry.plain, phases=self.entry.phases, pull_rows=self.entry.pull_input)
         return self._own(make_plan(self.network, request, target=self.application.target))
 
@@ -57,7 +73,33 @@ class MemberPlanner:
     @cached_property
     def smallest(self) -> Plan:
         """The least RAM, whatever it costs within the limits of the file."""
-        return self.fastest if self.is_fixed else self._own(self._search(self._limits).least().plan)
+        if self.is_fixed:
+            return self.fastest
+        return self._own(self._search(self._limits, reserved=self.reserved).least().plan)
+
+    @cached_property
+    def reserved(self) -> tuple[str, int] | None:
+        """The layer from which on those that fill its only slot again may run beside it, and the bytes they need.
+
+        None where too little of its run remains once it has read the slot.
+        """
+        if not self.sources or self.is_fixed:
+            return None
+        stages, times = self.fastest.program.stages, self.times(self.fastest)
+        wanted = SPARE * max(source.cost(source.least) for source in self.sources)
+        inputs = [
+            tensor for one in self.application.crossings for name, tensor in one.readers if name == self.member.name
+        ]
+        for at in range(len(stages) - 1, last_use(self.fastest, inputs), -1):
+            if sum(times[at:]) >= wanted:
+                return stages[at].layers[0], sum(source.least.peak_bytes for source in self.sources)
+        return None
+
+    def peak(self, plan: Plan) -> int:
+        """What the plan needs, and others beside it."""
+        layer, size = self.reserved or ("", 0)
+        at = next((n for n, stage in enumerate(plan.program.stages) if layer in stage.layers), None)
+        return plan.peak_bytes if at is None else max(plan.peak_bytes, size + max(plan.live_bytes[at:]))
 
     def within(self, ram: int) -> Plan:
         """The plan with the least extra work that fits; an error that says the least possible where none does."""
@@ -65,7 +107,7 @@ class MemberPlanner:
             return self.fastest
         if self.least.peak_bytes <= ram:
             return self._own(self._least_search.fitting(ram).plan)
-        return self._own(self._search(self._limits, ram).fitting(ram).plan)
+        return self._own(self._search(self._limits, ram, self.reserved).fitting(ram).plan)
 
     def cost(self, plan: Plan) -> float:
         """Estimated instructions of one run."""
@@ -92,23 +134,33 @@ class MemberPlanner:
 
     @property
     def _limits(self) -> Limits:
-        return Limits(self.entry.max_overhead, self.entry.max_slowdown)
+        return self._in_pipeline(Limits(self.entry.max_overhead, self.entry.max_slowdown))
 
     @property
     def _least_limits(self) -> Limits:
         request = PlanRequest(
             minimise_ram=True, max_overhead=self.entry.max_overhead, max_slowdown=self.entry.max_slowdown
         )
-        return Limits(*request.least_limits)
+        return self._in_pipeline(Limits(*request.least_limits))
+
+    def _in_pipeline(self, limits: Limits) -> Limits:
+        """A partition may lose as much time as the slowest one of its pipeline, which sets the pace."""
+        others = [one for one in self.everyone.values() if one.member.owner == self.member.owner and one is not self]
+        if limits.slowdown is None or not others:
+            return limits
+        share = max(one.cost(one.fastest) for one in others) / max(1.0, self.cost(self.fastest))
+        return replace(limits, slowdown=limits.slowdown * max(1.0, share))
 
     @cached_property
     def _least_search(self) -> PlanSearch:
         """Whose routes are priced once, up to the peak of whole layers, and asked for every budget."""
-        return self._search(self._least_limits)
+        return self._search(self._least_limits, reserved=self.reserved)
 
-    def _search(self, limits: Limits, room: int = 0) -> PlanSearch:
+    def _search(self, limits: Limits, room: int = 0, reserved: tuple[str, int] | None = None) -> PlanSearch:
         target = self.application.target
-        return PlanSearch(self.network, None, self._alignment, self.entry.pull_input, target, limits, room)
+        return PlanSearch(
+            self.network, None, self._alignment, self.entry.pull_input, target, limits, room, reserved=reserved
+        )
 
     def _own(self, plan: Plan) -> Plan:
         """The plan for the network itself, whose inputs are no outputs; layers that planning added stay.
@@ -118,6 +170,8 @@ class MemberPlanner:
         outputs = plan.network.outputs[: len(self.member.network.outputs)]
         network = replace(plan.network, outputs=outputs) if outputs != plan.network.outputs else plan.network
         own = replace(plan, program=replace(plan.program, network=network))
+        if any(buffer.name == RESERVED for buffer in own.buffers):
+            own = with_buffers(own, tuple(buffer for buffer in own.buffers if buffer.name != RESERVED))
         return with_rows(own, TimedPlan(own, self._timing.costs(network))) if self._has_rows else own
 
     @cached_property
@@ -127,4 +181,7 @@ class MemberPlanner:
 
 
 def planners(application: Application) -> Mapping[str, MemberPlanner]:
-    return {member.name: MemberPlanner(application, member) for member in application.members}
+    found: dict[str, MemberPlanner] = {}
+    for member in application.members:
+        found[member.name] = MemberPlanner(application, member, found)
+    return found

@@ -33,7 +33,7 @@ from ..run.pipeline import Pipeline
 from ..run.ring import MemoryBlock
 from ..run.specification import aligned
 from ..run.statistics import RunStatistics
-from .joint import JointLayout
+from .joint import JointLayout, lay_out_jointly
 from .library import with_scratch
 from .members import AppMember, partition
 
@@ -145,6 +145,10 @@ class HostApplication:
 def run_application(layout: JointLayout, frames: int) -> tuple[MeasuredNetwork, ...]:
     """The networks of a joint plan compiled for this machine, and run in one arena."""
     application = replace(layout.application, target=TARGETS["host"])
+    if application.crossings:  # a partition runs whenever it finds a frame: none may use what another keeps for it
+        double = tuple(replace(one, slots=max(DOUBLE, one.slots)) for one in application.crossings)
+        application = replace(application, crossings=double, freed={})
+        layout = lay_out_jointly(application, layout.meeting.plans, layout.meeting.points)
     here = replace(layout, meeting=replace(layout.meeting, application=application))
     arenas = {memory: MemoryBlock(aligned(size)).piece(aligned(size)) for memory, size in layout.arenas.items()}
     with TemporaryDirectory(prefix="edgewright-") as name, ExitStack() as open_ones:

@@ -144,10 +144,10 @@ class JointSearch:
             if planner.member.owner not in found.layout.setters or name in stuck:
                 continue
             try:
-                smaller = planner.within(max(1, plans[name].peak_bytes - over))
+                smaller = planner.within(max(1, planner.peak(plans[name]) - over))
             except Infeasible:
                 smaller = planner.smallest
-            if smaller.peak_bytes >= plans[name].peak_bytes:
+            if planner.peak(smaller) >= planner.peak(plans[name]):
                 stuck.add(name)
                 continue
             trials.append((planner.cost(smaller) / max(1.0, planner.cost(planner.fastest)), name, smaller))

@@ -1,7 +1,9 @@
 """Slots of pipelines: as few as let the pipeline run as fast as with one for each frame under way.
 
 A partition gives a slot back when its last stage that reads it has ended, and not with its run. Where what remains of
-its run is long enough for the producer to fill the slot again, double buffers cost memory and bring nothing.
+its run is long enough for the producer to fill the slot again, double buffers cost memory and bring nothing. And where
+more than enough remains, it keeps the only slot for longer: until then the producer does not run, and its memory is
+free.
 """
 
 from __future__ import annotations
@@ -14,28 +16,38 @@ from .members import Application, Crossing
 
 FRAMES = 24  # of a simulation; the second half counts
 SLOWER = 1e-6  # a share of the period that is rounding
+SPARE = 1.2  # times the producer's estimated run: what must remain where its only slot is given back
 
 
-def given_back(plan: Plan, tensors: Sequence[str]) -> int:
-    """The stage at whose end a member has read these inputs, views of them included."""
+def last_use(plan: Plan, tensors: Sequence[str]) -> int:
+    """The last stage that reads these inputs, or anything that lies in their memory, or writes there."""
     buffers = {plan.views[tensor].buffer for tensor in tensors}
     last = 0
     for number, stage in enumerate(plan.program.stages):
-        read = {name for layer in stage.layers for name in plan.network.by_name[layer].inputs}
-        if any(name in plan.views and plan.views[name].buffer in buffers for name in read):
+        layers = [plan.network.by_name[name] for name in stage.layers]
+        touched = {name for layer in layers for name in (*layer.inputs, layer.output)}
+        if any(name in plan.views and plan.views[name].buffer in buffers for name in touched):
             last = number
     return last
+
+
+def given_back(application: Application, plans: Mapping[str, Plan]) -> Mapping[str, int]:
+    """Of each partition that others make something for: the stage at whose end it gives its slots back."""
+    return {
+        name: application.freed.get(name, last_use(plans[name], tensors))
+        for name, tensors in crossing_inputs(application.crossings).items()
+    }
 
 
 def with_few_slots(
     application: Application, plans: Mapping[str, Plan], times: Mapping[str, Sequence[float]]
 ) -> Application:
     """The application with as few slots as cost no throughput; `times` are those of the stages of each member."""
-    found = list(application.crossings)
+    found, freed = list(application.crossings), dict[str, int]()
     for owner in dict.fromkeys(crossing.owner for crossing in found):
         own = sorted((n for n, one in enumerate(found) if one.owner == owner), key=lambda n: (-found[n].bytes, n))
         until = {
-            name: sum(times[name][: given_back(plans[name], tensors) + 1])
+            name: sum(times[name][: last_use(plans[name], tensors) + 1])
             for name, tensors in crossing_inputs(found[n] for n in own).items()
         }
         runs = {member.name: sum(times[member.name]) for member in application.members_of(owner)}
@@ -46,7 +58,32 @@ def with_few_slots(
                 if _period(runs, until, [fewer if m == n else found[m] for m in own]) > best * (1 + SLOWER):
                     break
                 found[n] = fewer
-    return replace(application, crossings=tuple(found))
+        freed |= _freed(runs, until, [found[n] for n in own], times)
+    return replace(application, crossings=tuple(found), freed=freed)
+
+
+def _freed(
+    runs: Mapping[str, float],
+    until: Mapping[str, float],
+    crossings: Sequence[Crossing],
+    times: Mapping[str, Sequence[float]],
+) -> Mapping[str, int]:
+    """The last stages at whose ends partitions can give their only slots back without holding the pipeline up."""
+    sources = {one.source[0] for one in crossings}
+    careful = {name: run * SPARE if name in sources else run for name, run in runs.items()}
+    kept, found = dict(until), dict[str, int]()
+    best = _period(careful, until, crossings)
+    for name in until:
+        own = [one for one in crossings if name in dict(one.readers)]
+        if all(one.slots == 1 for one in own):
+            for stage in reversed(range(len(times[name]))):
+                longer = {**kept, name: sum(times[name][: stage + 1])}
+                if longer[name] <= until[name]:
+                    break
+                if _period(careful, longer, crossings) <= best * (1 + SLOWER):
+                    kept, found[name] = longer, stage
+                    break
+    return found
 
 
 def crossing_inputs(crossings: Iterable[Crossing]) -> dict[str, list[str]]:

@@ -49,8 +49,10 @@ class Maker:
         alignment: int | None,
         pull_rows: bool,
         outside: Collection[str] = (),
+        reserved: tuple[str, int] | None = None,
     ) -> None:
         self.network, self.timing, self.pull_rows = network, timing, pull_rows
+        self._reserved = reserved
         self._board, self._alignment, self._outside = board, alignment, frozenset(outside)
         pulled = pulled_inputs(network) if pull_rows else ()
         self._pulled = tuple(each for each in pulled if each[0] not in self._outside)
@@ -58,7 +60,7 @@ class Maker:
 
     @property
     def techniques(self) -> Techniques:
-        return Techniques(pulled=self._pulled, outside=self._outside)
+        return Techniques(pulled=self._pulled, outside=self._outside, reserved=self._reserved)
 
     @cached_property
     def loose(self) -> PlanningProblem:

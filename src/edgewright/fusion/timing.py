@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ..kernels.cost.estimate import Costs
-from ..kernels.cost.model import model_of, stand_in
+from ..kernels.cost.estimate import VECTOR_SUMS, Costs
+from ..kernels.cost.model import model_of, stand_in, target_named
 from ..kernels.cost.settings import Setting, Settings
 from ..kernels.cost.stages import Counted, alike_calls, alike_steps, cuts
 from ..network import Network, Region
-from ..platform.target import Target
+from ..platform.target import Family, Target
 from ..program import Plan, Step, Sweep
 from ..program.lower import BELOW, ROW, For, Node, OnDemand, is_one_turn, lower
 
@@ -28,6 +28,7 @@ class Timing:
 
     def __init__(self, target: Target | str | None) -> None:
         self.target = stand_in(target)
+        self._sums = VECTOR_SUMS if target is not None and target_named(target).family is Family.SIMD else 0.0
         self._costs: dict[int, Costs] = {}
 
     def within(self, instructions: float, extra: float) -> float:
@@ -42,7 +43,7 @@ class Timing:
     def costs(self, network: Network) -> Costs:
         key = id(network)  # alive as long as its costs
         if key not in self._costs:
-            self._costs[key] = Costs(network, self.target)
+            self._costs[key] = Costs(network, self.target, sums=self._sums)
         return self._costs[key]
 
     def of(self, plan: Plan) -> float:

@@ -19,7 +19,7 @@ from ..program import (
 )
 from ..program.plan import copied_parts, slot_name
 from .footprint import view_of
-from .problems import PlanningProblem
+from .problems import RESERVED, PlanningProblem
 from .solving import Solution
 from .views import Subview
 
@@ -37,7 +37,10 @@ def assemble(
     offsets = {**solution.placement.offsets, **dict.fromkeys(work.outside, 0)}
     memories = {**memories, **{root: slot_name(name) for root, name in work.outside.items()}}
     spans = dict(work.lifetimes(solution.order.steps))
-    sizes = {root: work.techniques.bytes(network.tensors[root]) for root in work.stores}
+    sizes = {
+        root: store.size if root == RESERVED else work.techniques.bytes(network.tensors[root])
+        for root, store in work.stores.items()
+    }
     lanes: dict[str, int] = {}
     for position, step in enumerate(solution.order.steps):
         for name, part in work.scratch(work.tasks[step]).items():

@@ -31,6 +31,7 @@ class Techniques:
     apart: frozenset[str] = frozenset()  # layers whose output keeps off the memory of their inputs, to be faster
     rooms: tuple[tuple[str, int], ...] = ()  # scratch that kernels of a stage find free, in bytes
     outside: frozenset[str] = frozenset()  # inputs and outputs in the caller's memory
+    reserved: tuple[str, int] | None = None  # a layer, and bytes that somebody else uses from its stage on
 
     @property
     def is_plain(self) -> bool:
@@ -46,6 +47,7 @@ class Techniques:
         return tensor.bytes if rows is None else tensor.bytes // tensor.shape[1] * rows
 
 
+RESERVED = "reserved: for others"  # a buffer that a plan leaves to somebody else
 PLAIN = Techniques(views=False, in_place=False, overlap=False, planes=False)
 
 
@@ -157,7 +159,14 @@ class PlanningProblem:
             )
             for root in dict.fromkeys(place.root for place in places.values())
             if root not in self.locals
-        }
+        } | self._reserved
+
+    @property
+    def _reserved(self) -> dict[str, Store]:
+        """What somebody else uses, as an output that nobody writes."""
+        layer, size = self.techniques.reserved or ("", 0)
+        steps = tuple(step for step, task in enumerate(self.tasks) if layer in (each.name for each in task.layers))
+        return {RESERVED: Store(RESERVED, self._aligned(size), steps, (), False, True)} if steps else {}
 
     @cached_property
     def pairs(self) -> Mapping[tuple[int, str, str], Distance]:
