@@ -45,7 +45,7 @@ from .statistics import median_and_spread
 THIS = "this"
 REPEATS = 15  # of every measurement; the median counts
 _LEAST = 0.002  # seconds of one sample: shorter frames are repeated within it
-_QUICKEST = 4  # frames of lanes of which the quickest counts
+_TAKEN = 5  # frames of lanes of which the middle one counts
 _MOVED = 4 << 20  # bytes that are handed over to find the rate
 _HANDED = 300  # times that a frame is handed over to find the latency
 
@@ -195,12 +195,13 @@ class _Bench:
         """Seconds of each stage and of the whole frame, so many times.
 
         One lane is counted by the time that its thread computes. Lanes wait for each other, which takes the clock: of
-        a few frames the quickest is taken, since whatever else the machine does only adds to it.
+        a few frames the middle one counts, since whatever else the machine does adds much to a few of them. The
+        quickest would promise what no stream keeps up: one lane or the other is often a little late.
         """
         clock: Callable[[], float] = time.perf_counter if lanes > 1 else time.thread_time
-        together = np.min if lanes > 1 else np.mean
+        together = np.median if lanes > 1 else np.mean
         self.run()
-        count = max(self._count(clock), _QUICKEST if lanes > 1 else 1)
+        count = max(self._count(clock), _TAKEN if lanes > 1 else 1)
         stages: list[Sequence[float]] = []
         whole: list[float] = []
         for _ in range(repeats):
