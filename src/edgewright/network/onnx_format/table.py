@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..operators import BinaryKind, ReduceKind, UnaryKind
-from . import constants, elementwise, linear, normalise, quantised, rearrange, resize, windows
+from . import constants, elementwise, linear, normalise, quantised, rearrange, recurrent, resize, windows
 from .elementwise import Importer, binary, chain, unary
 from .quantised import qlinear_binary
 
@@ -38,6 +38,7 @@ STANDARD: Mapping[str, Importer] = {
     "Floor": unary(UnaryKind.FLOOR),
     "Gather": rearrange.gather,
     "Gelu": elementwise.gelu,
+    "GRU": recurrent.gru,
     "Gemm": linear.gemm,
     "GlobalAveragePool": windows.global_average_pool,
     "GlobalMaxPool": windows.global_max_pool,
@@ -47,6 +48,7 @@ STANDARD: Mapping[str, Importer] = {
     "Identity": rearrange.identity,
     "InstanceNormalization": normalise.instance_norm,
     "LRN": normalise.lrn,
+    "LSTM": recurrent.lstm,
     "LayerNormalization": normalise.layer_norm,
     "LeakyRelu": elementwise.leaky_relu,
     "Log": unary(UnaryKind.LOG),
@@ -65,6 +67,7 @@ STANDARD: Mapping[str, Importer] = {
     "QLinearConv": quantised.qlinear_conv,
     "QLinearMatMul": quantised.qlinear_matmul,
     "QuantizeLinear": quantised.quantize_linear,
+    "RNN": recurrent.rnn,
     "Range": constants.range_,
     "Reciprocal": unary(UnaryKind.RECIPROCAL),
     "ReduceL1": linear.reduce(ReduceKind.L1),
