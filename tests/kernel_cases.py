@@ -19,6 +19,8 @@ from edgewright.network.operators import (
     BinaryKind,
     Cast,
     Clamp,
+    Compare,
+    CompareKind,
     Concat,
     Conv2d,
     ConvTranspose2d,
@@ -50,6 +52,7 @@ from edgewright.network.operators import (
     Reshape,
     Resize,
     ResizeMode,
+    Select,
     Slice,
     Softmax,
     SpaceToDepth,
@@ -74,6 +77,7 @@ class Case:
     integers: tuple[int, ...] = ()  # inputs that are indices, below `limit`
     limit: int = 1
     bytes: tuple[int, ...] = ()  # inputs that are int8
+    bools: tuple[int, ...] = ()  # inputs that are conditions
     ranges: int | None = None  # the input that says how items are stored: scale, inverse, zero point
 
     @property
@@ -87,6 +91,8 @@ class Case:
             if i in self.integers
             else rng.integers(-127, 128, shape).astype(np.int8)
             if i in self.bytes
+            else rng.integers(0, 2, shape).astype(bool)
+            if i in self.bools
             else rng.standard_normal(shape).astype(np.float32) * 2
             for i, shape in enumerate(self.shapes)
         ]
@@ -119,7 +125,12 @@ def tensors_for(values: list[Array]) -> list[Tensor]:
 
 
 def result_for(case: Case) -> Tensor:
-    known = {ArgMax: DType.INT64, Cast: getattr(case.op, "dtype", None), DynamicQuantize: DType.INT8}
+    known = {
+        ArgMax: DType.INT64,
+        Cast: getattr(case.op, "dtype", None),
+        DynamicQuantize: DType.INT8,
+        Compare: DType.BOOL,
+    }
     dtype = known.get(type(case.op)) or DType.FLOAT32
     return Tensor("y", case.op.output_shape(case.shapes), dtype)
 
@@ -210,13 +221,18 @@ def matmul(draw: Draw) -> Case:
 
 def dynamic_range(draw: Draw) -> Case:
     x = shape(draw, (2, 4))
-    return Case(DynamicRange(draw(st.integers(1, len(x) - 1)), draw(st.booleans())), (x,))
+    return Case(DynamicRange(draw(st.integers(1, len(x) - 1)), *dynamic_rounding(draw)), (x,))
 
 
 def dynamic_quantize(draw: Draw) -> Case:
     x = shape(draw, (2, 4))
     lead = draw(st.integers(1, len(x) - 1))
-    return Case(DynamicQuantize(draw(st.booleans())), (x, (*x[:lead], 3)), ranges=1)
+    return Case(DynamicQuantize(*dynamic_rounding(draw)), (x, (*x[:lead], 3)), ranges=1)
+
+
+def dynamic_rounding(draw: Draw) -> tuple[bool, bool]:
+    """Asymmetric, and halves to even: LiteRT's two ways and ONNX's."""
+    return draw(st.sampled_from([(False, False), (True, False), (True, True)]))
 
 
 def dynamic_product(draw: Draw) -> Case:
@@ -340,6 +356,18 @@ def resize(draw: Draw) -> Case:
     return Case(op, (x,))
 
 
+def compare(draw: Draw) -> Case:
+    kind = draw(st.sampled_from(list(CompareKind)))
+    both = (0, 1) if kind in (CompareKind.AND, CompareKind.OR) else ()
+    return Case(Compare(kind), (x := image(draw), draw(st.sampled_from([x, x[-1:], (1,), ()]))), bools=both)
+
+
+def select(draw: Draw) -> Case:
+    x = image(draw)
+    others = st.sampled_from([x, x[-1:], (x[1], 1, 1), ()])
+    return Case(Select(), (draw(others), draw(others), x), bools=(0,))
+
+
 def unary(make: Callable[[Draw], Op]) -> Callable[[Draw], Case]:
     return lambda draw: Case(make(draw), (shape(draw),))
 
@@ -361,6 +389,8 @@ CASES: Mapping[type, Callable[[Draw], Case]] = {
     Unary: unary(lambda draw: Unary(draw(st.sampled_from(list(UnaryKind))))),
     PRelu: lambda draw: Case(PRelu(), (x := image(draw), draw(st.sampled_from([x, x[-1:], (1,)])))),
     Binary: binary,
+    Compare: compare,
+    Select: select,
     BatchNorm: lambda draw: Case(BatchNorm(activation(draw)), (x := image(draw), x[-1:], x[-1:])),
     Cast: unary(lambda draw: Cast(draw(st.sampled_from([DType.INT32, DType.FLOAT32, DType.BOOL])))),
     Quantize: unary(lambda draw: Quantize()),
@@ -388,4 +418,6 @@ CASES: Mapping[type, Callable[[Draw], Case]] = {
 @st.composite
 def cases(draw: Draw, kind: type) -> Case:
     case: Case = CASES[kind](draw)
-    return Case(case.op, case.shapes, draw(st.integers(0, 99)), case.integers, case.limit, case.bytes, case.ranges)
+    return Case(
+        case.op, case.shapes, draw(st.integers(0, 99)), case.integers, case.limit, case.bytes, case.bools, case.ranges
+    )

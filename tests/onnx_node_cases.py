@@ -70,6 +70,8 @@ def read_case(case: NodeCase) -> Network | str:
     The suite feeds weights, scales and shapes at run time, where an exported CNN has initializers.
     """
     reason = ""
+    if any(isinstance(value, np.ndarray) and not value.size for value in case.inputs.values()):
+        return "an input is empty"
     for model in (case.model, with_parameters_baked(case)):
         if model is None:
             continue

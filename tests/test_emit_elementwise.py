@@ -19,6 +19,8 @@ from edgewright.network.operators import (
     BinaryKind,
     Cast,
     Clamp,
+    Compare,
+    CompareKind,
     Dequantize,
     Elu,
     HardSigmoid,
@@ -26,6 +28,7 @@ from edgewright.network.operators import (
     Op,
     PRelu,
     Quantize,
+    Select,
     Unary,
     UnaryKind,
 )
@@ -35,13 +38,14 @@ from emitting_batch import check_together
 from emitting_cases import FEW, check_layers
 
 KINDS = (Clamp, LeakyRelu, Elu, HardSigmoid, Unary, PRelu, Binary, BatchNorm, Cast)
+CHOICES = (Compare, Select)  # on what is stored
 CONVERSIONS = (Quantize, Dequantize)
 
 
 @FEW
 @given(st.data())
 def test_floats(data: st.DataObject) -> None:
-    check_layers(data, KINDS, quantised=False)
+    check_layers(data, (*KINDS, *CHOICES), quantised=False)
 
 
 @FEW
@@ -97,6 +101,16 @@ def extreme(network: Network, seed: int) -> dict[str, Array]:
         value.flat[:3] = (info.min, info.max, 1)
         values[name] = np.where(value == 0, info.dtype.type(1), value)
     return values
+
+
+def test_comparisons_and_choices_of_every_type() -> None:
+    types = [dtype for dtype in DType if dtype is not DType.BOOL]
+    kinds = [kind for kind in CompareKind if kind not in (CompareKind.AND, CompareKind.OR)]
+    pairs = [(kind, types[i % len(types)]) for i, kind in enumerate(kinds * 2)]
+    networks = [one_layer(Compare(kind), [dtype] * 2, DType.BOOL) for kind, dtype in pairs]
+    networks += [one_layer(Compare(kind), [DType.BOOL] * 2, DType.BOOL) for kind in (CompareKind.AND, CompareKind.OR)]
+    networks += [one_layer(Select(), [DType.BOOL, dtype, dtype], dtype) for dtype in DType]
+    check_together(networks)
 
 
 def test_casts_between_all_types() -> None:

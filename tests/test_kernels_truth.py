@@ -28,6 +28,8 @@ from edgewright.network.operators import (
     BinaryKind,
     Cast,
     Clamp,
+    Compare,
+    CompareKind,
     Concat,
     Conv2d,
     ConvTranspose2d,
@@ -57,6 +59,7 @@ from edgewright.network.operators import (
     Reshape,
     Resize,
     ResizeMode,
+    Select,
     Slice,
     Softmax,
     SpaceToDepth,
@@ -173,6 +176,13 @@ def binary(op: Binary, values: list[Array]) -> Array:
     return node(op.kind.value.title(), feeds)
 
 
+def compare(op: Compare, values: list[Array]) -> Array:
+    feeds = dict(zip("ab", values, strict=True))
+    if op.kind is CompareKind.NOT_EQUAL:
+        return ~node("Equal", feeds)
+    return node(op.kind.value.title().replace("_", "Or"), feeds)
+
+
 def elu(op: Elu, values: list[Array]) -> Array:
     return node("Selu", {"x": values[0]}, alpha=op.alpha, gamma=op.gamma)
 
@@ -257,6 +267,8 @@ TRUTH: Mapping[type, Callable[[Any, list[Array]], Array]] = {
     Unary: unary,
     Binary: binary,
     PRelu: moved("PRelu"),
+    Compare: compare,
+    Select: moved("Where"),
     Cast: moved("Cast", to=lambda op: helper.np_dtype_to_tensor_dtype(op.dtype.numpy)),
     Softmax: moved("Softmax", axis=lambda op: op.axis),
     LogSoftmax: moved("LogSoftmax", axis=lambda op: op.axis),

@@ -110,9 +110,9 @@ def test_all_unsupported_operators_are_listed_at_once() -> None:
         helper.make_node("Hardmax", ["x"], ["a"], name="h1"),
         helper.make_node("Hardmax", ["a"], ["b"], name="h2"),
         helper.make_node("Relu", ["b"], ["c"], name="fine"),
-        helper.make_node("Resize", ["c", "", "s"], ["d"], name="big", mode="cubic"),
+        helper.make_node("Resize", ["c", "", "s"], ["d"], name="big", mode="lanczos"),
         helper.make_node("Frobnicate", ["x"], ["e"], name="odd", domain="acme"),
-        helper.make_node("Resize", ["x", "", "s"], ["f"], name="big2", mode="cubic"),
+        helper.make_node("Resize", ["x", "", "s"], ["f"], name="big2", mode="lanczos"),
         helper.make_node("Sum", ["d", "e", "f"], ["y"]),
     ]
     with pytest.raises(Unsupported) as caught:
@@ -120,7 +120,7 @@ def test_all_unsupported_operators_are_listed_at_once() -> None:
     assert str(caught.value) == (
         "'m' uses 3 operators in a way that is not supported:\n"
         "  Hardmax x2 ('h1', 'h2')\n"
-        "  Resize x1 ('big2'): mode 'cubic' is not supported\n"
+        "  Resize x1 ('big2'): mode 'lanczos' is not supported\n"
         "  acme.Frobnicate x1 ('odd')"
     )
 

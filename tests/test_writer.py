@@ -24,6 +24,7 @@ from edgewright.network.operators import (
     BinaryKind,
     Cast,
     Clamp,
+    Compare,
     Conv2d,
     ConvTranspose2d,
     Dense,
@@ -38,6 +39,7 @@ from edgewright.network.operators import (
     Pad,
     PadMode,
     Quantize,
+    Select,
     Unary,
     UnaryKind,
 )
@@ -112,6 +114,10 @@ def single(case: Case) -> Network:
             dtype = DType.INT64
         case Cast():
             dtype = case.op.dtype
+        case Compare():
+            dtype = DType.BOOL
+        case Select():
+            dtype = DType.FLOAT32
         case DynamicQuantize():
             dtype = DType.INT8
         case DynamicProduct():

@@ -461,6 +461,54 @@ for _kind, _made in (
     _float_function(_kind, _made)
 
 
+def _comparison(kind: str, made: str, dtypes: tuple[str, ...]) -> None:
+    """Compares, and chooses by the result: often equal numbers."""
+
+    def build(rng: Rng, dtype: str) -> bytes:
+        shape = image(rng)
+        x = spec(rng, "x", shape, dtype)
+        other = pick(rng, shape, shape[-1:], ())
+        values = rng.integers(-3, 3, other) if dtype == FLOAT else rng.integers(100, 110, other)
+        specs = [x, replace(like(x, "c", other), data=np.array(values, dtype)), Spec("is", shape, "bool")]
+        specs += [like(x, "y", shape)]
+        choose = pick(rng, ("x", "c"), ("c", "x"))
+        nodes = [
+            Node(kind, ("x", "c"), ("is",), options(made)),
+            Node("SELECT_V2", ("is", *choose), ("y",), options("SelectV2")),
+        ]
+        return model(specs, nodes, ["x"], ["y", "is"])
+
+    for dtype in dtypes:
+        CASES[kind.lower(), dtype] = build
+
+
+for _kind, _made in (("EQUAL", "Equal"), ("NOT_EQUAL", "NotEqual"), ("GREATER", "Greater"), ("LESS", "Less")):
+    _comparison(_kind, _made, (FLOAT, *SMALL))
+for _kind, _made in (("GREATER_EQUAL", "GreaterEqual"), ("LESS_EQUAL", "LessEqual")):
+    _comparison(_kind, _made, (FLOAT, INT8))
+
+
+def _logic(kind: str, made: str, count: int) -> None:
+    def build(rng: Rng, dtype: str) -> bytes:
+        shape = image(rng)
+        inputs = [Spec(name, shape, "bool") for name in "ab"[:count]]
+        return one(kind, inputs, Spec("y", shape, "bool"), options(made))
+
+    CASES[kind.lower(), "bool"] = build
+
+
+_logic("LOGICAL_AND", "LogicalAnd", 2)
+_logic("LOGICAL_OR", "LogicalOr", 2)
+_logic("LOGICAL_NOT", "LogicalNot", 1)
+
+
+@case(*ALL)
+def select(rng: Rng, dtype: str) -> bytes:
+    x = spec(rng, "x", (shape := image(rng)), dtype)
+    inputs = [Spec("is", pick(rng, shape, ()), "bool"), x, like(x, "z", shape)]
+    return one("SELECT", inputs, like(x, "y", shape), options("Select"))
+
+
 # Along an axis
 
 
@@ -804,6 +852,8 @@ def random_value(rng: Rng, shape: tuple[int, ...], dtype: str, low: int | None =
     """Values for an input: normal for floats, the whole range for small integers, small indices for others."""
     if dtype == FLOAT:
         return (rng.standard_normal(shape) * 3).astype(np.float32)
+    if dtype == "bool":
+        return rng.random(shape) < 0.5
     if dtype in ("int32", "int64"):
         return rng.integers(0, 10, shape).astype(dtype)
     info = np.iinfo(dtype)

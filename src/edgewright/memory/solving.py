@@ -71,7 +71,7 @@ def solve(
         tried.update(trials)
         start = best.peak
         for trial in trials:
-            work, found = _chosen(network, trial, techniques, alignment)
+            work, found = _chosen(network, trial, techniques, alignment, best.peak)
             if found.peak < best.peak:
                 solution = place(work, found)
                 if solution.peak < best.peak:
@@ -116,19 +116,23 @@ def _alternatives(network: Network, solution: Solution, choice: ViewChoice) -> l
 
 
 def _chosen(
-    network: Network, choice: ViewChoice, techniques: Techniques, alignment: int
+    network: Network, choice: ViewChoice, techniques: Techniques, alignment: int, below: int | None = None
 ) -> tuple[PlanningProblem, Order]:
     moved = with_copies(network, choice.moved)
     copies = {layer.name for layer in moved.layers} - {layer.name for layer in network.layers}
-    return ordered(moved, find_views(moved, choice.copied | copies, techniques.outside), techniques, alignment)
+    views = find_views(moved, choice.copied | copies, techniques.outside)
+    return ordered(moved, views, techniques, alignment, below)
 
 
-def ordered(network: Network, views: Views, techniques: Techniques, alignment: int) -> tuple[PlanningProblem, Order]:
+def ordered(
+    network: Network, views: Views, techniques: Techniques, alignment: int, below: int | None = None
+) -> tuple[PlanningProblem, Order]:
+    """The problem of these views, and its order; with `below`, only one that needs less is of interest."""
     if techniques.planes:
         barred, outside = dict(techniques.pulled), techniques.outside
         views = with_planes(network, views, alignment, barred, techniques.apart, outside)
     work = PlanningProblem(network, views, techniques, alignment)
-    return work, order(work.order_problem())
+    return work, order(work.order_problem(), below=below)
 
 
 def place(work: PlanningProblem, found: Order) -> Solution:

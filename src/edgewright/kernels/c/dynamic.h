@@ -38,4 +38,14 @@ static inline void ew_range_asymmetric(float low, float high, float *found)
     }
 }
 
+/* As ONNX has it: halves to even, all in float; the zero point is that of int8. */
+static inline void ew_range_even(float low, float high, float *found)
+{
+    low = low < 0.0f ? low : 0.0f;
+    high = high > 0.0f ? high : 0.0f;
+    found[0] = low == high ? 1.0f : (high - low) / 255.0f;
+    found[1] = 1.0f / found[0];
+    found[2] = (float)(ew_round_even(-low / found[0], 0.0f, 255.0f) - 128);
+}
+
 #endif /* EW_DYNAMIC_H */

@@ -31,7 +31,7 @@ def write_range(call: CCall, _: Offer, c: CWriter) -> None:
     op, x = call.op, call.inputs[0]
     assert isinstance(op, ops.DynamicRange)
     call.use("dynamic")
-    kind = "asymmetric" if op.asymmetric else "symmetric"
+    kind = "even" if op.even else "asymmetric" if op.asymmetric else "symmetric"
     first, last = call.region[-1]
     rest = [(0, size) for size in x.tensor.shape[op.lead :]]
     numbers = reader(call, 0, ComputeType.REAL)
@@ -54,10 +54,15 @@ def write_quantize(call: CCall, _: Offer, c: CWriter) -> None:
     assert isinstance(op, ops.DynamicQuantize)
     call.use("fixed")
     limits = (-128 if op.asymmetric else -127, 127)
-    with _items(call, c, 1, ("inverse", "zero") if op.asymmetric else ("inverse",)) as item:
+    wanted = ("scale", "zero") if op.even else ("inverse", "zero") if op.asymmetric else ("inverse",)
+    with _items(call, c, 1, wanted) as item:
         bounds = (*item, *call.region[len(item) :])
         operands = [reader(call, 0, ComputeType.REAL), writer(call, ComputeType.RAW)]
         with named(c, operands) as (x, y), walk(call, c, bounds, [x, y]) as (a, b):
+            if op.even:
+                ends = "(float)(-128 - zero), (float)(127 - zero)"
+                y.store(c, f"({y.place.ctype})(ew_round_even({x.value(a)} / scale, {ends}) + zero)", b)
+                return
             steps = f"ew_round_away_float({x.value(a)} * inverse)" + (" + zero" if op.asymmetric else "")
             y.store(c, f"({y.place.ctype})ew_between({limits[0]}, {steps}, {limits[1]})", b)
 

@@ -49,6 +49,18 @@ _WHOLE_UNARY: Mapping[ops.UnaryKind, str | None] = {  # None: an integer stays w
 }
 
 
+_COMPARISONS: Mapping[ops.CompareKind, str] = {
+    ops.CompareKind.AND: "&&",
+    ops.CompareKind.EQUAL: "==",
+    ops.CompareKind.GREATER: ">",
+    ops.CompareKind.GREATER_EQUAL: ">=",
+    ops.CompareKind.LESS: "<",
+    ops.CompareKind.LESS_EQUAL: "<=",
+    ops.CompareKind.NOT_EQUAL: "!=",
+    ops.CompareKind.OR: "||",
+}
+
+
 def write_activation(call: CCall, _: Offer, c: CWriter) -> None:
     op = call.op
     assert isinstance(op, ops.Activation)
@@ -80,6 +92,19 @@ def write_cast(call: CCall, _: Offer, c: CWriter) -> None:
     if call.result.dtype.is_float or call.inputs[0].tensor.dtype.is_float:
         x, y = _bare(x), _bare(y)
     write_elements(call, c, [x, y], lambda v: v[0])
+
+
+def write_compare(call: CCall, _: Offer, c: CWriter) -> None:
+    """Integers are compared as stored: those of one scale are in the order of what they stand for."""
+    op = call.op
+    assert isinstance(op, ops.Compare)
+    compute = ComputeType.REAL if call.inputs[0].tensor.dtype.is_float else ComputeType.RAW
+    operands = [reader(call, 0, compute), reader(call, 1, compute), writer(call, ComputeType.RAW)]
+    write_elements(call, c, operands, lambda v: f"({call.output.ctype})({v[0]} {_COMPARISONS[op.kind]} {v[1]})")
+
+
+def write_select(call: CCall, _: Offer, c: CWriter) -> None:
+    write_each(call, c, ComputeType.RAW, lambda v: f"{v[0]} ? {v[1]} : {v[2]}")
 
 
 def write_quantize(call: CCall, _: Offer, c: CWriter) -> None:
@@ -156,4 +181,6 @@ PRELU = Kernel("loops_prelu", (ops.PRelu,), offers_in_float, write_prelu)
 BATCH_NORM = Kernel("loops_batch_norm", (ops.BatchNorm,), offers_in_float, write_batch_norm)
 BINARY = Kernel("loops_binary", (ops.Binary,), offers_in_float, write_binary)
 CAST = Kernel("cast", (ops.Cast,), offers_anywhere, write_cast)
+COMPARE = Kernel("compare", (ops.Compare,), offers_anywhere, write_compare)
+SELECT = Kernel("select", (ops.Select,), offers_anywhere, write_select)
 QUANTIZE = Kernel("loops_quantize", (ops.Quantize, ops.Dequantize), offers_in_float, write_quantize)

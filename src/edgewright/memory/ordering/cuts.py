@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from ortools.graph.python import max_flow
 
-from edgewright.memory.ordering.lattice import Lattice, bits
+from edgewright.memory.ordering.lattice import Lattice, bits, indices, mask_of
 
 
 class Cuts:
@@ -72,15 +72,12 @@ class Cuts:
         flow = max_flow.SimpleMaxFlow()
         flow.add_arcs_with_capacity(self._tail, self._head, capacity)
         for steps, from_source in ((ran, True), (waits | 1 << step, False)):
-            ends = np.fromiter(bits(steps), np.int64)
+            ends = indices(steps)
             if len(ends):
                 hub = np.full(len(ends), self.source if from_source else self.sink)
                 tail, head = (hub, ends) if from_source else (ends, hub)
                 flow.add_arcs_with_capacity(tail, head, np.full(len(ends), self.unlimited))
         status = flow.solve(self.source, self.sink)
         assert status == flow.OPTIMAL, status
-        executed = 0
-        for node in flow.get_source_side_min_cut():
-            if node < lattice.count:
-                executed |= 1 << node
-        return need + int(flow.optimal_flow()), executed
+        side = np.array(flow.get_source_side_min_cut(), np.int64)
+        return need + int(flow.optimal_flow()), mask_of(side[side < lattice.count], lattice.count)

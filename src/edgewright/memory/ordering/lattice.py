@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import gcd
 
+import numpy as np
+from numpy.typing import NDArray
+
 from edgewright.memory.ordering.problem import OrderProblem
 
 
@@ -17,6 +20,19 @@ def bits(mask: int) -> Iterator[int]:
         low = mask & -mask
         yield low.bit_length() - 1
         mask ^= low
+
+
+def indices(mask: int) -> NDArray[np.int64]:
+    """The indices of the ones in a mask as an array: faster than `bits` where there are many."""
+    octets = np.frombuffer(mask.to_bytes((mask.bit_length() + 7) // 8, "little"), np.uint8)
+    return np.flatnonzero(np.unpackbits(octets, bitorder="little"))
+
+
+def mask_of(numbers: NDArray[np.int64], count: int) -> int:
+    """The mask with ones at these indices, all below `count`."""
+    ones = np.zeros(count, np.uint8)
+    ones[numbers] = 1
+    return int.from_bytes(np.packbits(ones, bitorder="little").tobytes(), "little")
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,10 @@ from edgewright.memory.ordering.waists import Segment, cut_at_waists
 
 @dataclass(frozen=True, slots=True)
 class OrderEffort:
-    """The work to spend on a segment, counted in states, cuts and CP-SAT's deterministic time: results repeat."""
+    """The work to spend on a segment, counted in states, cuts and CP-SAT's deterministic time: results repeat.
+
+    Widths and cuts are those of a segment of up to `LARGE` steps; a larger one has fewer, since each costs more.
+    """
 
     width: int = 200  # executed sets per level in a quick sweep
     states: int = 3_000_000  # executed sets in all exhaustive floods
@@ -30,12 +33,15 @@ class OrderEffort:
 
 
 DEFAULT = OrderEffort()
+LARGE = 100  # steps
 _CLOSE = 100  # bisection ends when the open range is less than one part in this many of the peak
 
 
 @lru_cache(maxsize=64)
-def order(problem: OrderProblem, effort: OrderEffort = DEFAULT) -> Order:
+def order(problem: OrderProblem, effort: OrderEffort = DEFAULT, below: int | None = None) -> Order:
     """The order of steps that needs the least memory, with the bound that proves it (or shows the gap).
+
+    With `below`, only an order that needs less than that is of interest: where none is found soon, any will do.
 
     A network is planned more than once, plainly and with every saving, and asks much of it again: answers are kept.
 
@@ -44,18 +50,20 @@ def order(problem: OrderProblem, effort: OrderEffort = DEFAULT) -> Order:
     segment needs in any case.
     """
     smaller = contract(problem)
-    found = _order(smaller.problem, effort)
+    found = _order(smaller.problem, effort, below)
     steps = smaller.expand(found.steps)
     assert is_valid(problem, steps)
     assert peak(problem, steps) == found.peak, "merging changed the memory"
     return replace(found, steps=steps)
 
 
-def _order(problem: OrderProblem, effort: OrderEffort) -> Order:
+def _order(problem: OrderProblem, effort: OrderEffort, below: int | None) -> Order:
     pieces = cut_at_waists(problem)
     works = {at: _Work(part, effort) for at, part in enumerate(pieces.parts) if isinstance(part, Segment)}
     bound = max([pieces.fixed_peak, *(work.bound for work in works.values())])
     for work in sorted(works.values(), key=lambda work: -work.peak):
+        if below is not None and not work.may_be_below(below):
+            break
         work.refine(bound)
         bound = max(bound, work.bound)
 
@@ -75,8 +83,9 @@ class _Work:
         self.segment, self.effort = segment, effort
         self.lattice = Lattice(segment.problem)
         self.branches = find_branches(self.lattice)
+        self.width = -(-effort.width * LARGE // max(LARGE, self.lattice.count))
         # Parallel chains have their own method; a narrow sweep is enough to start from.
-        swept = sweep(self.lattice, 4 if self.branches else effort.width, cap=self.lattice.most + 1)
+        swept = sweep(self.lattice, 4 if self.branches else self.width, cap=self.lattice.most + 1)
         assert swept.order is not None
         self.method = "sweep"
         self.order = swept.order
@@ -102,6 +111,10 @@ class _Work:
         """The order found, in the whole problem's ids."""
         return [self.segment.steps[s] for s in self.order]
 
+    def may_be_below(self, limit: int) -> bool:
+        """Whether it pays to look for an order that needs less: in a large segment only where the sweep found one."""
+        return (self.peak if self.lattice.count > LARGE else self.bound) < limit
+
     def refine(self, enough: int) -> None:
         """Narrows the gap between bound and peak until it is closed, the peak is `enough`, or effort runs out."""
         enough -= self.segment.base
@@ -114,7 +127,7 @@ class _Work:
             self.local_bound = max(self.local_bound, result.bound)
             if self.local_peak <= max(enough, self.local_bound):
                 return
-            self._take(sweep(self.lattice, self.effort.width, self.local_peak, self.local_bound).order)
+            self._take(sweep(self.lattice, self.width, self.local_peak, self.local_bound).order)
         self.method = "probe"
         self._probe(enough)
         if self.local_peak > max(enough, self.local_bound) and self.lattice.count <= MOST_STEPS:
@@ -134,7 +147,7 @@ class _Work:
         and bisection while it pays; at last, what is still open is settled by exhaustive floods, if they can.
         """
         unit = self.lattice.unit
-        flows = self.effort.flows * 100 // max(100, self.lattice.count)  # a cut's cost grows with the steps
+        flows = self.effort.flows * LARGE**2 // max(LARGE, self.lattice.count) ** 2
         budget = missed = self.local_bound  # quick sweeps found nothing below `missed`
         asked_top = False  # about the budget just below the best order
         while flows > 0 and self.local_peak > max(enough, self.local_bound):
@@ -145,7 +158,7 @@ class _Work:
             if not feasible:
                 self.local_bound = max(self.local_bound, budget + unit)
             else:
-                self._sweep(budget, self.effort.width, known)
+                self._sweep(budget, known)
             asked_top = budget == best - unit
             if self.local_peak < best:
                 budget = self.local_peak - unit
@@ -181,9 +194,9 @@ class _Work:
             else:
                 closed_from = budget
 
-    def _sweep(self, budget: int, width: int, known: Precedence) -> None:
+    def _sweep(self, budget: int, known: Precedence) -> None:
         """Takes an order within the budget if the sweep meets one; raises the bound if there is none."""
-        swept = sweep(self.lattice, width, cap=budget + 1, floor=budget, follows=known.direct)
+        swept = sweep(self.lattice, self.width, cap=budget + 1, floor=budget, follows=known.direct)
         self._take(swept.order)
         if swept.order is None and swept.complete:
             self.local_bound = max(self.local_bound, budget + self.lattice.unit)

@@ -1,4 +1,4 @@
-"""Numbers stored in eight bits as they come, and their products, as LiteRT's hybrid kernels compute them."""
+"""Numbers stored in eight bits as they come, and their products, as LiteRT's hybrid kernels and onnxruntime have it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def dynamic_range(op: DynamicRange, out: Region, operands: Sequence[Operand], re
     x = operands[0].data.astype(np.float32, copy=False)
     axes = tuple(range(op.lead, x.ndim))
     low, high = x.min(axis=axes), x.max(axis=axes)
-    found = _asymmetric(low, high) if op.asymmetric else _symmetric(low, high)
+    found = (_even if op.even else _asymmetric if op.asymmetric else _symmetric)(low, high)
     return np.stack(found, axis=-1)[..., slice(*out.bounds[-1])]
 
 
@@ -45,8 +45,19 @@ def _asymmetric(low: Array, high: Array) -> tuple[Array, ...]:
     return scale, np.float32(1) / scale, zero
 
 
+def _even(low: Array, high: Array) -> tuple[Array, ...]:
+    """As onnxruntime has it, in float32 throughout; the zero point is that of int8 instead of uint8."""
+    low, high = np.minimum(low, np.float32(0)), np.maximum(high, np.float32(0))
+    scale = np.where(low == high, np.float32(1), (high - low) / np.float32(255))
+    zero = np.rint(np.clip(-low / scale, 0, 255)) - np.float32(128)
+    return scale, np.float32(1) / scale, zero
+
+
 def dynamic_quantize(op: DynamicQuantize, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
     x, found = operands
+    if op.even:
+        quotient = x.data.astype(np.float32, copy=False) / _along(found, 0, x.data.ndim)
+        return np.clip(np.rint(quotient) + _along(found, 2, x.data.ndim), -128, 127).astype(np.int8)
     inverse = _along(found, 1, x.data.ndim)
     with np.errstate(over="ignore"):
         steps = rounded((x.data.astype(np.float32, copy=False) * inverse).astype(np.float64))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from ..operators import Activation, BatchNorm, Binary, BinaryKind, Cast, PRelu
+from ..operators import Activation, BatchNorm, Binary, BinaryKind, Cast, Compare, CompareKind, PRelu, Select
 from ..region import Region
 from ..tensor import Array, DType, Tensor
 from .activations import activate
@@ -38,6 +38,16 @@ def binary(op: Binary, out: Region, operands: Sequence[Operand], result: Tensor)
         return activate(op.activation, BINARY[op.kind](a, b))
 
 
+def compare(op: Compare, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    a, b = (operand.data for operand in operands)
+    return COMPARE[op.kind](a, b)
+
+
+def select(op: Select, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    condition, a, b = (operand.data for operand in operands)
+    return np.where(condition, a, b)
+
+
 def cast(op: Cast, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
     return converted(operands[0].data, result.dtype)
 
@@ -65,6 +75,18 @@ BINARY: Mapping[BinaryKind, Callable[[Array, Array], Array]] = {
     BinaryKind.MAX: np.maximum,
     BinaryKind.POW: _power,
     BinaryKind.SQUARED_DIFFERENCE: lambda a, b: np.square(a - b),
+}
+
+
+COMPARE: Mapping[CompareKind, Callable[[Array, Array], Array]] = {
+    CompareKind.AND: np.logical_and,
+    CompareKind.EQUAL: np.equal,
+    CompareKind.GREATER: np.greater,
+    CompareKind.GREATER_EQUAL: np.greater_equal,
+    CompareKind.LESS: np.less,
+    CompareKind.LESS_EQUAL: np.less_equal,
+    CompareKind.NOT_EQUAL: np.not_equal,
+    CompareKind.OR: np.logical_or,
 }
 
 

@@ -23,6 +23,8 @@ KERNELS: Mapping[type, Kernel] = {
     ops.Binary: elementwise.binary,
     ops.BatchNorm: elementwise.batch_norm,
     ops.Cast: elementwise.cast,
+    ops.Compare: elementwise.compare,
+    ops.Select: elementwise.select,
     ops.Quantize: scales.quantize,
     ops.Dequantize: scales.dequantize,
     ops.DynamicRange: dynamic.dynamic_range,

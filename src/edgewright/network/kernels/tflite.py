@@ -16,8 +16,8 @@ from .operand import Kernel, Operand
 from .table import KERNELS
 
 _MOVES = (
-    ops.ArgMax, ops.Cast, ops.DepthToSpace, ops.Expand, ops.Gather, ops.Reshape, ops.Slice, ops.SpaceToDepth,
-    ops.Tile, ops.Transpose,
+    ops.ArgMax, ops.Cast, ops.Compare, ops.DepthToSpace, ops.Expand, ops.Gather, ops.Reshape, ops.Select, ops.Slice,
+    ops.SpaceToDepth, ops.Tile, ops.Transpose,
 )  # fmt: skip
 
 TFLITE: Mapping[type, Kernel] = {

@@ -13,7 +13,7 @@ from .. import operators as ops
 from ..kernels.elementwise import converted
 from ..operators.base import broadcast_shape
 from ..tensor import DType
-from .context import Constant, Value
+from .context import Computed, Constant, Value
 from .node import FOLD_LIMIT, OnnxNode
 from .tensors import WIDENED, dtype_of, element_type_name
 
@@ -62,11 +62,22 @@ def clip(node: OnnxNode) -> Value:
         low, high = node.real("min", -FLOAT_MAX), node.real("max", FLOAT_MAX)
     else:
         minimum, maximum = node.optional(1), node.optional(2)
+        if isinstance(minimum, Computed) or isinstance(maximum, Computed):
+            return _clip_between(node, minimum, maximum)
         low = -inf if minimum is None else node.scalar(minimum, "min")
         high = inf if maximum is None else node.scalar(maximum, "max")
     if low != low or high != high:
         raise node.error("a bound is NaN")
     return _clamp(node, -inf if low <= -FLOAT_MAX else low, inf if high >= FLOAT_MAX else high)
+
+
+def _clip_between(node: OnnxNode, minimum: Value | None, maximum: Value | None) -> Value:
+    """Bounds that are computed: the larger of x and one, then the smaller of that and the other."""
+    y = node.input(0)
+    for kind, bound in ((ops.BinaryKind.MAX, minimum), (ops.BinaryKind.MIN, maximum)):
+        if bound is not None:
+            y = pairwise(node, kind, y, bound, kind.value)
+    return y
 
 
 def _clamp(node: OnnxNode, low: float, high: float) -> Value:
@@ -105,6 +116,50 @@ def gelu(node: OnnxNode) -> Value:
     if approximate not in ("none", "tanh"):
         raise node.error(f"approximate '{approximate}' is neither 'none' nor 'tanh'")
     return activation(node, ops.Unary(ops.UnaryKind.GELU if approximate == "none" else ops.UnaryKind.GELU_TANH))
+
+
+def _compare(kind: ops.CompareKind, node: OnnxNode) -> Value:
+    a, b = node.input(0), _aligned(node, node.input(0), node.input(1))
+    return _compared(node, kind, a, b)
+
+
+def _compared(node: OnnxNode, kind: ops.CompareKind, a: Value, b: Value) -> Value:
+    types = {node.tensor(value).dtype for value in (a, b)}
+    if len(types) > 1 or any(node.tensor(value).quant is not None for value in (a, b)):
+        raise node.unsupported(f"compares {node.tensor(a)} with {node.tensor(b)}")
+    return node.layer(ops.Compare(kind), [a, b], dtype=DType.BOOL)
+
+
+def compare(kind: ops.CompareKind) -> Importer:
+    return partial(_compare, kind)
+
+
+def negation(node: OnnxNode) -> Value:
+    return _compared(node, ops.CompareKind.EQUAL, node.input(0), node.constant("false", np.array(False)))
+
+
+def where(node: OnnxNode) -> Value:
+    return _selected(node, node.input(0), node.input(1), node.input(2))
+
+
+def _selected(node: OnnxNode, condition: Value, a: Value, b: Value) -> Value:
+    tensors = [node.tensor(value) for value in (a, b)]
+    if tensors[0].dtype is not tensors[1].dtype or tensors[0].quant != tensors[1].quant:
+        raise node.unsupported(f"chooses between {tensors[0]} and {tensors[1]}")
+    return node.layer(ops.Select(), [condition, a, b], dtype=tensors[0].dtype, quant=tensors[0].quant)
+
+
+def trilu(node: OnnxNode) -> Value:
+    """The triangle of the last two axes above or below a diagonal; zero elsewhere."""
+    x, k = node.input(0), node.optional(1)
+    shape = node.shape(x)
+    if len(shape) < 2 or node.tensor(x).quant is not None:
+        raise node.unsupported(f"the triangle of {node.tensor(x)}")
+    diagonal = 0 if k is None else int(node.scalar(k, "k"))
+    is_upper = node.flag("upper", True)
+    kept = np.tri(shape[-2], shape[-1], diagonal - is_upper, dtype=bool) != is_upper
+    zero = np.zeros((), node.tensor(x).dtype.numpy)
+    return _selected(node, node.constant("kept", kept), x, node.constant("zero", zero))
 
 
 def prelu(node: OnnxNode) -> Value:

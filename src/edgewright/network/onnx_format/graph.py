@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import onnx
+import onnx.defs
+import onnx.helper
 
 from ...errors import ModelError, Unsupported
 from ..tensor import Array
@@ -37,6 +39,7 @@ class Scope:
     parent: Scope | None = None
     prefix: str = ""
     attributes: Mapping[str, onnx.AttributeProto] | None = None  # of the call, inside a function
+    left_out: frozenset[str] = frozenset()  # optional inputs of a function that the call does not give
     calls: tuple[FunctionKey, ...] = ()
     extents: Mapping[Key, ByteSpan] = field(default_factory=dict)  # of large tensors among the nodes' attributes
 
@@ -99,7 +102,7 @@ class GraphReader:
         first_layer = len(self.context.builder.layers)
         results: Iterable[Value]
         try:
-            inputs = tuple(self.lookup(i, scope) if i else None for i in proto.input)
+            inputs = tuple(self.lookup(i, scope) if i and i not in scope.left_out else None for i in proto.input)
             if absent := [value for value in inputs if isinstance(value, Absent)]:
                 self.problems.setdefault(absent[0].problem)
                 if importer or is_function or is_branch:
@@ -111,7 +114,10 @@ class GraphReader:
             elif (known := self._fold(proto, domain, inputs, attributes, scope, name)) is not None:
                 results = known
             elif importer is None:
-                raise Unsupported("")
+                function = self._schema_function(proto, domain, inputs, attributes, scope)
+                if function is None:
+                    raise Unsupported("")
+                results = self._call(function, inputs, attributes, scope, name)
             else:
                 opset = self._opset(domain, scope)
                 outputs = tuple(proto.output)
@@ -179,18 +185,51 @@ class GraphReader:
         if domain or not all(value is None or isinstance(value, Constant) for value in inputs):
             return None
         data: list[Array | None] = [value.data if isinstance(value, Constant) else None for value in inputs]
-        if scope.attributes is not None:  # inside a function, attributes may stand for those of the call
-            resolved = onnx.NodeProto()
-            resolved.CopyFrom(proto)
-            del resolved.attribute[:]
-            resolved.attribute.extend(attributes.values())
-            proto = resolved
+        proto = _resolved(proto, attributes)
         arrays = folded(proto, self._opset(domain, scope), data, f"{proto.op_type} '{name}'")
         if arrays is None:
             return None
         return [Constant(output or name, array) for output, array in zip(proto.output, arrays, strict=False)]
 
     # Sub-graphs
+
+    def _schema_function(
+        self,
+        proto: onnx.NodeProto,
+        domain: str,
+        inputs: Sequence[Value | None],
+        attributes: dict[str, onnx.AttributeProto],
+        scope: Scope,
+    ) -> onnx.FunctionProto | None:
+        """What the standard defines an operator as, in terms of others; its default attributes are filled in."""
+        opset = self._opset(domain, scope)
+        try:
+            schema = onnx.defs.get_schema(proto.op_type, opset, domain)
+        except onnx.defs.SchemaError:
+            return None
+        for name, attribute in schema.attributes.items():
+            if attribute.default_value.name:
+                attributes.setdefault(name, attribute.default_value)
+        if schema.has_function:
+            version = _latest(schema.function_opset_versions, opset)
+            body = schema.get_function_with_opset_version(version)
+        elif schema.has_context_dependent_function:
+            version = _latest(schema.context_dependent_function_opset_versions, opset)
+            types = [b"" if value is None else self._type_of(value).SerializeToString() for value in inputs]
+            body = schema.get_context_dependent_function_with_opset_version(
+                version, _resolved(proto, attributes).SerializeToString(), types
+            )
+        else:
+            return None
+        function = onnx.FunctionProto()
+        function.ParseFromString(body)
+        return function if function.node else None
+
+    def _type_of(self, value: Value) -> onnx.TypeProto:
+        tensor = self.context.tensor(value)
+        return onnx.helper.make_tensor_type_proto(
+            onnx.helper.np_dtype_to_tensor_dtype(tensor.dtype.numpy), tensor.shape
+        )
 
     def _call(
         self,
@@ -207,19 +246,19 @@ class GraphReader:
         if len(scope.calls) >= MOST_CALLS:
             raise ModelError(f"functions are nested more than {MOST_CALLS} deep at '{name}'")
         given = {attribute.name: attribute for attribute in function.attribute_proto}
+        values = dict(zip(function.input, inputs, strict=False))
         inner = Scope(
             opsets=opset_versions(function.opset_import) or scope.opsets,
             prefix=f"{name}/",
+            values={formal: value for formal, value in values.items() if value is not None},
             attributes={**given, **attributes},
+            left_out=frozenset(formal for formal in function.input if values.get(formal) is None),
             calls=(*scope.calls, key),
         )
         if len(inputs) > len(function.input):
             raise ModelError(
                 f"'{name}' gives {len(inputs)} inputs to '{function.name}', which has {len(function.input)}"
             )
-        for i, formal in enumerate(function.input):
-            value = inputs[i] if i < len(inputs) else None
-            inner.values[formal] = value or Absent(Problem(function.name, name, f"input '{formal}' is left out"))
         self.read(function.node, inner)
         return [self.lookup(output, inner) for output in function.output]
 
@@ -252,11 +291,27 @@ class GraphReader:
         return [self.lookup(output.name, inner) for output in graph.output]
 
 
+def _resolved(proto: onnx.NodeProto, attributes: Mapping[str, onnx.AttributeProto]) -> onnx.NodeProto:
+    """The node with these attributes: inside a function, its own may stand for those of the call."""
+    if not any(attribute.ref_attr_name for attribute in proto.attribute):
+        return proto
+    resolved = onnx.NodeProto()
+    resolved.CopyFrom(proto)
+    del resolved.attribute[:]
+    resolved.attribute.extend(attributes.values())
+    return resolved
+
+
+def _latest(versions: Sequence[int], opset: int) -> int:
+    """The version for an opset: the last one up to it, or the first of all."""
+    return max((version for version in versions if version <= opset), default=min(versions))
+
+
 def _names(scope: Scope) -> set[str]:
     around: Scope | None = scope
     names: set[str] = set()
     while around is not None:
-        names.update(around.values, around.initializers)
+        names.update(around.values, around.initializers, around.left_out)
         around = around.parent
     return names
 

@@ -1,17 +1,21 @@
-"""Importers of operators that sum: Gemm and MatMul (Dense where the right side is constant), reductions, ArgMax."""
+"""Importers of operators that sum: products (Dense where the right side is constant), reductions, ArgMax."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from functools import partial
 from math import prod
 
 import numpy as np
 
 from ..operators import ArgMax, Binary, BinaryKind, Dense, MatMul, Reduce, ReduceKind
-from ..tensor import DType
+from ..tensor import Array, DType
 from .context import Computed, Constant, Dequantized, Value
 from .elementwise import Importer
 from .node import OnnxNode
+
+MOST_SUMMED = 1024  # elements of running sums, whose products grow with the square
 
 
 def gemm(node: OnnxNode) -> Value:
@@ -72,6 +76,81 @@ def matmul(node: OnnxNode) -> Value:
         kept = shape[:-2] + (() if rows else shape[-2:-1]) + (() if cols else shape[-1:])
         y = node.reshaped(y, kept, "vector")
     return y
+
+
+def einsum(node: OnnxNode) -> Value:
+    """A sum of products of one or two operands: axes are ordered so that a MatMul over batches remains."""
+    left, arrow, right = node.text("equation", "").replace(" ", "").partition("->")
+    values, terms = node.all_inputs(), left.split(",")
+    if "..." in left or len(terms) != len(values) or len(values) > 2:
+        raise node.unsupported(f"the equation '{node.text('equation', '')}'")
+    sizes: dict[str, int] = {}
+    for term, value in zip(terms, values, strict=True):
+        if len(set(term)) < len(term) or len(term) != len(node.shape(value)):
+            raise node.unsupported(f"axes '{term}' of a tensor of shape {list(node.shape(value))}")
+        for label, size in zip(term, node.shape(value), strict=True):
+            if sizes.setdefault(label, size) != size:
+                raise node.error(f"axis '{label}' has {sizes[label]} and {size} elements")
+    counts = Counter("".join(terms))
+    kept = right if arrow else "".join(sorted(label for label, count in counts.items() if count == 1))
+    if not set(kept) <= set(counts) or len(set(kept)) < len(kept):
+        raise node.error(f"the result '{kept}' has axes that no operand has, or one twice")
+    operands = []
+    for i, (term, value) in enumerate(zip(terms, values, strict=True)):
+        summed = tuple(axis for axis, label in enumerate(term) if counts[label] == 1 and label not in kept)
+        if summed:
+            value = node.layer(Reduce(summed, False, ReduceKind.SUM), [value], f"sum{i}")
+        operands.append((value, "".join(label for label in term if counts[label] > 1 or label in kept)))
+    found, labels = operands[0]
+    if len(operands) == 2:
+        found, labels = _product(node, operands[0], operands[1], kept, sizes)
+    return node.transposed(found, tuple(labels.index(label) for label in kept), "order")
+
+
+Labelled = tuple[Value, str]  # a value and the names of its axes
+
+
+def _product(node: OnnxNode, a: Labelled, b: Labelled, kept: str, sizes: Mapping[str, int]) -> Labelled:
+    shared = [label for label in a[1] if label in b[1]]
+    batch = [label for label in shared if label in kept]
+    summed = [label for label in shared if label not in kept]
+    rows, columns = ([label for label in term if label not in shared] for term in (a[1], b[1]))
+    lengths = [prod(sizes[label] for label in group) for group in (batch, rows, summed, columns)]
+
+    def matrix(value: Value, labels: str, first: list[str], second: list[str], tag: str) -> Value:
+        order = tuple(labels.index(label) for label in (*batch, *first, *second))
+        ends = (prod(sizes[label] for label in group) for group in (first, second))
+        return node.reshaped(node.transposed(value, order, f"{tag}/order"), (lengths[0], *ends), tag)
+
+    pair = [matrix(*a, rows, summed, "a"), matrix(*b, summed, columns, "b")]
+    y = node.layer(MatMul(), pair, "product")
+    labels = (*batch, *rows, *columns)
+    return node.reshaped(y, tuple(sizes[label] for label in labels), "shaped"), "".join(labels)
+
+
+def cum_sum(node: OnnxNode) -> Value:
+    """Running sums along a constant axis: a product with a triangle of ones."""
+    x = node.input(0)
+    shape = node.shape(x)
+    if node.tensor(x).dtype is not DType.FLOAT32 or node.tensor(x).quant is not None:
+        raise node.unsupported(f"sums of {node.tensor(x).dtype.value}")
+    axis = node.axis(int(node.scalar(node.input(1), "axis")), len(shape))
+    count = shape[axis]
+    if count > MOST_SUMMED:
+        raise node.unsupported(f"running sums of {count} elements, more than {MOST_SUMMED}")
+    ones = np.tri(count, count, -1 if node.flag("exclusive") else 0, dtype=np.float32)
+    if node.flag("reverse"):
+        ones = np.ascontiguousarray(ones.T)
+    return along_axis(node, x, axis, ones, "sums")
+
+
+def along_axis(node: OnnxNode, x: Value, axis: int, matrix: Array, tag: str) -> Value:
+    """Each line along the axis, times a constant matrix of outputs x inputs."""
+    rank = len(node.shape(x))
+    last = (*(i for i in range(rank) if i != axis), axis)
+    moved = node.transposed(x, last, f"{tag}/last")
+    y = node.layer(Dense(), [moved, node.constant(f"{tag}/matrix", matrix)], tag)
+    return node.transposed(y, tuple(last.index(i) for i in range(rank)), f"{tag}/back")
 
 
 def _reduce(kind: ReduceKind, since: int, node: OnnxNode) -> Value:

@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import operators as ops
 from ..tensor import Array, DType
-from .context import Value
+from .context import Constant, Value
 from .node import OnnxNode
 
 
@@ -33,7 +33,8 @@ def batch_norm(node: OnnxNode) -> Value:
     """x * scale + shift for each channel; mean, variance and epsilon folded into the two in double precision."""
     x = node.input(0)
     _require_float(node, x, 2)
-    if node.flag("training_mode"):
+    is_training = node.flag("training_mode")
+    if is_training and not isinstance(x, Constant):
         raise node.unsupported("training mode; export the model for inference")
     if not node.flag("spatial", True):
         raise node.unsupported("spatial=0 is not supported")
@@ -42,6 +43,9 @@ def batch_norm(node: OnnxNode) -> Value:
         _per_channel(node, node.input(i + 1), name, channels)
         for i, name in enumerate(("scale", "bias", "mean", "variance"))
     )
+    if is_training:  # of weights, which some networks standardise: their own mean and variance
+        data = np.moveaxis(node.array(x, "x").astype(np.float64), 1, 0).reshape(channels, -1)
+        mean, variance = data.mean(axis=1), data.var(axis=1)
     if (variance < 0).any():
         raise node.error("the variance is negative")
     root = np.sqrt(variance + node.real("epsilon", 1e-5))
@@ -49,6 +53,9 @@ def batch_norm(node: OnnxNode) -> Value:
         raise node.error("the variance and epsilon are zero")
     scale = gamma / root
     shift = beta - mean * scale
+    if isinstance(x, Constant):
+        column = (channels, *(1,) * (len(node.shape(x)) - 2))
+        return node.constant("y", (x.data * scale.reshape(column) + shift.reshape(column)).astype(np.float32))
     operands = [node.constant("scale", scale.astype(np.float32)), node.constant("shift", shift.astype(np.float32))]
     return _channels_second(node, node.layer(ops.BatchNorm(), [_channels_last(node, x), *operands]))
 

@@ -16,10 +16,10 @@ from ..network import Arithmetic
 from ..operators.base import broadcast_shape
 from ..tensor import Array, DType, Quant
 from .context import Computed, Constant, Dequantized, Value, plain_dtype
-from .elementwise import Importer
-from .node import FOLD_LIMIT, OnnxNode, transposed_quant
+from .elementwise import Importer, pairwise
+from .node import FOLD_LIMIT, NCHW, OnnxNode, transposed_quant
 from .tensors import dtype_of
-from .windows import averaging, convolution, image_in, spatial_axes
+from .windows import averaging, conv_operator, convolution, image_in, image_out, spatial_axes
 
 _STORED = (DType.INT8, DType.UINT8, DType.INT16, DType.INT32)
 
@@ -261,3 +261,109 @@ def qlinear_concat(node: OnnxNode) -> Value:
     dtype, quant = _result(node, 0, 1)
     axis = node.axis(node.integer("axis", 1), len(node.shape(parts[0])))
     return node.layer(ops.Concat(axis), parts, dtype=dtype, quant=quant)
+
+
+def dynamic_quantize_linear(node: OnnxNode) -> tuple[Value, ...]:
+    """What is stored (as int8, and as the uint8 of the file, which products do without), its scale and zero point."""
+    x = node.input(0)
+    if node.tensor(x).dtype is not DType.FLOAT32 or node.tensor(x).quant is not None or len(node.shape(x)) < 2:
+        raise node.unsupported(f"quantising {node.tensor(x)}")
+    is_image = len(node.shape(x)) == 4
+    held = image_in(node, x) if is_image else x
+    flat = node.reshaped(held, (1, prod(node.shape(held))), "flat")
+    found = node.layer(ops.DynamicRange(1, True, True), [flat], "range", dtype=DType.FLOAT32)
+    items = node.shape(held)[0]
+    spread = found if items == 1 else node.layer(ops.Expand((items, 3)), [found], "spread")
+    small = node.layer(ops.DynamicQuantize(True, True), [held, spread], "stored", dtype=DType.INT8)
+    whole = node.layer(ops.Cast(DType.INT32), [small], "whole", dtype=DType.INT32)
+    moved = pairwise(node, ops.BinaryKind.ADD, whole, node.constant("middle", np.array(128, np.int32)), "moved")
+    y: Value = node.layer(ops.Cast(DType.UINT8), [moved], "unsigned", dtype=DType.UINT8)
+    scale, zero = (
+        node.layer(ops.Slice((0, i), (1, 1), (1, 1)), [found], tag) for i, tag in ((0, "scale"), (2, "zero"))
+    )
+    lifted = pairwise(node, ops.BinaryKind.ADD, zero, node.number("half", 128.0), "lifted")
+    byte = node.layer(ops.Cast(DType.UINT8), [lifted], "byte", dtype=DType.UINT8)
+    ends = (node.layer(ops.Reshape(()), [value], tag) for value, tag in ((scale, "y_scale"), (byte, "y_zero")))
+    return (image_out(node, y, 4) if is_image else y, *ends)
+
+
+def conv_integer(node: OnnxNode) -> Value:
+    x, found = _as_stored(node)
+    rank = len(node.shape(node.input(0)))
+    if rank != 4:
+        raise node.unsupported(f"an image of rank {rank}")
+    w, taken = _integer_weights(node)
+    weights = w.transpose(0, 2, 3, 1)
+    op = conv_operator(node, 4, node.shape(x), weights.shape)
+    unit = found if node.shape(x)[0] == 1 else node.layer(ops.Expand((node.shape(x)[0], 3)), [found], "items")
+    return image_out(node, _integer_sums(node, op, x, weights, taken, unit), 4)
+
+
+def matmul_integer(node: OnnxNode) -> Value:
+    x, found = _as_stored(node)
+    if node.shape(x) != node.shape(node.input(0)):  # taken for an image
+        x = node.transposed(x, NCHW, "rows")
+    w, taken = _integer_weights(node)
+    if w.ndim != 2:
+        raise node.unsupported("weights that are no matrix")
+    lead = node.shape(x)[:-1]
+    rows = node.reshaped(found, (*(1 for _ in lead), 3), "rows_range")
+    unit = rows if prod(lead) == 1 else node.layer(ops.Expand((*lead, 3)), [rows], "items")
+    return _integer_sums(node, ops.Dense(), x, w.T, taken, unit)
+
+
+def _as_stored(node: OnnxNode) -> tuple[Value, Value]:
+    """The int8 tensor that a DynamicQuantizeLinear stored, and its range with 1 for the scale."""
+    producers = {layer.output: layer for layer in node.context.builder.layers}
+    value = node.input(0)
+    name = value.tensor if isinstance(value, Computed) else ""
+    while name in producers and not isinstance(producers[name].op, ops.DynamicQuantize):
+        name = producers[name].inputs[0]
+    if name not in producers:
+        raise node.unsupported("what it multiplies comes from no DynamicQuantizeLinear")
+    found = producers[name].inputs[1]
+    if isinstance(producers[found].op, ops.Expand):
+        found = producers[found].inputs[0]
+    kept, one = (
+        node.constant(tag, np.array(row, np.float32)) for tag, row in (("kept", (0, 1, 1)), ("one", (1, 0, 0)))
+    )
+    zeroed = pairwise(node, ops.BinaryKind.MUL, Computed(found), kept, "zeroed")
+    return Computed(name), pairwise(node, ops.BinaryKind.ADD, zeroed, one, "unit")
+
+
+def _integer_weights(node: OnnxNode) -> tuple[Array, int]:
+    """The weights as int8, and what is still to be taken off each of them."""
+    w, zero = node.input(1), node.optional(3)
+    if not isinstance(w, Constant) or w.data.dtype not in (np.int8, np.uint8):
+        raise node.unsupported("weights must be constant, of eight bits")
+    zeros = {0} if zero is None else {int(z) for z in node.array(zero, "zero point").reshape(-1)}
+    if len(zeros) > 1:
+        raise node.unsupported("weights with several zero points")
+    (taken,) = zeros
+    wide = w.data.astype(np.int16)
+    if wide.min(initial=0) - taken < -128 or wide.max(initial=0) - taken > 127:
+        return (wide - 128).astype(np.int8), taken - 128
+    return (wide - taken).astype(np.int8), 0
+
+
+def _integer_sums(
+    node: OnnxNode, product: ops.Conv2d | ops.Dense, x: Value, weights: Array, taken: int, unit: Value
+) -> Value:
+    """The integer sums as float32, which is what they are cast to: those of a product whose scales are 1.
+
+    What is still to be taken off all weights is taken off the sums: so many times the sum of the inputs.
+    """
+
+    def sums(data: Array, tag: str) -> Value:
+        ends = np.ones(len(data), np.float32), np.zeros(len(data), np.float32)
+        given = [node.constant(f"{tag}/{kind}", part) for kind, part in zip("wsb", (data, *ends), strict=True)]
+        op = ops.DynamicProduct(product, asymmetric=True)
+        return node.layer(op, [x, *given, unit], tag, dtype=DType.FLOAT32)
+
+    y = sums(np.ascontiguousarray(weights), "sums")
+    if not taken:
+        return y
+    is_grouped = isinstance(product, ops.Conv2d) and product.groups > 1
+    inputs = sums(np.ones_like(weights if is_grouped else weights[:1]), "inputs")
+    scaled = pairwise(node, ops.BinaryKind.MUL, inputs, node.number("taken", taken), "off")
+    return pairwise(node, ops.BinaryKind.SUB, y, scaled, "rest")

@@ -10,6 +10,7 @@ import numpy as np
 from .. import operators as ops
 from ..operators.base import broadcast_shape
 from ..region import Shape
+from ..tensor import Array
 from .context import Constant, Value
 from .node import FOLD_LIMIT, NCHW, NHWC, OnnxNode
 from .tensors import check_shape
@@ -253,6 +254,106 @@ def gather(node: OnnxNode) -> Value:
         index = int(picked.reshape(-1)[0]) % shape[axis]
         return node.reshaped(_cut(node, x, {axis: (index, 1, 1)}), result, "index")
     return node.layer(ops.Gather(axis), [x, indices])
+
+
+def scatter_elements(node: OnnxNode) -> Value:
+    """Updates at constant places along an axis."""
+    data, indices = node.shape(node.input(0)), _indices(node, 1)
+    axis = node.axis(node.integer("axis", 0), len(data))
+    if indices.shape != node.shape(node.input(2)) or indices.ndim != len(data):
+        raise node.error(f"indices {list(indices.shape)} do not fit updates {list(node.shape(node.input(2)))}")
+    places: list[Array] = list(np.indices(indices.shape))
+    places[axis] = _counted(node, indices, data[axis])
+    return _scattered(node, np.asarray(np.ravel_multi_index(tuple(places), data)))
+
+
+def scatter_nd(node: OnnxNode) -> Value:
+    """Updates at constant places, as exporters write an assignment to a slice."""
+    data, indices = node.shape(node.input(0)), _indices(node, 1)
+    depth = indices.shape[-1] if indices.ndim else 0
+    if not 1 <= depth <= len(data) or node.shape(node.input(2)) != (*indices.shape[:-1], *data[depth:]):
+        raise node.error(f"indices {list(indices.shape)} and updates {list(node.shape(node.input(2)))} do not fit")
+    first = _counted(node, indices, np.array(data[:depth])).reshape(-1, depth)
+    blocks = np.arange(prod(data), dtype=np.int64).reshape(*data[:depth], -1)
+    return _scattered(node, blocks[tuple(first.T)].reshape(node.shape(node.input(2))))
+
+
+def gather_elements(node: OnnxNode) -> Value:
+    data, indices = node.shape(node.input(0)), _indices(node, 1)
+    axis = node.axis(node.integer("axis", 0), len(data))
+    if indices.ndim != len(data):
+        raise node.error(f"indices {list(indices.shape)} do not fit {list(data)}")
+    places: list[Array] = list(np.indices(indices.shape))
+    places[axis] = _counted(node, indices, data[axis])
+    return _picked(node, node.input(0), np.asarray(np.ravel_multi_index(tuple(places), data)))
+
+
+def gather_nd(node: OnnxNode) -> Value:
+    data, indices = node.shape(node.input(0)), _indices(node, 1)
+    depth = indices.shape[-1] if indices.ndim else 0
+    if node.integer("batch_dims", 0) or not 1 <= depth <= len(data):
+        raise node.unsupported(f"indices of shape {list(indices.shape)} into {list(data)}, or batches")
+    first = _counted(node, indices, np.array(data[:depth])).reshape(-1, depth)
+    blocks = np.arange(prod(data), dtype=np.int64).reshape(*data[:depth], -1)
+    return _picked(node, node.input(0), blocks[tuple(first.T)].reshape(*indices.shape[:-1], *data[depth:]))
+
+
+def _indices(node: OnnxNode, which: int) -> Array:
+    indices = node.array(node.input(which), "indices")
+    if not np.issubdtype(indices.dtype, np.integer):
+        raise node.error(f"indices are {indices.dtype.name}")
+    if prod(node.shape(node.input(0))) > FOLD_LIMIT or indices.size > FOLD_LIMIT:
+        raise node.unsupported(f"places in a tensor of shape {list(node.shape(node.input(0)))}")
+    return indices
+
+
+def _counted(node: OnnxNode, indices: Array, size: int | Array) -> Array:
+    """The indices, negative ones counted from the end; refused where one lies outside."""
+    if ((indices < -size) | (indices >= size)).any():
+        raise node.error("an index lies outside the tensor")
+    return np.where(indices < 0, indices + size, indices)
+
+
+def _picked(node: OnnxNode, x: Value, places: Array) -> Value:
+    """The elements at these places, counted in row-major order."""
+    flat = node.reshaped(x, (prod(node.shape(x)),), "flat")
+    stored = node.constant("places", places.reshape(-1).astype(np.int32))
+    return node.reshaped(node.layer(ops.Gather(0), [flat, stored], "picked"), places.shape, "shaped")
+
+
+def _scattered(node: OnnxNode, places: Array) -> Value:
+    """The tensor with updates at these places, counted in row-major order: joined of slices where they fill a box."""
+    x, updates = node.input(0), node.input(2)
+    shape = node.shape(x)
+    if node.text("reduction", "none") != "none":
+        raise node.unsupported(f"reduction '{node.text('reduction', '')}' is not supported")
+    if node.tensor(x).dtype is not node.tensor(updates).dtype or node.tensor(x).quant or node.tensor(updates).quant:
+        raise node.unsupported("puts elements of one type among those of another")
+    if not places.size:
+        return x
+    corners = np.unravel_index(places.reshape(-1), shape)
+    box = [(int(axis.min()), int(axis.max()) + 1) for axis in corners]
+    inside = np.arange(prod(shape)).reshape(shape)[tuple(slice(*bounds) for bounds in box)]
+    if np.array_equal(inside.reshape(-1), places.reshape(-1)):
+        return _boxed(node, x, node.reshaped(updates, inside.shape, "box"), box, 0)
+    source = np.arange(prod(shape))
+    source[places.reshape(-1)] = np.arange(places.size) + prod(shape)
+    parts = [node.reshaped(value, (prod(node.shape(value)),), tag) for value, tag in ((x, "old"), (updates, "new"))]
+    return _picked(node, node.layer(ops.Concat(0), parts, "both"), source.reshape(shape))
+
+
+def _boxed(node: OnnxNode, x: Value, updates: Value, box: list[tuple[int, int]], axis: int) -> Value:
+    """x with the updates in a box, axis by axis: what lies before it, the box in what is left, what lies behind."""
+    if axis == len(box):
+        return updates
+    start, stop = box[axis]
+    size = node.shape(x)[axis]
+    middle = _boxed(node, _cut(node, x, {axis: (start, stop - start, 1)}, f"across{axis}"), updates, box, axis + 1)
+    before = [_cut(node, x, {axis: (0, start, 1)}, f"before{axis}")] if start else []
+    after = [_cut(node, x, {axis: (stop, size - stop, 1)}, f"after{axis}")] if stop < size else []
+    if not before and not after:
+        return middle
+    return node.layer(ops.Concat(axis), [*before, middle, *after], f"joined{axis}")
 
 
 def space_to_depth(node: OnnxNode) -> Value:

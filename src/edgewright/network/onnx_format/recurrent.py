@@ -84,9 +84,7 @@ def rnn(node: OnnxNode) -> tuple[Value, ...]:
 def _lstm_step(steps: RecurrentSteps, x: Value, state: State, tag: str) -> State:
     h, c = state
     both = steps.layer(ops.Concat(1), [x, h], f"{tag}/both")
-    i, o, f, g = (
-        steps.dense(gate, both, f"{tag}/{name}") for gate, name in zip(steps.gates[:4], "iofc", strict=True)
-    )
+    i, o, f, g = (steps.dense(gate, both, f"{tag}/{name}") for gate, name in zip(steps.gates[:4], "iofc", strict=True))
     kept = steps.pair(BinaryKind.MUL, f, c, f"{tag}/kept")
     added = steps.pair(BinaryKind.MUL, i, g, f"{tag}/added")
     c = steps.pair(BinaryKind.ADD, kept, added, f"{tag}/cell")

@@ -1,14 +1,16 @@
-"""Importers of Resize and Upsample: height and width only, nearest and linear."""
+"""Importers of Resize and Upsample: height and width only. Cubic ones are products with the weights of their taps."""
 
 from __future__ import annotations
 
-from math import isfinite
+from math import floor, isfinite
 
 import numpy as np
 
 from ..operators import Coordinates, NearestMode, Resize, ResizeMode
 from ..region import Shape
+from ..tensor import Array
 from .context import Value
+from .linear import along_axis
 from .node import OnnxNode
 from .tensors import check_shape
 from .windows import image_in, image_out
@@ -39,7 +41,8 @@ def resize(node: OnnxNode) -> Value:
         return upsample(node)
     x = node.input(0)
     shape = node.shape(x)
-    mode = _mode(node, "nearest")
+    is_cubic = node.text("mode", "nearest") == "cubic"
+    mode = ResizeMode.LINEAR if is_cubic else _mode(node, "nearest")
     coordinates = node.text("coordinate_transformation_mode", "half_pixel")
     if coordinates not in {choice.value for choice in Coordinates}:
         raise node.unsupported(f"coordinate_transformation_mode '{coordinates}' is not supported")
@@ -65,15 +68,42 @@ def resize(node: OnnxNode) -> Value:
         wanted = list(shape)
         for axis, size in zip(axes, ints, strict=True):
             wanted[axis] = size
-    return _resize(
-        node,
-        x,
-        tuple(factors),
-        tuple(wanted) if wanted else None,
-        mode,
-        Coordinates(coordinates),
-        NearestMode(nearest),
-    )
+    places, sizes_wanted = Coordinates(coordinates), tuple(wanted) if wanted else None
+    if is_cubic:
+        return _cubic(node, x, tuple(factors), sizes_wanted, places)
+    return _resize(node, x, tuple(factors), sizes_wanted, mode, places, NearestMode(nearest))
+
+
+def _cubic(node: OnnxNode, x: Value, scales: tuple[float, ...], sizes: Shape | None, coordinates: Coordinates) -> Value:
+    """Line by line and column by column, each output the sum of four neighbours."""
+    shape = node.shape(x)
+    target = _target(node, shape, scales, sizes)
+    if node.flag("antialias") and any(a < b for a, b in zip(target, shape, strict=True)):
+        raise node.unsupported("antialias is not supported")
+    a, excludes = node.real("cubic_coeff_a", -0.75), node.flag("exclude_outside")
+    for axis in (2, 3)[: len(shape) - 2]:
+        if target[axis] != shape[axis] or scales[axis] != 1.0:
+            scale = None if sizes is not None else (1.0, scales[axis])
+            line = Resize((1, target[axis]), coordinates=coordinates, scale=scale)
+            places = [line.place(1, index, shape[axis]) for index in range(target[axis])]
+            x = along_axis(node, x, axis, _cubic_weights(places, shape[axis], a, excludes), f"axis{axis}")
+    return x
+
+
+def _cubic_weights(places: list[float], extent: int, a: float, excludes: bool) -> Array:
+    """A row for each place: Keys' weights of the four inputs about it, those beyond the border on it or left out."""
+    matrix = np.zeros((len(places), extent))
+    for row, place in zip(matrix, places, strict=True):
+        first = floor(place) - 1
+        for tap in range(first, first + 4):
+            d = abs(place - tap)
+            near = (a + 2) * d**3 - (a + 3) * d**2 + 1
+            weight = near if d <= 1 else a * (d**3 - 5 * d**2 + 8 * d - 4)
+            if 0 <= tap < extent or not excludes:
+                row[min(max(tap, 0), extent - 1)] += weight
+    if excludes:
+        matrix /= matrix.sum(axis=1, keepdims=True)
+    return matrix.astype(np.float32)
 
 
 def _mode(node: OnnxNode, default: str) -> ResizeMode:
@@ -113,16 +143,7 @@ def _resize(
     rounding: NearestMode,
 ) -> Value:
     shape = node.shape(x)
-    if len(scales) != len(shape):
-        raise node.error(f"{len(scales)} scales for a tensor of rank {len(shape)}")
-    if not all(isfinite(scale) and 0 < scale < 2**31 for scale in scales):
-        raise node.error(f"scales {list(scales)} must be positive")
-    target = sizes or tuple(_scaled(size, scale) for size, scale in zip(shape, scales, strict=True))
-    check_shape(target, str(node))
-    if len(shape) not in (3, 4) or target[:2] != shape[:2] or scales[:2] != (1.0, 1.0):
-        raise node.unsupported(f"only height and width can be resized, not {list(shape)} to {list(target)}")
-    if min(target) < 1:
-        raise node.error(f"gives an empty image {list(target)}")
+    target = _target(node, shape, scales, sizes)
     if node.flag("antialias") and mode is ResizeMode.LINEAR and any(a < b for a, b in zip(target, shape, strict=True)):
         raise node.unsupported("antialias is not supported")
     image = image_in(node, x)
@@ -133,3 +154,18 @@ def _resize(
         scale = (1.0, scales[2]) if lines else (scales[2], scales[3])
     y = node.layer(Resize(size, mode, coordinates, rounding, scale), [image])
     return image_out(node, y, len(shape))
+
+
+def _target(node: OnnxNode, shape: Shape, scales: tuple[float, ...], sizes: Shape | None) -> Shape:
+    """The shape of the result; refused where anything but height and width changes."""
+    if len(scales) != len(shape):
+        raise node.error(f"{len(scales)} scales for a tensor of rank {len(shape)}")
+    if not all(isfinite(scale) and 0 < scale < 2**31 for scale in scales):
+        raise node.error(f"scales {list(scales)} must be positive")
+    target = sizes or tuple(_scaled(size, scale) for size, scale in zip(shape, scales, strict=True))
+    check_shape(target, str(node))
+    if len(shape) not in (3, 4) or target[:2] != shape[:2] or scales[:2] != (1.0, 1.0):
+        raise node.unsupported(f"only height and width can be resized, not {list(shape)} to {list(target)}")
+    if min(target) < 1:
+        raise node.error(f"gives an empty image {list(target)}")
+    return target

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..operators import BinaryKind, ReduceKind, UnaryKind
+from ..operators import BinaryKind, CompareKind, ReduceKind, UnaryKind
 from . import constants, elementwise, linear, normalise, quantised, rearrange, recurrent, resize, windows
-from .elementwise import Importer, binary, chain, unary
+from .elementwise import Importer, binary, chain, compare, unary
 from .quantised import qlinear_binary
 
 STANDARD: Mapping[str, Importer] = {
     "Abs": unary(UnaryKind.ABS),
     "Add": binary(BinaryKind.ADD),
+    "And": compare(CompareKind.AND),
     "ArgMax": linear.arg_max,
     "ArgMin": linear.arg_min,
     "AveragePool": windows.average_pool,
@@ -24,24 +25,33 @@ STANDARD: Mapping[str, Importer] = {
     "Constant": constants.constant,
     "ConstantOfShape": constants.constant_of_shape,
     "Conv": windows.conv,
+    "ConvInteger": quantised.conv_integer,
     "ConvTranspose": windows.conv_transpose,
     "Cos": unary(UnaryKind.COS),
+    "CumSum": linear.cum_sum,
     "DepthToSpace": rearrange.depth_to_space,
     "DequantizeLinear": quantised.dequantize_linear,
     "Div": binary(BinaryKind.DIV),
     "Dropout": rearrange.dropout,
+    "DynamicQuantizeLinear": quantised.dynamic_quantize_linear,
+    "Einsum": linear.einsum,
     "Elu": elementwise.elu,
+    "Equal": compare(CompareKind.EQUAL),
     "Erf": unary(UnaryKind.ERF),
     "Exp": unary(UnaryKind.EXP),
     "Expand": rearrange.expand,
     "Flatten": rearrange.flatten,
     "Floor": unary(UnaryKind.FLOOR),
     "Gather": rearrange.gather,
+    "GatherElements": rearrange.gather_elements,
+    "GatherND": rearrange.gather_nd,
     "Gelu": elementwise.gelu,
     "GRU": recurrent.gru,
     "Gemm": linear.gemm,
     "GlobalAveragePool": windows.global_average_pool,
     "GlobalMaxPool": windows.global_max_pool,
+    "Greater": compare(CompareKind.GREATER),
+    "GreaterOrEqual": compare(CompareKind.GREATER_EQUAL),
     "GroupNormalization": normalise.group_norm,
     "HardSigmoid": elementwise.hard_sigmoid,
     "HardSwish": unary(UnaryKind.HARD_SWISH),
@@ -51,9 +61,12 @@ STANDARD: Mapping[str, Importer] = {
     "LSTM": recurrent.lstm,
     "LayerNormalization": normalise.layer_norm,
     "LeakyRelu": elementwise.leaky_relu,
+    "Less": compare(CompareKind.LESS),
+    "LessOrEqual": compare(CompareKind.LESS_EQUAL),
     "Log": unary(UnaryKind.LOG),
     "LogSoftmax": normalise.log_softmax,
     "MatMul": linear.matmul,
+    "MatMulInteger": quantised.matmul_integer,
     "Max": chain(BinaryKind.MAX),
     "MaxPool": windows.max_pool,
     "Mean": elementwise.mean,
@@ -61,6 +74,8 @@ STANDARD: Mapping[str, Importer] = {
     "Mish": unary(UnaryKind.MISH),
     "Mul": binary(BinaryKind.MUL),
     "Neg": unary(UnaryKind.NEG),
+    "Not": elementwise.negation,
+    "Or": compare(CompareKind.OR),
     "PRelu": elementwise.prelu,
     "Pad": rearrange.pad,
     "Pow": elementwise.power,
@@ -82,6 +97,8 @@ STANDARD: Mapping[str, Importer] = {
     "Reshape": rearrange.reshape,
     "Resize": resize.resize,
     "Round": unary(UnaryKind.ROUND),
+    "ScatterElements": rearrange.scatter_elements,
+    "ScatterND": rearrange.scatter_nd,
     "Selu": elementwise.selu,
     "Shape": constants.shape_of,
     "Sigmoid": unary(UnaryKind.SIGMOID),
@@ -101,8 +118,11 @@ STANDARD: Mapping[str, Importer] = {
     "Tanh": unary(UnaryKind.TANH),
     "Tile": rearrange.tile,
     "Transpose": rearrange.transpose,
+    "Trilu": elementwise.trilu,
     "Unsqueeze": rearrange.unsqueeze,
     "Upsample": resize.upsample,
+    "Where": elementwise.where,
+    "Xor": compare(CompareKind.NOT_EQUAL),
 }
 
 # Quantised operators that onnxruntime adds to the standard ones.

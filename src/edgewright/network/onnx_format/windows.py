@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..operators import AvgPool2d, Conv2d, ConvTranspose2d, MaxPool2d, Pads, Pair, Reduce, ReduceKind
+from ..region import Shape
 from ..tensor import Array, DType, Quant
 from .context import Constant, Dequantized, Value
 from .node import NCHW, NHWC, OnnxNode
@@ -119,13 +120,15 @@ def convolution(
     """Conv2d between transposes; its weights are OHWI already."""
     rank = len(node.shape(x))
     image = image_in(node, x)
-    _, kh, kw, _ = node.shape(weights)
-    _, h, wd, _ = node.shape(image)
-    window = read_window(node, rank, (kh, kw))
-    groups = _groups(node)
-    op = Conv2d(window.stride, window.dilation, resolved_pads(window, (h, wd)), groups)
+    op = conv_operator(node, rank, node.shape(image), node.shape(weights))
     y = node.layer(op, [image, weights] if b is None else [image, weights, b], dtype=dtype, quant=quant)
     return image_out(node, y, rank)
+
+
+def conv_operator(node: OnnxNode, rank: int, image: Shape, weights: Shape) -> Conv2d:
+    """The operator of a node, for an image (NHWC) and weights (OHWI) of these shapes."""
+    window = read_window(node, rank, (weights[1], weights[2]))
+    return Conv2d(window.stride, window.dilation, resolved_pads(window, (image[1], image[2])), _groups(node))
 
 
 def _groups(node: OnnxNode) -> int:

@@ -31,7 +31,7 @@ def dynamic_range(node: NodeWriter, op: ops.DynamicRange) -> str:
     axes = node.integers(range(op.lead, len(node.tensor(0).shape)), "axes")
     x = node.input()
     low, high = (node.add(kind, [x, axes], keepdims=0) for kind in ("ReduceMin", "ReduceMax"))
-    found = _asymmetric(node, low, high) if op.asymmetric else _symmetric(node, low, high)
+    found = (_even if op.even else _asymmetric if op.asymmetric else _symmetric)(node, low, high)
     last = node.integers((op.lead,), "last")
     return node.add("Concat", [node.add("Unsqueeze", [part, last]) for part in found], axis=op.lead)
 
@@ -63,6 +63,15 @@ def _asymmetric(node: NodeWriter, low: str, high: str) -> tuple[str, ...]:
     return scale, node.add("Div", [_float(node, 1), scale]), node.add("Cast", [zero], to=TensorProto.FLOAT)
 
 
+def _even(node: NodeWriter, low: str, high: str) -> tuple[str, ...]:
+    low, high = node.add("Min", [low, _float(node, 0)]), node.add("Max", [high, _float(node, 0)])
+    step = node.add("Div", [node.add("Sub", [high, low]), _float(node, 255)])
+    scale = node.add("Where", [node.add("Equal", [low, high]), _float(node, 1), step])
+    steps = node.add("Div", [node.add("Neg", [low]), scale])
+    zero = node.add("Round", [node.add("Clip", [steps, _float(node, 0), _float(node, 255)])])
+    return scale, node.add("Reciprocal", [scale]), node.add("Sub", [zero, _float(node, 128)])
+
+
 def _part(node: NodeWriter, which: int, i: int, rank: int) -> str:
     """Number `i` of each item's range, of a rank that broadcasts."""
     shape = node.tensor(which).shape
@@ -72,6 +81,11 @@ def _part(node: NodeWriter, which: int, i: int, rank: int) -> str:
 
 def dynamic_quantize(node: NodeWriter, op: ops.DynamicQuantize) -> str:
     rank = len(node.tensor(0).shape)
+    if op.even:
+        steps = node.add("Round", [node.add("Div", [node.input(), _part(node, 1, 0, rank)])])
+        moved = node.add("Add", [steps, _part(node, 1, 2, rank)])
+        kept = node.add("Clip", [moved, _float(node, -128), _float(node, 127)])
+        return node.add("Cast", [kept], to=TensorProto.INT8)
     steps = node.add("Mul", [node.input(), _part(node, 1, 1, rank)])
     moved = _away(node, node.add("Cast", [steps], to=TensorProto.DOUBLE))
     if op.asymmetric:

@@ -118,6 +118,27 @@ def binary(node: NodeWriter, op: ops.Binary) -> str:
     return node.add(ARITHMETIC[op.kind], node.inputs())
 
 
+COMPARISONS: Mapping[ops.CompareKind, str] = {
+    ops.CompareKind.AND: "And",
+    ops.CompareKind.EQUAL: "Equal",
+    ops.CompareKind.GREATER: "Greater",
+    ops.CompareKind.GREATER_EQUAL: "GreaterOrEqual",
+    ops.CompareKind.LESS: "Less",
+    ops.CompareKind.LESS_EQUAL: "LessOrEqual",
+    ops.CompareKind.OR: "Or",
+}
+
+
+def compare(node: NodeWriter, op: ops.Compare) -> str:
+    if op.kind is ops.CompareKind.NOT_EQUAL:
+        return node.add("Not", [node.add("Equal", node.inputs())])
+    return node.add(COMPARISONS[op.kind], node.inputs())
+
+
+def select(node: NodeWriter, op: ops.Select) -> str:
+    return node.add("Where", node.inputs())
+
+
 def prelu(node: NodeWriter, op: ops.PRelu) -> str:
     return node.add("PRelu", node.inputs())
 

@@ -30,6 +30,8 @@ WRITERS: Mapping[type, Callable[..., str]] = {
     ops.Binary: elementwise.binary,
     ops.BatchNorm: elementwise.batch_norm,
     ops.Cast: elementwise.cast,
+    ops.Compare: elementwise.compare,
+    ops.Select: elementwise.select,
     ops.Quantize: elementwise.passed,
     ops.Dequantize: elementwise.passed,
     ops.DynamicRange: dynamic.dynamic_range,

@@ -10,6 +10,8 @@ from .elementwise import (
     BinaryKind,
     Cast,
     Clamp,
+    Compare,
+    CompareKind,
     Dequantize,
     Elementwise,
     Elu,
@@ -17,6 +19,7 @@ from .elementwise import (
     LeakyRelu,
     PRelu,
     Quantize,
+    Select,
     Unary,
     UnaryKind,
 )
@@ -50,6 +53,7 @@ Op = (
     | BatchNorm
     | Binary
     | Cast
+    | Compare
     | Concat
     | Conv2d
     | ConvTranspose2d
@@ -74,6 +78,7 @@ Op = (
     | Reduce
     | Reshape
     | Resize
+    | Select
     | Slice
     | Softmax
     | SpaceToDepth
@@ -83,10 +88,10 @@ Op = (
 
 __all__ = [
     "ACTIVATIONS", "BETWEEN_PARTS", "Activation", "ArgMax", "AvgPool2d", "BatchNorm", "Binary", "BinaryKind",
-    "Cast", "Clamp", "Concat", "Conv2d", "ConvTranspose2d", "Coordinates", "Dense", "DepthToSpace", "Dequantize",
-    "DynamicProduct", "DynamicQuantize", "DynamicRange", "Elementwise", "Elu", "Expand", "FinishSums", "Gather",
-    "Grain", "HardSigmoid", "L2Normalize", "LeakyRelu", "LogSoftmax", "Lrn", "MatMul", "MaxPool2d", "NearestMode",
-    "Op", "Operator", "PRelu", "Pad", "PadMode", "Pads", "Pair", "PartialSum", "Quantize", "Reduce", "ReduceKind",
-    "Reshape", "Resize", "ResizeMode", "Slice", "Softmax", "SpaceToDepth", "Tile", "Transpose", "Unary",
-    "UnaryKind",
+    "Cast", "Clamp", "Compare", "CompareKind", "Concat", "Conv2d", "ConvTranspose2d", "Coordinates", "Dense",
+    "DepthToSpace", "Dequantize", "DynamicProduct", "DynamicQuantize", "DynamicRange", "Elementwise", "Elu",
+    "Expand", "FinishSums", "Gather", "Grain", "HardSigmoid", "L2Normalize", "LeakyRelu", "LogSoftmax", "Lrn",
+    "MatMul", "MaxPool2d", "NearestMode", "Op", "Operator", "PRelu", "Pad", "PadMode", "Pads", "Pair",
+    "PartialSum", "Quantize", "Reduce", "ReduceKind", "Reshape", "Resize", "ResizeMode", "Select", "Slice",
+    "Softmax", "SpaceToDepth", "Tile", "Transpose", "Unary", "UnaryKind",
 ]  # fmt: skip

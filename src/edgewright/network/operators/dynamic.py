@@ -1,4 +1,6 @@
-"""Real numbers stored in eight bits as they come, and products of what is stored (TFLite's dynamic range layers).
+"""Real numbers stored in eight bits as they come, and products of what is stored: dynamic quantisation.
+
+TFLite's dynamic range layers and ONNX's DynamicQuantizeLinear differ in how scales and numbers are rounded (`even`).
 
 The scale of an image, or of a row, is that of its own largest numbers. It is known when all of them are: finding it is
 a layer, storing is another, and only then comes the product, which may be computed in parts again.
@@ -23,11 +25,12 @@ class DynamicRange(Operator):
     """Inputs: x (items, ...). Gives (items, 3): scale, inverse and zero point of each item.
 
     Items are told apart by the first `lead` axes. Numbers are stored from -127 to 127 about 0, or `asymmetric`, from
-    -128 to 127 about a zero point.
+    -128 to 127 about a zero point; `even`, so too, and halves are rounded to even, as ONNX has it.
     """
 
     lead: int = 1
     asymmetric: bool = False
+    even: bool = False
 
     def output_shape(self, shapes: Sequence[Shape]) -> Shape:
         require(0 < self.lead < len(shapes[0]), f"a tensor of shape {shapes[0]} has no {self.lead} leading axes")
@@ -39,10 +42,14 @@ class DynamicRange(Operator):
 
 @dataclass(frozen=True, slots=True)
 class DynamicQuantize(Operator):
-    """Inputs: x, range (of a DynamicRange of x). Gives int8: x * inverse, rounded half away from 0, plus the zero."""
+    """Inputs: x, range (of a DynamicRange of x). Gives int8: x * inverse, rounded half away from 0, plus the zero.
+
+    With `even` it is x / scale, rounded half to even, plus the zero.
+    """
 
     grain: ClassVar[Grain] = Grain.ELEMENT
     asymmetric: bool = False
+    even: bool = False
 
     def output_shape(self, shapes: Sequence[Shape]) -> Shape:
         x, found = shapes

@@ -66,6 +66,17 @@ class BinaryKind(Enum):
     SQUARED_DIFFERENCE = "squared_difference"
 
 
+class CompareKind(Enum):
+    AND = "and"
+    EQUAL = "equal"
+    GREATER = "greater"
+    GREATER_EQUAL = "greater_equal"
+    LESS = "less"
+    LESS_EQUAL = "less_equal"
+    NOT_EQUAL = "not_equal"
+    OR = "or"
+
+
 @dataclass(frozen=True, slots=True)
 class Clamp(Elementwise):
     """Inputs: x. ReLU is Clamp(0), ReLU6 is Clamp(0, 6)."""
@@ -122,6 +133,21 @@ class Binary(Elementwise):
     operands: ClassVar[int] = 2
     kind: BinaryKind
     activation: Activation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Compare(Elementwise):
+    """Inputs: a, b (broadcast), of one type and scale. Gives bool; And and Or take what is not 0 as true."""
+
+    operands: ClassVar[int] = 2
+    kind: CompareKind
+
+
+@dataclass(frozen=True, slots=True)
+class Select(Elementwise):
+    """Inputs: condition (bool), a, b (broadcast), of one type and scale: a where the condition holds, b elsewhere."""
+
+    operands: ClassVar[int] = 3
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,9 @@ from ..region import Shape
 Perm = tuple[int, ...]
 T = TypeVar("T")
 
-POINTWISE = (*ops.ACTIVATIONS, ops.Binary, ops.Cast, ops.Dequantize, ops.PRelu, ops.Quantize)
+POINTWISE = (
+    *ops.ACTIVATIONS, ops.Binary, ops.Cast, ops.Compare, ops.Dequantize, ops.PRelu, ops.Quantize, ops.Select,
+)  # fmt: skip
 ALONG_AXIS = (ops.Softmax, ops.LogSoftmax, ops.L2Normalize)
 
 

@@ -10,6 +10,7 @@ import tflite
 from ...errors import Unsupported
 from .. import operators as ops
 from ..kernels.scales import dequantized
+from ..kernels.tflite_fixed import multiply, quantize_multiplier
 from ..tensor import DType
 from .import_state import LayerImport
 
@@ -49,6 +50,37 @@ def _refuse_shifts(layer: LayerImport) -> None:
     is_power = all(abs(np.log2(scale) - np.rint(np.log2(scale))) < 1e-3 for scale in scales)
     if result.dtype is DType.INT16 and scales and is_power:
         raise Unsupported("16-bit elements are added by shifts")
+
+
+def compare(layer: LayerImport, kind: ops.CompareKind) -> None:
+    """Stored integers of one scale are compared as they are.
+
+    LiteRT compares 256 times what they stand for, rounded: the same, unless that takes neighbours for equal.
+    """
+    a, b = layer.tensor(0), layer.tensor(1)
+    if a.dtype is not b.dtype or a.quant != b.quant:
+        raise Unsupported(f"compares {a} with {b}, of another type or scale")
+    if a.quant is not None:
+        steps = multiply(np.arange(-255, 256) << 8, *quantize_multiplier(a.quant.scale[0]))
+        if not (np.diff(steps) > 0).all():
+            raise Unsupported(f"compares integers of the scale {a.quant.scale[0]:g}, below 1/256")
+    layer.emit(ops.Compare(kind), [layer.input(0), layer.input(1)])
+
+
+def logical_not(layer: LayerImport) -> None:
+    false = layer.constant("false", np.array(False))
+    layer.emit(ops.Compare(ops.CompareKind.EQUAL), [layer.input(), false])
+
+
+def select(layer: LayerImport) -> None:
+    """The first version's condition may stand for whole items; SELECT_V2 broadcasts."""
+    result = layer.result()
+    layer.same_type(1, 2)
+    if any(layer.tensor(i).quant != result.quant for i in (1, 2)):
+        raise Unsupported("chooses between tensors of different scales")
+    if layer.operator.kind == "SELECT" and layer.shape(0) not in ((), (1,), layer.shape(1)):
+        raise Unsupported(f"a condition of shape {layer.shape(0)} for {layer.shape(1)}")
+    layer.emit(ops.Select(), [layer.input(i) for i in range(3)])
 
 
 def floor_div(layer: LayerImport) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from ..operators import BinaryKind, Clamp, ReduceKind, ResizeMode, UnaryKind
+from ..operators import BinaryKind, Clamp, CompareKind, ReduceKind, ResizeMode, UnaryKind
 from . import arithmetic, convolution, rearranging, shaping
 from .import_state import LayerImport
 
@@ -18,6 +18,10 @@ def _unary(kind: UnaryKind) -> Importer:
 
 def _binary(kind: BinaryKind) -> Importer:
     return partial(arithmetic.binary, kind=kind)
+
+
+def _compare(kind: CompareKind) -> Importer:
+    return partial(arithmetic.compare, kind=kind)
 
 
 def _clamp(clamp: Clamp) -> Importer:
@@ -50,6 +54,13 @@ IMPORTERS: dict[str, Importer] = {
     "SQUARED_DIFFERENCE": _binary(BinaryKind.SQUARED_DIFFERENCE),
     "FLOOR_DIV": arithmetic.floor_div,
     "FLOOR_MOD": arithmetic.floor_mod,
+    # comparisons
+    **{kind.name: _compare(kind) for kind in CompareKind if kind not in (CompareKind.AND, CompareKind.OR)},
+    "LOGICAL_AND": _compare(CompareKind.AND),
+    "LOGICAL_OR": _compare(CompareKind.OR),
+    "LOGICAL_NOT": arithmetic.logical_not,
+    "SELECT": arithmetic.select,
+    "SELECT_V2": arithmetic.select,
     # activations
     "RELU": _clamp(Clamp(0.0)),
     "RELU6": _clamp(Clamp(0.0, 6.0)),
