@@ -15,6 +15,7 @@ from edgewright.network import Arithmetic, Array, Builder, DType, Network, Quant
 from edgewright.network.operators import (
     ArgMax,
     Cast,
+    Compare,
     Conv2d,
     ConvTranspose2d,
     Dense,
@@ -23,12 +24,14 @@ from edgewright.network.operators import (
     DynamicQuantize,
     DynamicRange,
     Quantize,
+    Select,
 )
 from edgewright.program import Buffer, FusedLayers, FusionSchedule, Plan, Program, Split, Stage, View
 from emitting_batch import check_together
 from kernel_cases import Case, cases, result_for
 
-REAL = (DynamicProduct, DynamicQuantize, DynamicRange)  # numbers without a scale that is known before
+# Numbers without a scale that is known before, and what ONNX does on plain numbers only.
+REAL = (Compare, DynamicProduct, DynamicQuantize, DynamicRange, Select)
 # Batches: smaller ones would say less, so that none is shrunk.
 FEW = settings(max_examples=2, phases=(Phase.generate,))
 Draw = Callable[[st.SearchStrategy[Any]], Any]

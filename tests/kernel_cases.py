@@ -359,12 +359,12 @@ def resize(draw: Draw) -> Case:
 def compare(draw: Draw) -> Case:
     kind = draw(st.sampled_from(list(CompareKind)))
     both = (0, 1) if kind in (CompareKind.AND, CompareKind.OR) else ()
-    return Case(Compare(kind), (x := image(draw), draw(st.sampled_from([x, x[-1:], (1,), ()]))), bools=both)
+    return Case(Compare(kind), (x := image(draw), draw(st.sampled_from([x, x[-1:], (1,)]))), bools=both)
 
 
 def select(draw: Draw) -> Case:
     x = image(draw)
-    others = st.sampled_from([x, x[-1:], (x[1], 1, 1), ()])
+    others = st.sampled_from([x, x[-1:], (x[1], 1, 1), (1,)])
     return Case(Select(), (draw(others), draw(others), x), bools=(0,))
 
 

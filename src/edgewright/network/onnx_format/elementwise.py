@@ -144,9 +144,9 @@ def where(node: OnnxNode) -> Value:
 
 def _selected(node: OnnxNode, condition: Value, a: Value, b: Value) -> Value:
     tensors = [node.tensor(value) for value in (a, b)]
-    if tensors[0].dtype is not tensors[1].dtype or tensors[0].quant != tensors[1].quant:
+    if tensors[0].dtype is not tensors[1].dtype or any(tensor.quant is not None for tensor in tensors):
         raise node.unsupported(f"chooses between {tensors[0]} and {tensors[1]}")
-    return node.layer(ops.Select(), [condition, a, b], dtype=tensors[0].dtype, quant=tensors[0].quant)
+    return node.layer(ops.Select(), [condition, a, b], dtype=tensors[0].dtype)
 
 
 def trilu(node: OnnxNode) -> Value:
