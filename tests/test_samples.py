@@ -303,3 +303,18 @@ def test_same_pads_are_onnxruntimes(size: tuple[int, int], kernel: tuple[int, in
     ((wanted,),) = run(conv(auto_pad="SAME_UPPER"), 0)
     ((got,),) = run(conv(pads=same_pads(*size, kernel, stride)), 0)
     np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("is_application", [False, True])
+def test_nothing_is_left_where_the_disk_is_full(
+    is_application: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    write = samples.write_application if is_application else samples.write
+    name = samples.application_names()[0] if is_application else "stahl_running_example"
+    with pytest.raises(InputError, match="No space left"):
+        write(name, tmp_path / "new" / "folder")
+    assert not list(tmp_path.iterdir())

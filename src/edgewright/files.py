@@ -107,6 +107,20 @@ def make_folder(path: Path) -> None:
         raise InputError(f"cannot make the folder '{path}': {error.strerror or error}") from error
 
 
+@contextmanager
+def made_folder(path: Path) -> Iterator[None]:
+    """Makes the folder and those above it, where they are missing; what it made is removed where the block fails."""
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]  # the innermost first
+    make_folder(path)
+    try:
+        yield
+    except BaseException:
+        for folder in missing:
+            with suppress(OSError):  # not empty
+                folder.rmdir()
+        raise
+
+
 def check_file(path: Path, makes_folders: bool = False) -> None:
     """An error where no file could be written at this path; with `makes_folders`, those above it are made first."""
     try:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import Damaged, InputError
-from ..files import make_folder, read_file, write_together
+from ..files import made_folder, read_file, write_together
 from ..network import Array, Network, Region
 from ..network.parts import TensorRegion
 from ..text import printable
@@ -33,12 +33,12 @@ def save_deployment(deployment: Deployment, folder: str | Path) -> None:
     home = Path(folder)
     stored = _StoredWeights(deployment.networks)
     data = deployment_to_dict(deployment, stored)
-    make_folder(home / WEIGHTS)
     files: dict[Path, str | bytes] = {
         home / WEIGHTS / f"{digest}.npy": _npy(value) for digest, value in stored.values.items()
     }
     files[home / FILE] = json.dumps(data, indent=1) + "\n"
-    write_together(files)
+    with made_folder(home / WEIGHTS):
+        write_together(files)
 
 
 def load_deployment(folder: str | Path) -> Deployment:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import onnx
 
-from edgewright.files import make_folder, write_together
+from edgewright.files import made_folder, write_together
 from edgewright.samples.builder import ModelBuilder
 from edgewright.samples.papers import minakova_cnn1, minakova_cnn2
 from edgewright.samples.quantise import quantise
@@ -90,8 +90,9 @@ def describe_application(name: str) -> str:
 
 def write_application(name: str, folder: Path | str) -> Path:
     """The path of app.toml, written into the folder with the models beside it."""
-    make_folder(Path(folder))
-    write_together({Path(folder, file): content for file, content in APPLICATIONS[name]().items()})
+    files = {Path(folder, file): content for file, content in APPLICATIONS[name]().items()}
+    with made_folder(Path(folder)):
+        write_together(files)
     return Path(folder, "app.toml")
 
 

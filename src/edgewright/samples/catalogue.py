@@ -10,7 +10,7 @@ from typing import Any
 import onnx
 
 from edgewright.errors import InputError
-from edgewright.files import make_folder, write_atomic
+from edgewright.files import made_folder, write_atomic
 from edgewright.samples.classics import (
     autoencoder,
     ds_cnn,
@@ -97,8 +97,8 @@ def write(name: str, folder: Path | str, **options: Any) -> Path:
     """The path of NAME.onnx, written into the folder, which is made if need be."""
     path = Path(folder, f"{name}.onnx")
     data = _content(name, options)
-    make_folder(path.parent)
-    return write_atomic(path, data)
+    with made_folder(path.parent):
+        return write_atomic(path, data)
 
 
 def quantised(sample: str | onnx.ModelProto, form: Form = "qdq") -> onnx.ModelProto:
