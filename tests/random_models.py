@@ -65,6 +65,7 @@ class Format(Protocol):
     def binary(self, kind: str, a: Value, b: Value, shape: Shape) -> Value: ...
     def unary(self, kind: str, x: Value) -> Value: ...
     def prelu(self, x: Value) -> Value: ...
+    def larger(self, x: Value) -> Value: ...
     def concat(self, parts: Sequence[Value], axis: int) -> Value: ...
     def resize(self, x: Value, size: Shape, linear: bool) -> Value: ...
     def pad(self, x: Value, before: Shape, after: Shape) -> Value: ...
@@ -112,7 +113,7 @@ class Sketch:
         patterns = [
             self.conv, self.conv, self.separable, self.inverted, self.residual, self.gate, self.pool, self.unary,
             self.two, self.concat, self.resize, self.pad, self.slice, self.turn, self.constant_first, self.one_minus,
-            self.centred, self.mean, self.prelu, self.deconv, self.there_and_back,
+            self.centred, self.mean, self.prelu, self.deconv, self.there_and_back, self.larger,
         ]  # fmt: skip
         made = self.pick(*patterns)()
         if np.prod(made.shape) <= MOST:
@@ -163,6 +164,9 @@ class Sketch:
 
     def prelu(self) -> Value:
         return self.to.prelu(self.image())
+
+    def larger(self) -> Value:
+        return self.to.larger(self.image())
 
     def deconv(self) -> Value:
         return self.to.deconv(self.image(), self.int(1, 5), (self.int(1, 3), self.int(1, 3)), self.int(1, 2))

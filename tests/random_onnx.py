@@ -161,6 +161,12 @@ class Onnx:
         negative = self.unary("neg", self.unary("relu", self.unary("neg", x)))
         return self.binary("add", self.unary("relu", x), self.binary("mul", stored, negative, x.shape), x.shape)
 
+    def larger(self, x: Value) -> Value:
+        """The larger of x and a number, by a comparison and a choice: without a jump that rounding could move."""
+        number = self.stored(self.rng.uniform(-0.5, 0.5))
+        is_larger = self.node(str(self.rng.choice(["Greater", "GreaterOrEqual"])), x.name, number)
+        return self.value(self.node("Where", is_larger, x.name, number), x.shape)
+
     def concat(self, parts: Sequence[Value], axis: int) -> Value:
         y = self.node("Concat", *(part.name for part in parts), axis=(2, 3, 1)[axis])
         shape = list(parts[0].shape)

@@ -173,6 +173,18 @@ class Tflite:
         scaled = self.binary("mul", Value(stored, (1, 1, x.shape[2])), negative, x.shape)
         return self.binary("add", self.unary("relu", x), scaled, x.shape)
 
+    def larger(self, x: Value) -> Value:
+        """The larger of x and a number, by a comparison and a choice: without a jump that rounding could move."""
+        if self.is_quantised and x.scale < 1 / 256:
+            return self.prelu(x)
+        quant = {"scale": x.scale, "zero": x.zero} if self.is_quantised else {}
+        number = self.rng.integers(-60, 60) if self.is_quantised else self.rng.uniform(-0.5, 0.5)
+        stored = self.stored(number, "int8" if self.is_quantised else "float32", **quant)
+        is_larger = self.name("is")
+        self.specs.append(Spec(is_larger, _file_shape(x.shape), "bool"))
+        self.nodes.append(Node("GREATER", (x.name, stored), (is_larger,), options("Greater")))
+        return self.node("SELECT_V2", [is_larger, x.name, stored], self.new(x.shape, like=x), options("SelectV2"))
+
     def concat(self, parts: Sequence[Value], axis: int) -> Value:
         """Of what has one scale in common: the others are brought to it."""
         alike = [self._scaled_like(part, parts[0]).name for part in parts]

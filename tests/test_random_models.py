@@ -9,13 +9,13 @@ from math import log2
 import pytest
 
 from edgewright.network import Network
-from edgewright.network.operators import Binary, DynamicProduct
+from edgewright.network.operators import Binary, DynamicProduct, Select
 from edgewright.network.read import read_bytes
 from emitting_batch import build_together
 from random_models import KINDS, WORDS, draw_model
 from random_trials import ALIGNMENTS, MODES, Trial, drawn_choice, prepared, story
 
-SEEDS = range(24)
+SEEDS = range(40)
 
 
 @cache
@@ -40,6 +40,8 @@ def patterns(network: Network) -> Iterator[str]:
     scales = [t.quant.scale[0] for t in network.tensors.values() if t.quant and t.name not in network.constants]
     if any(log2(scale).is_integer() for scale in scales):
         yield "a power of two as scale"
+    if any(isinstance(layer.op, Select) for layer in network.layers):
+        yield "a choice"
     if {*network.inputs, *network.outputs} & set(WORDS):
         yield "a word of C as name"
 
@@ -48,7 +50,7 @@ def patterns(network: Network) -> Iterator[str]:
 def test_every_pattern_occurs(kind: str) -> None:
     found = {pattern for network in drawn(kind) for pattern in patterns(network)}
     wanted = {"a constant as the first operand", "a number as output", "an output without input"}
-    wanted |= {"a word of C as name"}
+    wanted |= {"a word of C as name", "a choice"}
     wanted |= {"an input as output"} if kind != "onnx qdq" else set()  # there it is behind a pair of conversions
     wanted |= {"a power of two as scale"} if kind in ("onnx qdq", "tflite int8") else set()
     wanted |= {"scales found at run time"} if kind == "tflite dynamic" else set()
