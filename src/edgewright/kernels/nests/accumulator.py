@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -34,11 +35,16 @@ from .finish import (
 @dataclass(frozen=True)
 class Accumulator:
     ctype: str  # in which products are summed
-    weights: CTensor
+    place: Callable[[], CTensor]  # of the weights, which it puts into flash as they are
     left: Element
     right: Element
     start: Callable[[Expr], str]  # of an output channel's sum
     store: Callable[[str, Expr], str]  # (sum, output channel) -> the element as stored
+
+    @cached_property
+    def weights(self) -> CTensor:
+        """In flash where they are asked for: who makes outputs of complete sums needs none."""
+        return self.place()
 
     def product(self, x: str, w: str, channel: Expr) -> str:
         wide = "(int64_t)" if self.ctype == "int64_t" else ""
@@ -108,7 +114,7 @@ def _real(call: CCall) -> Accumulator:
     bias = _bias(call)
     return Accumulator(
         ctype="float",
-        weights=call.place(1),
+        place=lambda: call.place(1),
         left=lambda e, _: widened(call, call.inputs[0].tensor, e),
         right=lambda e, _: widened(call, call.inputs[1].tensor, e),
         start=lambda ch: widened(call, bias.tensor, f"{bias.pointer}[{ch}]") if bias else "0.0f",
@@ -127,7 +133,7 @@ def _dynamic(call: CCall, op: DynamicProduct) -> Accumulator:
 
     return Accumulator(
         ctype=accumulator_type(call),
-        weights=call.place(1),
+        place=lambda: call.place(1),
         left=lambda e, _: f"({e} - zero)" if op.asymmetric else e,
         right=lambda e, _: e,
         start=lambda _: "0",
@@ -154,7 +160,7 @@ def _plain(call: CCall) -> Accumulator:
 
     return Accumulator(
         ctype="int64_t",
-        weights=call.place(1),
+        place=lambda: call.place(1),
         left=lambda e, _: e,
         right=lambda e, _: e,
         start=lambda ch: _integer_bias(bias, ch, "int64_t"),
@@ -179,7 +185,7 @@ def _integers(call: CCall, store: Callable[[str, Expr], str], with_bias: bool = 
     kind = accumulator_type(call)
     return Accumulator(
         ctype=kind,
-        weights=call.place(1),
+        place=lambda: call.place(1),
         left=lambda e, _: _minus(e, zero_of(x)),
         right=lambda e, ch: f"({e} - {zeros(ch)})" if has_zeros else e,
         start=lambda ch: _integer_bias(bias, ch, kind),
@@ -284,7 +290,7 @@ def _between_scales(call: CCall) -> Accumulator:
     bias = _real_bias(call, np.ones(1, np.float32))
     return Accumulator(
         ctype="float",
-        weights=call.place(1),
+        place=lambda: call.place(1),
         left=real_element(call, 0),
         right=real_element(call, 1),
         start=lambda ch: bias(ch) if bias else "0.0f",

@@ -53,7 +53,7 @@ def write_matmul(call: CCall, _: Offer, c: CWriter) -> None:
     left, right = call.place(0).spread(rank), acc.weights.spread(rank)
     inner = call.shapes[0][-2 if op.transpose_a else -1]
     with c.block():
-        declare(call, c, replace(acc, weights=right))
+        declare(call, c, replace(acc, place=lambda: right))
         with loops(c, call.region[:-1], backward=call.is_backward) as lead, channels(call, c) as channel:
             *batch, row = lead
             c.line(f"{acc.ctype} sum = {acc.start(channel)};")
