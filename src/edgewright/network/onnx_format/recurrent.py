@@ -17,6 +17,7 @@ from ..tensor import Array, DType
 from .context import Constant, Value
 from .node import OnnxNode
 
+MOST_STEPS = 1000  # each is a dozen layers
 _PLAIN: dict[str, Activation] = {
     "relu": ops.Clamp(0.0),
     "sigmoid": Unary(UnaryKind.SIGMOID),
@@ -135,6 +136,8 @@ def _unrolled(
     if last:
         x = node.transposed(x, (1, 0, 2), "steps")
     count, batch, features = node.shape(x)
+    if not 0 < count <= MOST_STEPS:
+        raise node.unsupported(f"{count} steps: cut the sequence to at most {MOST_STEPS}, and hand the state on")
     directions = {"forward": (1,), "reverse": (-1,), "bidirectional": (1, -1)}.get(node.text("direction", "forward"))
     if directions is None:
         raise node.error(f"direction '{node.text('direction', '')}' is not known")
