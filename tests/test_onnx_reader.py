@@ -375,6 +375,15 @@ def test_integer_products_of_other_numbers_are_refused() -> None:
     operands = [X8, _quantised_operand((6, 4, 3, 3)), np.array(3, np.uint8), np.array(3, np.uint8)]
     with pytest.raises(Unsupported, match="comes from no DynamicQuantizeLinear"):
         read_onnx(one_node("ConvInteger", operands)[0].SerializeToString())
+    model, _ = dynamic_model("ConvInteger", 4, np.uint8, 1, 1)
+    again = [
+        helper.make_node("QuantizeLinear", ["y", "ws", "wz"], ["stored"]),
+        helper.make_node("ConvInteger", ["stored", "w", "wz", "wz"], ["more"]),
+    ]
+    model.graph.node.extend(again)
+    model.graph.output.append(onnx.ValueInfoProto(name="more"))
+    with pytest.raises(Unsupported, match="comes from no DynamicQuantizeLinear"):
+        read_onnx(model.SerializeToString())
 
 
 def test_sequences_that_end_early_are_refused() -> None:

@@ -317,9 +317,11 @@ def _as_stored(node: OnnxNode) -> tuple[Value, Value]:
     producers = {layer.output: layer for layer in node.context.builder.layers}
     value = node.input(0)
     name = value.tensor if isinstance(value, Computed) else ""
-    while name in producers and not isinstance(producers[name].op, ops.DynamicQuantize):
-        name = producers[name].inputs[0]
-    if name not in producers:
+    image = (ops.Transpose(NCHW),) if len(node.shape(value)) == 4 else ()
+    # Back through what makes the file's uint8 of it, and through nothing else.
+    for op in (*image, ops.Cast(DType.UINT8), ops.Binary(ops.BinaryKind.ADD), ops.Cast(DType.INT32)):
+        name = producers[name].inputs[0] if name in producers and producers[name].op == op else ""
+    if name not in producers or not isinstance(producers[name].op, ops.DynamicQuantize):
         raise node.unsupported("what it multiplies comes from no DynamicQuantizeLinear")
     found = producers[name].inputs[1]
     if isinstance(producers[found].op, ops.Expand):
