@@ -144,6 +144,14 @@ def test_sums_of_pairs_without_exact_multipliers(monkeypatch: pytest.MonkeyPatch
     check_together(networks, ["cortex-m4"], [by_parts(n, 8, last_axis(n)) for n in networks])
 
 
+@pytest.mark.parametrize("kind", ["int8", "uint8", "float32"])
+def test_weights_that_are_added_part_by_part_are_stored_once(kind: str) -> None:
+    network = one_layer(Conv2d(), (1, 4, 4, 256), (64, 1, 1, 256), kind)
+    library = emit(by_parts(network, 64, last_axis(network)), TARGETS["host"], network)
+    weights = network.tensors["w"].bytes
+    assert weights <= library.weight_bytes < 1.5 * weights
+
+
 def block(depth: int = 6, wide: int = 24, size: int = 7) -> Network:
     """Wider, depthwise, narrower again, and a mean: int8."""
     b = Builder("net", Arithmetic.TFLITE)
