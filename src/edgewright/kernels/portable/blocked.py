@@ -44,26 +44,25 @@ class Scaling:
             return 0 if values is None else call.add(values[first:last].astype(np.int32).reshape(-1), what)
 
         fixed = self.fixed
+        offsets: Expr
+        drop: Array | None
         if isinstance(fixed, EvenRounding):
             call.use("portable_even")
             half = 1 << fixed.shift >> 1
             more = np.array([half + (self.zero << fixed.shift), fixed.margin, fixed.shift, self.zero], np.int32)
-            tables = (
-                table(self.bias, "bias"),
-                table(fixed.multiplier, "multipliers"),
-                call.add(more, "offset, margin, shift, zero point"),
-                table(fixed.scale.view(np.int32), "scales"),
-            )
-            return (*tables, depth, last - first, self.rule.low, self.rule.high, fixed.left, EVEN)
-        if fixed.is_wide:
-            call.use("portable_wide")
+            offsets, drop, shift = call.add(more, "offset, margin, shift, zero point"), fixed.scale.view(np.int32), EVEN
+        else:
+            wide = fixed.is_wide
+            if wide:
+                call.use("portable_wide")
+            offsets = table(_exact(fixed) if wide else fixed.offset, "offsets")
+            drop, shift = fixed.drop, WIDE if wide else fixed.shift
         tables = (
             table(self.bias, "bias"),
             table(fixed.multiplier, "multipliers"),
-            table(_exact(fixed) if fixed.is_wide else fixed.offset, "offsets"),
-            table(fixed.drop, "drops"),
+            offsets,
+            table(drop, "drops"),
         )
-        shift = WIDE if fixed.is_wide else fixed.shift
         return (*tables, depth, last - first, self.rule.low, self.rule.high, fixed.left, shift)
 
 
