@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from edgewright.kernels.cost.model import FitError
-from edgewright.kernels.cost.work import KernelWork, general
+from edgewright.kernels.cost.work import ACTIVATION, KernelWork, general
 from edgewright.network import Array
 
 LARGE = 20_000  # instructions: smaller stages weigh less, since whole networks hardly notice them
+SWEEPS = 100  # over all kinds of work, at most
 STAGE = KernelWork("stage", {"calls": 1})  # what every stage costs beside its steps
 
 
@@ -38,9 +39,9 @@ def fit(samples: Sequence[Sample]) -> dict[str, dict[str, float]]:
 def predicted(coefficients: Mapping[str, Mapping[str, float]], sample: Sample) -> float:
     """Instructions of a sample by these coefficients."""
     return sum(
-        coefficients.get(work.kind, {}).get(key, 0.0) * amount
+        coefficients.get(kind, {}).get(key, 0.0) * amount
         for work in (STAGE, *sample.works)
-        for key, amount in work.amounts.items()
+        for kind, key, amount in work.terms()
     )
 
 
@@ -62,7 +63,11 @@ def nnls(a: Array, b: Array) -> Array:
     >>> nnls(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([2.0, -1.0])).tolist()
     [2.0, 0.0]
     """
-    gram, moment = a.T @ a, a.T @ b
+    return _solved(a.T @ a, a.T @ b)
+
+
+def _solved(gram: Array, moment: Array) -> Array:
+    """The x >= 0 for which x (gram x / 2 - moment) is least."""
     x = np.zeros(len(moment))
     passive = np.zeros(len(moment), bool)
     limit = 1e-10 * max(1.0, float(np.abs(moment).max(initial=0)))
@@ -72,6 +77,21 @@ def nnls(a: Array, b: Array) -> Array:
             break
         passive[int(slope.argmax())] = True
         x = _moved_inside(gram, moment, x, passive)
+    return x
+
+
+def by_kinds(a: Array, b: Array, kinds: Sequence[str]) -> Array:
+    """The same as `nnls`, kind after kind while the others stay: few samples have work of several."""
+    gram, moment = a.T @ a, a.T @ b
+    blocks = [np.array([at for at, kind in enumerate(kinds) if kind == name]) for name in dict.fromkeys(kinds)]
+    x = np.zeros(len(moment))
+    for _ in range(SWEEPS):
+        before = x.copy()
+        for block in blocks:
+            own = gram[np.ix_(block, block)]
+            x[block] = _solved(own, moment[block] - gram[block] @ x + own @ x[block])
+        if np.abs(x - before).max(initial=0) < 1e-6:
+            break
     return x
 
 
@@ -97,9 +117,9 @@ def _fitted(samples: Sequence[Sample]) -> dict[str, dict[str, float]]:
     for sample in samples:
         row: dict[int, float] = {}
         for work in (STAGE, *sample.works):
-            for key, amount in work.amounts.items():
+            for kind, key, amount in work.terms():
                 if amount:
-                    at = keys.setdefault((work.kind, key), len(keys))
+                    at = keys.setdefault((kind, key), len(keys))
                     row[at] = row.get(at, 0.0) + amount
         rows.append(row)
     matrix, weights = np.zeros((len(samples), len(keys))), np.zeros(len(samples))
@@ -108,11 +128,11 @@ def _fitted(samples: Sequence[Sample]) -> dict[str, dict[str, float]]:
         for at, amount in row.items():
             matrix[index, at] = weights[index] * amount / sample.instructions
     scale = np.maximum(np.abs(matrix).max(axis=0, initial=0.0), 1e-30)
-    values = nnls(matrix / scale, weights) / scale
+    values = by_kinds(matrix / scale, weights, [kind for kind, _ in keys]) / scale
     found: dict[str, dict[str, float]] = {}
     for (kind, key), at in keys.items():
         found.setdefault(kind, {})
-        if values[at] > 0:
+        if values[at] > 0 or key.startswith(ACTIVATION):
             found[kind][key] = float(values[at])
     return found
 

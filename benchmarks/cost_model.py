@@ -45,17 +45,18 @@ from edgewright.program import Plan
 
 CORES = ("cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55", "cortex-m0plus", "rv32imc")
 CORPUS = (
-    "mlperf_ad01_int8",
-    "mlperf_kws_ref_int8",
-    "tflm_micro_speech_int8",
-    "tfls_movie_review_avg_word_vec",
-    "mlperf_ic_resnet8_int8",
-    "mlperf_vww96_int8",
-    "tinyengine_mcunet_vww_int8",
-    "st_mobilenet_v1_0.25_224_imagenet_int8",
-    "st_mobilenet_v2_0.35_128_imagenet_int8",
-    "st_miniresnet_1stack_64x50_int8",
-    "mlperf_ic_resnet8_f32",
+    "mlperf_ad01_int8.tflite",
+    "mlperf_kws_ref_int8.tflite",
+    "tflm_micro_speech_int8.tflite",
+    "tfls_movie_review_avg_word_vec.tflite",
+    "mlperf_ic_resnet8_int8.tflite",
+    "mlperf_vww96_int8.tflite",
+    "tinyengine_mcunet_vww_int8.tflite",
+    "st_mobilenet_v1_0.25_224_imagenet_int8.tflite",
+    "st_mobilenet_v2_0.35_128_imagenet_int8.tflite",
+    "st_miniresnet_1stack_64x50_int8.tflite",
+    "mlperf_ic_resnet8_f32.tflite",
+    *("lenet5.onnx", "ort_mnist_cntk.onnx"),
 )
 BUNDLED = ("mobilenet_v1_int8", "resnet8_int8", "ds_cnn_int8", "ds_cnn")
 FOLDER = Path(__file__).parents[1] / "src" / "edgewright" / "kernels" / "cost" / "coefficients"
@@ -183,7 +184,7 @@ def models(given: tuple[Path, ...], folder: Path) -> list[Path]:
     root = os.environ.get("EDGEWRIGHT_CORPUS")
     if given or not root:
         return [*given] or [samples.write(name, folder) for name in BUNDLED]
-    return [Path(root) / "models" / f"{name}.tflite" for name in CORPUS]
+    return [Path(root) / "models" / name for name in CORPUS]
 
 
 @click.command()

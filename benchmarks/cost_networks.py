@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from edgewright.errors import EdgewrightError
 from edgewright.memory import plan
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant
 from edgewright.network.operators import (
+    Activation,
     AvgPool2d,
     Binary,
     BinaryKind,
@@ -20,6 +22,8 @@ from edgewright.network.operators import (
     Dense,
     Dequantize,
     Gather,
+    HardSigmoid,
+    LeakyRelu,
     MaxPool2d,
     Pad,
     Quantize,
@@ -63,7 +67,12 @@ class Grower:
         return int(self.rng.choice(choices))
 
     def input(self, *shape: int) -> str:
-        return self.builder.input("x", (1, *shape), self.dtype, self.format(1 / 32, True).get("quant"))
+        """An input of the network; the first is called x."""
+        name = f"x{len(self.builder.inputs)}" if self.builder.inputs else "x"
+        return self.builder.input(name, (1, *shape), self.dtype, self.format(1 / 32, True).get("quant"))
+
+    def row(self, size: int) -> str:
+        return self.input(size)
 
     def format(self, scale: float, is_signed: bool) -> dict:
         """Element type and quantisation: after a ReLU, zero is the least number."""
@@ -102,7 +111,7 @@ class Grower:
         kernel: tuple[int, int],
         stride: int = 1,
         *,
-        act: Clamp | None = RELU,
+        act: Activation | None = RELU,
         same: bool = True,
         dilation: int = 1,
         depthwise: bool = False,
@@ -122,7 +131,7 @@ class Grower:
     def depthwise(self, x: str, kernel: tuple[int, int], stride: int = 1, act: Clamp | None = RELU) -> str:
         return self.conv(x, self.builder.shape(x)[3], kernel, stride, act=act, depthwise=True)
 
-    def dense(self, x: str, out: int, act: Clamp | None = RELU) -> str:
+    def dense(self, x: str, out: int, act: Activation | None = RELU) -> str:
         names, scale = self.weights((out, self.builder.shape(x)[-1]), x)
         return self._add(Dense(act), [x, *names], self.format(scale, act is None))
 
@@ -251,7 +260,9 @@ def uneven(g: Grower) -> list[str]:
 def lookups(g: Grower) -> list[str]:
     """Words looked up in tables, their means, dense layers: few words, and many."""
     found, fmt = [], g.format(1 / 32, True)
-    for index, (count, width) in enumerate(((g.pick(16, 20, 32), g.pick(12, 16)), (g.pick(100, 200), g.pick(8, 24)))):
+    counts = (g.pick(16, 20, 32), g.pick(100, 200), g.pick(40, 70), g.pick(60, 150))
+    widths = (g.pick(12, 16), g.pick(8, 24), g.pick(2, 5, 7, 32), g.pick(1, 4, 50))
+    for index, (count, width) in enumerate(zip(counts, widths, strict=True)):
         ids = g.builder.input(f"ids{index}", (1, count), DType.INT32)
         rows = g.rng.standard_normal((200, width))
         if g.form == "float":
@@ -291,6 +302,65 @@ def denses(g: Grower) -> list[str]:
     for out in (g.pick(64, 128), g.pick(16, 33, 50), g.pick(8, 5, 7), g.pick(64, 100), 10):
         x = g.dense(x, out, RELU if out != 10 else None)
     return [x]
+
+
+def products(g: Grower) -> list[str]:
+    """Convolutions and dense layers beside each other, of all shapes, many with activations that are no clamps."""
+    acts: list[Any] = [None, RELU, RELU6, None, LeakyRelu(0.1), HardSigmoid(), *map(Unary, FUSED)]
+    if g.form == "tflite":
+        acts = acts[:4]
+    found = []
+    for index in range(14):
+        act, depth = acts[(index + g.seed) % len(acts)], g.pick(1, 2, 3, 5, 6, 8, 16, 20)
+        kernel = (g.pick(1, 1, 2, 3, 5), g.pick(1, 1, 3, 3, 4))
+        size = (kernel[0] + g.pick(0, 2, 4, 5), kernel[1] + g.pick(0, 3, 4, 6))
+        x = g.input(*size, depth * 4 if kernel == (1, 1) else depth)
+        stride, is_deep = g.pick(1, 1, 2), index % 4 != 3
+        is_spread = index % 7 == 6 and 2 * kernel[0] <= size[0] and 2 * kernel[1] <= size[1]
+        form = {"same": g.pick(0, 1) == 1 or is_spread, "dilation": 1 + is_spread, "depthwise": not is_deep}
+        out = g.pick(1, 3, 4, 6, 10, 16) if is_deep else g.builder.shape(x)[3]
+        found.append(g.conv(x, out, kernel, stride, act=act, **form))
+    for index in range(8):
+        x = g.row(g.pick(5, 12, 16, 33, 64, 100, 160))
+        found.append(g.dense(x, g.pick(1, 3, 8, 10, 16, 24, 40), acts[(index + g.seed) % len(acts)]))
+    return found
+
+
+FUSED = (UnaryKind.TANH, UnaryKind.SIGMOID, UnaryKind.HARD_SWISH, UnaryKind.SILU)
+
+
+def elements(g: Grower) -> list[str]:
+    """Layers without products beside each other: functions, sums along axes, pools, moves, of all shapes."""
+    known = (UnaryKind.TANH, UnaryKind.SIGMOID, UnaryKind.HARD_SWISH, UnaryKind.ABS)
+    kinds, others = (known, ()) if g.form == "tflite" else (UNARY, (HardSigmoid(),))
+    found = [g.layer(Unary(kind), g.row(g.pick(40, 100, 200))) for kind in kinds]
+    found += [g.layer(op, g.row(g.pick(60, 150))) for op in (LeakyRelu(0.1), RELU, *others)]
+    sizes = [(g.pick(4, 6, 7), g.pick(4, 5, 8), g.pick(1, 3, 6, 8, 16)) for _ in range(12)]
+    for index, size in enumerate(sizes[:8]):
+        x, kernel = g.input(*size), (g.pick(1, 2, 3), g.pick(2, 3))
+        pool = MaxPool2d if index % 2 else AvgPool2d
+        pads = (0, 0, kernel[0] - 1, kernel[1] - 1) if index % 4 < 2 else (0, 0, 0, 0)
+        found.append(g.layer(pool(kernel, (g.pick(1, 2),) * 2, pads=pads), x))
+    for size in sizes[8:]:
+        found.append(g.layer(Reduce((1, 2), keep=False, kind=ReduceKind.MEAN), g.input(*size)))
+        found.append(g.layer(Reduce((g.pick(1, 2),), keep=False, kind=ReduceKind.MEAN), g.input(*size)))
+        found.append(g.add(g.input(*size), g.input(1, 1, size[2]), BinaryKind.MUL))
+        found.append(g.add(g.input(*size), g.input(*size), act=(None, RELU)[g.pick(0, 1)]))
+        found.append(g.layer(Concat(3), *(g.input(*size[:2], depth) for depth in (size[2], g.pick(2, 4, 8)))))
+    if g.form == "tflite":
+        low = {"dtype": DType.INT8, "quant": Quant.of(1 / 256, -128)}
+        return [*found, *(g.builder.layer(Softmax(), [g.row(n)], f"softmax{n}", **low) for n in (2, 5, 12, 30))]
+    found += [g.layer(Softmax(), g.row(n)) for n in (2, 5, 12, 30)]
+    if g.form != "float":
+        real = {"dtype": DType.FLOAT32}
+        found += [g.builder.layer(Dequantize(), [g.row(n)], f"real{n}", **real) for n in (1, 10, 100)]
+        for n, depth in ((3, 7), (10, 3), (15, 1), (1, 150)):
+            x = g.builder.input(f"reals{n}", (1, n, n, depth))
+            found.append(g.builder.layer(Quantize(), [x], f"bytes{n}", **g.format(1 / 32, True)))
+    return found
+
+
+UNARY = (*FUSED, UnaryKind.EXP, UnaryKind.SQRT, UnaryKind.ABS, UnaryKind.GELU, UnaryKind.SOFTPLUS)
 
 
 def pools(g: Grower) -> list[str]:
@@ -344,11 +414,11 @@ def from_reals(g: Grower) -> list[str]:
 
 SHAPES: tuple[Callable[[Grower], list[str]], ...] = (
     mobile, inverted, residual, windows, separable, denses, pools, from_reals, deep, thin, broad, lookups, uneven,
-    lowest, single,
+    lowest, single, products, elements,
 )  # fmt: skip
 
 
-SMALL = (denses, pools, from_reals)  # take little time
+SMALL = (denses, pools, from_reals, products, elements, lookups)  # take little time
 
 
 def networks(form: str, count: int) -> Iterator[Network]:

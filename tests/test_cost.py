@@ -21,10 +21,10 @@ from edgewright.errors import InputError
 from edgewright.kernels.cost.estimate import Costs, estimate, model_of, modelled, works_of
 from edgewright.kernels.cost.settings import Setting, Settings
 from edgewright.kernels.cost.stages import alike_steps, cuts
-from edgewright.kernels.cost.work import KernelWork
+from edgewright.kernels.cost.work import KernelWork, share_of_zeros
 from edgewright.kernels.window import WindowAxis
 from edgewright.network import Builder, DType, Quant, Region, random_inputs
-from edgewright.network.operators import AvgPool2d, Clamp, Conv2d, Elu, Softmax
+from edgewright.network.operators import AvgPool2d, Clamp, Conv2d, Elu, MaxPool2d, Reshape, Softmax, Unary, UnaryKind
 from edgewright.program import FusionSchedule, Split, Sweep, even_ends
 from edgewright.program.selection import Linked
 from random_networks import networks
@@ -35,7 +35,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 import cost_fit
 import cost_model
 import cost_networks
-from cost_fit import Sample, fit, nnls, predicted
+from cost_fit import Sample, by_kinds, fit, nnls, predicted
 from cost_samples import sample_stages
 
 M4, RV32 = TARGETS["cortex-m4"], TARGETS["rv32imc"]
@@ -61,11 +61,13 @@ def test_targets_with_a_virtual_board_have_a_model(compiler):
         assert model.error.median <= model.error.worst
         assert 0 < model.error.total <= model.error.worst
         assert "virtual board" in model.source
-        assert all(value > 0 for values in model.coefficients.values() for value in values.values())
+        functions = model.coefficients["activations"]
+        assert all(value > 0 for v in model.coefficients.values() if v is not functions for value in v.values())
+        assert all(value >= 0 for value in functions.values()) and functions["activation tanh"] > 10
 
 
 def test_the_compiler_that_builds_decides():
-    """As told, or as the plan was linked; where Zig was never counted, GCC stands in."""
+    """As told, or as the plan was linked."""
     network = edgewright.read_model(samples.build("minakova_example_int8"))
     plan = edgewright.plan(network, explain=False)
     linked = {
@@ -76,7 +78,7 @@ def test_the_compiler_that_builds_decides():
     assert (gcc.compiler, zig.compiler) == ("gcc", "zig") and gcc.instructions != zig.instructions
     assert estimate(plan, "rv32imc") == estimate(linked["riscv64-unknown-elf-gcc"], "rv32imc") == gcc
     assert estimate(linked["zig cc"], "rv32imc") == zig
-    assert estimate(plan, "cortex-m0plus", zig=True).compiler == "gcc"
+    assert estimate(plan, "cortex-m0plus", zig=True).compiler == "zig"
 
 
 def test_others_have_none():
@@ -119,7 +121,7 @@ def test_a_layer_in_parts_is_the_sum_of_its_parts(keywords):
                     spans = ((y, min(y + rows, shape[1])), (x, min(x + columns, shape[2])))
                     total += costs.region(layer.name, Region(((0, 1), *spans, (0, shape[3]))))
             assert costs.parts(layer.name, (1, rows, columns, shape[3])) == pytest.approx(total)
-    name = keywords.layers[0].name
+    name = next(layer.name for layer in keywords.layers if isinstance(layer.op, Conv2d))
     costs = Costs(keywords, M4)
     assert costs.parts(name, (1, 1, 1, 64), Setting()) > costs.parts(name, (1, 25, 5, 64), Setting())
 
@@ -229,6 +231,27 @@ def test_kinds_that_were_never_measured_are_named():
     assert found.instructions > 48
 
 
+def test_activations_cost_the_same_in_all_layers():
+    """A layer with a function that is more than a clamp costs more than one without, by what the function takes."""
+    b = Builder("functions")
+    x = b.input("x", (1, 4, 4, 8))
+    w = b.constant("w", np.ones((8, 1, 1, 8), np.float32))
+    plain, curved = (b.layer(Conv2d(activation=a), [x, w], n) for n, a in (("p", None), ("t", Unary(UnaryKind.TANH))))
+    costs, whole = Costs(b.build([plain, curved]), RV32), Region.whole((1, 4, 4, 8))
+    more = costs.region("t", whole) - costs.region("p", whole)
+    assert more >= 128 * costs.model.coefficients["activations"]["activation tanh"] > 128 * 100
+    assert costs.work("t", whole, Setting()).amounts["activation tanh"] == 128
+
+
+def test_zeros_behind_a_relu_are_expected():
+    b = Builder("zeros")
+    x = b.input("x", (1, 8, 8, 4))
+    y = b.layer(Clamp(0.0), [x], "relu")
+    z = b.layer(MaxPool2d((2, 2), (2, 2)), [y], "pool")
+    network = b.build([b.layer(Reshape((1, 64)), [z], "flat")])
+    assert [share_of_zeros(network, name) for name in ("x", y, z, "flat")] == [0, 0.5, 1 / 16, 1 / 16]
+
+
 def test_least_squares_without_negatives():
     rng = np.random.default_rng(1)
     a = rng.uniform(0, 1, (40, 6))
@@ -238,6 +261,7 @@ def test_least_squares_without_negatives():
     x = nnls(a, b)
     slope = a.T @ (b - a @ x)
     assert (x >= 0).all() and (slope <= 1e-8).all() and np.allclose(slope * x, 0)  # Karush, Kuhn and Tucker
+    assert np.allclose(by_kinds(a, b, "aabbbc"), x, atol=1e-3)
 
 
 def test_a_fit_finds_what_was_put_in():
@@ -248,10 +272,10 @@ def test_a_fit_finds_what_was_put_in():
         works = (KernelWork("add int8", {"calls": calls, "outputs": outputs}),)
         samples_.append(Sample(f"s{index}", works, 30 * calls + 7 * outputs + 100))
     found = fit(samples_)
-    assert found["add int8"] == pytest.approx({"calls": 30, "outputs": 7})
-    assert found["stage"] == pytest.approx({"calls": 100})
-    assert found["other int8"]["outputs"] == pytest.approx(7)
-    assert predicted(found, samples_[0]) == pytest.approx(samples_[0].instructions)
+    assert found["add int8"] == pytest.approx({"calls": 30, "outputs": 7}, rel=1e-3)
+    assert found["stage"] == pytest.approx({"calls": 100}, rel=1e-3)
+    assert found["other int8"]["outputs"] == pytest.approx(7, rel=1e-3)
+    assert predicted(found, samples_[0]) == pytest.approx(samples_[0].instructions, rel=1e-3)
 
 
 def test_samples_hold_all_work_of_a_stage(residual):
@@ -286,19 +310,19 @@ def test_it_holds_on_the_virtual_board(name, options, zig):
     flag = Options().optimise_flag(M4)
     measured = measure(emit(plan, M4), random_inputs(network, 1), optimise=flag, zig=zig)
     assert measured.compiler.startswith("zig") == zig
-    assert estimate(plan, M4, zig=zig).instructions == pytest.approx(measured.instructions, rel=0.1)
+    assert estimate(plan, M4, zig=zig).instructions == pytest.approx(measured.instructions, rel=0.08)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("zig", [False, True], ids=["gcc", "zig"])
 @pytest.mark.parametrize("target", [M4, RV32], ids=lambda target: target.name)
-@pytest.mark.parametrize("name", [name for name in cost_model.CORPUS if "movie" not in name])  # one of few copies
+@pytest.mark.parametrize("name", cost_model.CORPUS)
 def test_it_holds_for_networks_of_the_corpus(name, target, zig):
     root = os.environ.get("EDGEWRIGHT_CORPUS")
     if not root:
         pytest.skip("set EDGEWRIGHT_CORPUS to a folder with models/ to test real models")
     needs_board(target, Emulator.QEMU, zig=zig)
-    for row in cost_model.validate(Path(root) / "models" / f"{name}.tflite", target, zig):
+    for row in cost_model.validate(Path(root) / "models" / name, target, zig):
         assert abs(row["error"]) < 0.05, row["way"]
 
 

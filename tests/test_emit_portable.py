@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from edgewright.emit import TARGETS, emit
 from edgewright.emit.firmware import measure
+from edgewright.kernels.requantise.multipliers import Rule, fit_even
 from edgewright.memory import plan as make_plan
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant, random_inputs
 from edgewright.network.kernels import execute
@@ -78,6 +79,65 @@ def test_multipliers_of_more_than_32_bits_keep_their_kernels(low):
     assert all("_portable_pairs(" in str(one.files[f"{one.name}.c"]) for one in wide)
     check_together(networks, ["rv32imc", "cortex-m0plus"])
     check_together(networks, ["cortex-m0plus"], flags=[*WARNINGS, *(f"-DN{i}_FEW_REGISTERS=1" for i in range(3))])
+
+
+def halves(depth: int, channels: int, dtype: DType) -> Network:
+    """A convolution and dense layers whose float products often lie just between two steps."""
+    rng = np.random.default_rng(depth)
+    b = Builder("halves", Arithmetic.ONNX)
+    low = 0 if dtype is DType.UINT8 else -128
+    y = b.input("x", (1, 3, 5, depth), dtype, Quant.of(0.5, low + 125))
+    for name, shape, op in (
+        ("conv", (channels, 3, 3, depth), Conv2d(pads=(1, 1, 1, 1))),
+        ("dense", (channels + 16, channels), Dense(activation=Clamp(0.0))),
+        ("few", (3, channels + 16), Dense()),
+    ):
+        scales = tuple(float(scale) for scale in 1 / rng.integers(3, 9, shape[0]))
+        w = b.constant(f"{name}.w", rng.integers(-127, 128, shape).astype(np.int8), Quant(scales, (0,) * shape[0], 0))
+        bias = b.constant(f"{name}.b", rng.integers(-900, 900, shape[0]).astype(np.int32))
+        y = b.layer(op, [y, w, bias], name, dtype=dtype, quant=Quant.of(30.0, low + 100))
+    return b.build([y])
+
+
+def test_float_products_that_round_to_even_numbers_keep_their_kernels():
+    networks = [halves(depth, channels, dtype) for depth, channels, dtype in
+                ((5, 8, DType.INT8), (4, 7, DType.INT8), (7, 12, DType.UINT8))]  # fmt: skip
+    made = [emit(make_plan(network), TARGETS["rv32imc"], network) for network in networks]
+    assert all("IS_EVEN(p) ((p).shift" in str(one.files[f"{one.name}_kernels.h"]) for one in made)
+    assert all("_portable_pairs(" in str(one.files[f"{one.name}.c"]) for one in made[::2])
+    check_together(networks, ["rv32imc", "cortex-m0plus", "cortex-m55"])
+    check_together(networks, ["cortex-m0plus"], flags=[*WARNINGS, *(f"-DN{i}_FEW_REGISTERS=1" for i in range(3))])
+
+
+@pytest.mark.parametrize("target", ["rv32imc", "cortex-m55"])
+def test_chips_round_float_products_alike(target):
+    needs_board(target)
+    network = halves(5, 7, DType.INT8)
+    inputs = random_inputs(network, 0)
+    measured = measure(emit(make_plan(network), TARGETS[target], network), inputs)
+    np.testing.assert_array_equal(measured.outputs["few"], execute(network, inputs)["few"])
+
+
+@given(
+    st.lists(st.floats(2**-13, 0.875, width=32) | st.integers(1, 60).map(lambda n: n / 64), min_size=1, max_size=3),
+    st.integers(-128, 127),
+    st.integers(0, 20000),
+)
+def test_integers_and_float_products_agree_but_near_ties(scales, zero, last):
+    factors = np.array(scales, np.float32)
+
+    def stored(sums: np.ndarray) -> np.ndarray:
+        return np.clip(np.rint(sums.astype(np.float32) * factors[:, None]) + zero, -128, 127).astype(np.int64)
+
+    ends = np.full(len(factors), -20000), np.full(len(factors), last)
+    even = fit_even(Rule(stored, -128, 127, *ends, factors.astype(np.float64)))
+    assert even is not None or factors.max() / factors.min() > 100
+    if even is not None:
+        every = np.repeat(np.arange(-20000, last + 1)[None], len(factors), axis=0)
+        is_far = ~even.is_near_tie(every)
+        np.testing.assert_array_equal(even.stored(every, zero, -128, 127)[is_far], stored(every)[is_far])
+        odd = 2 * np.abs(every * factors[:, None].astype(np.float64)) % 2 == 1
+        assert not (odd & is_far & (np.abs(every * factors[:, None]) < 255)).any(), "a tie is near itself"
 
 
 def test_columns_fall_back_on_the_stack_and_on_one_pixel():

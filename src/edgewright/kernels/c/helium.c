@@ -38,6 +38,24 @@ EW_OFTEN_RUN EW_APART static void ew_helium_rows(const int8_t *x, const int8_t *
     sums[3] = d;
 }
 
+#if defined(EW_HAS_WIDE) || defined(EW_HAS_EVEN)
+/* The same from sums that narrow offsets do not store exactly. */
+static void ew_helium_store_exact(const ew_products *p, int32_t channel, int32_t count, const int32_t *sums, uint8_t *y)
+{
+#if EW_HAS_MVE && (__ARM_FEATURE_MVE & 2)
+    if (EW_IS_EVEN(*p)) {
+        const mve_pred16_t lanes = vctp32q((uint32_t)count);
+        const float32x4_t scales = vreinterpretq_f32_s32(vldrwq_z_s32(p->drop + channel, lanes));
+        const int32x4_t steps = vcvtnq_s32_f32(vmulq_f32(vcvtq_f32_s32(vldrwq_s32(sums)), scales));
+        const int32x4_t least = vmaxq_s32(vqaddq_n_s32(steps, p->offset[3]), vdupq_n_s32(p->low));
+        vstrbq_p_s32((int8_t *)y + channel, vminq_s32(least, vdupq_n_s32(p->high)), lanes);
+        return;
+    }
+#endif
+    ew_portable_store(p, channel, count, sums, y);
+}
+#endif
+
 EW_OFTEN_RUN void ew_helium_pixel(const ew_products *products, const int8_t *x, uint8_t *y)
 {
     const ew_products p = *products; /* a copy, which stores cannot change */
@@ -48,6 +66,12 @@ EW_OFTEN_RUN void ew_helium_pixel(const ew_products *products, const int8_t *x, 
         ew_helium_rows(x, w, p.depth, count, sums);
         for (int32_t i = 0; p.bias && i < count; i++)
             sums[i] += p.bias[channel + i];
+#if defined(EW_HAS_WIDE) || defined(EW_HAS_EVEN)
+        if (EW_IS_EXACT(p)) {
+            ew_helium_store_exact(&p, channel, count, sums, y);
+            continue;
+        }
+#endif
         if (count == 4)
             ew_quad_store(&p, channel, ew_quad_load(sums, 4), 4, y);
         else

@@ -14,9 +14,9 @@ EW_OFTEN_RUN void ew_portable_store(const ew_products *products, int32_t channel
     const int32_t *multiplier = p.multiplier + channel, *offset = p.offset + channel, *drop = p.drop;
     const int32_t *const end = sums + count;
     y += channel;
-    if (EW_IS_WIDE(p)) {
-        for (offset = p.offset + 3 * channel; sums != end; sums++, offset += 3, channel++)
-            EW_PORTABLE_PUT(p, ew_fixed_wide(*sums, p.left, *multiplier++, offset, drop ? drop[channel] : 0), y++);
+    if (EW_IS_EXACT(p)) {
+        for (; sums != end; sums++, channel++)
+            EW_PORTABLE_PUT(p, EW_EXACT_STEPS(p, channel, *sums), y++);
         return;
     }
     if (!drop) {

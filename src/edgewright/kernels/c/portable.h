@@ -15,8 +15,12 @@
 #endif
 #endif
 
-/* Whether each channel has an offset of 64 bits and a shift of its own; see portable_wide.h. */
+/* Whether each channel has an offset of 64 bits and a shift of its own, see portable_wide.h; or sums are stored as a
+ * float product says, see portable_even.h. */
 #define EW_IS_WIDE(p) 0
+#define EW_IS_EVEN(p) 0
+#define EW_EVEN_STEPS(p, channel, sum) 0
+#define EW_IS_EXACT(p) (EW_IS_WIDE(p) || EW_IS_EVEN(p))
 
 /* `exact` is what such a layer has for an offset: its lower and upper half, and the shift. */
 EW_INLINE int32_t ew_fixed_wide(int32_t sum, int32_t left, int32_t multiplier, const int32_t *exact, int32_t drop)
@@ -25,6 +29,10 @@ EW_INLINE int32_t ew_fixed_wide(int32_t sum, int32_t left, int32_t multiplier, c
     const int64_t product = (int64_t)(int32_t)((uint32_t)sum << left) * multiplier + offset;
     return ((int32_t)(product >> 32) - (sum < 0 ? drop : 0)) >> exact[2];
 }
+#define EW_EXACT_STEPS(p, channel, sum)                                                                             \
+    (EW_IS_EVEN(p) ? EW_EVEN_STEPS(p, channel, sum)                                                                 \
+                   : ew_fixed_wide(sum, (p).left, (p).multiplier[channel], (p).offset + 3 * (channel),              \
+                                   (p).drop ? (p).drop[channel] : 0))
 
 /* Stores a channel of one pixel. A branch for each bound is cheaper than conditional moves that do not exist. */
 #define EW_PORTABLE_STORE(p, sum, multiplier, offset, drop, to)                                                     \

@@ -63,12 +63,11 @@ EW_OFTEN_RUN EW_APART static void ew_portable_store_4(const ew_products *product
     uint8_t *y0 = y[0] + channel, *y1 = y[1] + channel, *y2 = y[2] + channel, *y3 = y[3] + channel;
     for (const int32_t stop = channel + count; channel < stop; channel++, sums += EW_PORTABLE_SUM_STEP) {
         const int32_t m = p.multiplier[channel], o = p.offset[channel];
-        if (EW_IS_WIDE(p)) {
-            const int32_t *const exact = p.offset + 3 * channel, d = p.drop ? p.drop[channel] : 0;
-            EW_PORTABLE_PUT(p, ew_fixed_wide(EW_PORTABLE_SUM(sums, 0, 0), p.left, m, exact, d), y0++);
-            EW_PORTABLE_PUT(p, ew_fixed_wide(EW_PORTABLE_SUM(sums, 0, 1), p.left, m, exact, d), y1++);
-            EW_PORTABLE_PUT(p, ew_fixed_wide(EW_PORTABLE_SUM(sums, 0, 2), p.left, m, exact, d), y2++);
-            EW_PORTABLE_PUT(p, ew_fixed_wide(EW_PORTABLE_SUM(sums, 0, 3), p.left, m, exact, d), y3++);
+        if (EW_IS_EXACT(p)) {
+            EW_PORTABLE_PUT(p, EW_EXACT_STEPS(p, channel, EW_PORTABLE_SUM(sums, 0, 0)), y0++);
+            EW_PORTABLE_PUT(p, EW_EXACT_STEPS(p, channel, EW_PORTABLE_SUM(sums, 0, 1)), y1++);
+            EW_PORTABLE_PUT(p, EW_EXACT_STEPS(p, channel, EW_PORTABLE_SUM(sums, 0, 2)), y2++);
+            EW_PORTABLE_PUT(p, EW_EXACT_STEPS(p, channel, EW_PORTABLE_SUM(sums, 0, 3)), y3++);
             continue;
         }
         if (p.drop) {

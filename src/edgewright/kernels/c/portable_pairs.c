@@ -92,13 +92,13 @@ EW_OFTEN_RUN EW_APART static void ew_pairs_store(const ew_products *p, int32_t c
     }
 }
 
-/* The same where negative sums are rounded otherwise, or all by wide offsets. */
+/* The same where negative sums are rounded otherwise, or all by wide offsets or float products. */
 static void ew_pairs_store_signed(const ew_products *p, int32_t channel, int32_t *sums, uint8_t *const *y,
                                   int32_t pixels)
 {
     for (int32_t i = 0; i < pixels; i++, sums += 4) {
         for (int32_t c = 0; c < 4; c++)
-            sums[c] += EW_IS_WIDE(*p) && !p->bias ? 0 : p->bias[channel + c];
+            sums[c] += EW_IS_EXACT(*p) && !p->bias ? 0 : p->bias[channel + c];
         ew_portable_store(p, channel, 4, sums, y[i]);
     }
 }
@@ -118,7 +118,7 @@ EW_OFTEN_RUN EW_APART static void ew_pairs_pixels(const ew_products *products, c
             ew_pairs_one(columns, w, depth, sums);
         const ew_products *const p = kept;
         w += 4 * p->depth;
-        if (p->drop || EW_IS_WIDE(*p))
+        if (p->drop || EW_IS_EXACT(*p))
             ew_pairs_store_signed(p, channel, sums, y, pixels);
         else
             ew_pairs_store(p, channel, sums, y, pixels);

@@ -4,6 +4,8 @@
 
 #include "portable.h"
 
+#define EW_HAS_WIDE 1
+
 #undef EW_IS_WIDE
 #define EW_IS_WIDE(p) ((p).shift == 0xff)
 

@@ -10,7 +10,7 @@ from importlib import resources
 
 from ...errors import InputError
 from ...platform.target import TARGETS, Architecture, Family, Target
-from .work import KernelWork, general
+from .work import ACTIVATION, KernelWork, general
 
 GCC, ZIG = "gcc", "zig"  # folders of coefficients
 Coefficients = Mapping[str, Mapping[str, float]]  # kind of work -> amount -> instructions for each
@@ -36,15 +36,22 @@ class CostModel:
     source: str
 
     def knows(self, work: KernelWork) -> bool:
-        return work.kind in self.coefficients
+        functions = self.coefficients.get("activations", {})
+        return work.kind in self.coefficients and all(
+            key in functions for _, key, _ in work.terms() if key.startswith(ACTIVATION)
+        )
 
     def cost(self, work: KernelWork) -> float:
         """Instructions; work of a kind that was never measured counts as other work on such elements."""
-        found = self.coefficients.get(work.kind)
-        if found is None:
+        if work.kind not in self.coefficients:
             work = general(work)
-            found = self.coefficients.get(work.kind) or self.coefficients["other"]
-        return sum(found.get(key, 0.0) * amount for key, amount in work.amounts.items())
+        return sum(self._each(kind, key) * amount for kind, key, amount in work.terms())
+
+    def _each(self, kind: str, key: str) -> float:
+        """Of a function that was never measured, what the slowest takes."""
+        found = self.coefficients.get(kind) or self.coefficients["other"]
+        slowest = max(found.values(), default=0.0) if key.startswith(ACTIVATION) else 0.0
+        return found.get(key, slowest)
 
 
 @cache

@@ -7,23 +7,40 @@ work of running sums.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
-from ...network import Arithmetic, DType, Region, Shape
+from ...network import Arithmetic, DType, Network, Region, Shape
 from ...network.kernels.scales import number
 from ...network.kernels.tflite_scales import activation_range
-from ...network.operators import AvgPool2d, Binary, Clamp, Conv2d, MaxPool2d, Reduce, Unary
+from ...network.operators import (
+    ACTIVATIONS,
+    AvgPool2d,
+    Binary,
+    Clamp,
+    Concat,
+    Conv2d,
+    Gather,
+    MaxPool2d,
+    Reduce,
+    Reshape,
+    Slice,
+    Transpose,
+    Unary,
+)
 from ...network.operators.shares import share_needs
+from ...program import Sweep
 from ...program.selection import Offer
+from ..printing.nest import joined_axes
 from ..requantise.sums import requantised
 from ..site import Site
 from ..window import WindowAxis, axes, up
 
 Amounts = dict[str, float]
+ACTIVATION = "activation "  # begins the amounts that cost the same wherever they occur: functions of a real number
 BYTES = {DType.INT8: (-128, 127), DType.UINT8: (0, 255)}
 
 
@@ -32,11 +49,17 @@ class KernelWork:
     kind: str  # coefficients are kept by it
     amounts: Mapping[str, float]
 
+    def terms(self) -> Iterator[tuple[str, str, float]]:
+        """Kind, amount by name, and amount: those of activations are of a kind of their own."""
+        for key, amount in self.amounts.items():
+            yield ("activations" if key.startswith(ACTIVATION) else self.kind), key, amount
+
 
 def general(work: KernelWork) -> KernelWork:
     """The work as one of a kind that every target has coefficients for: what it does to elements of its type."""
     wanted = ("calls", "lines", "outputs", "shared", "bent", "reads")
-    return KernelWork(f"other {work.kind.split()[-1]}", {key: work.amounts.get(key, 0) for key in wanted})
+    kept = {key: amount for key, amount in work.amounts.items() if key.startswith(ACTIVATION)}
+    return KernelWork(f"other {work.kind.split()[-1]}", {key: work.amounts.get(key, 0) for key in wanted} | kept)
 
 
 def is_small(site: Site) -> bool:
@@ -74,10 +97,14 @@ def _limits(site: Site) -> tuple[int, int]:
 
 
 def type_of(site: Site) -> str:
-    """The element types that coefficients are kept by, and for bytes whose rounding is followed: `int8-tflite`."""
-    x, y = site.inputs[0].tensor.dtype, site.result.dtype
-    kind = y.value if x is y else f"{x.value}-{y.value}"
-    return kind + (f"-{rounding(site)}" if DType.INT8 in (x, y) or DType.UINT8 in (x, y) else "")
+    """The element types that coefficients are kept by, and for bytes whose rounding is followed: `int8-tflite`.
+
+    Bytes cost the same with and without a sign.
+    """
+    types = [tensor.dtype for tensor in (site.inputs[0].tensor, site.result)]
+    x, y = ("int8" if dtype in BYTES else dtype.value for dtype in types)
+    kind = y if x == y else f"{x}-{y}"
+    return kind + (f"-{rounding(site)}" if "int8" in (x, y) else "")
 
 
 def rounding(site: Site) -> str:
@@ -138,36 +165,114 @@ def dense_work(site: Site, region: Region, how: str, depth: int = 1, width: int 
     return KernelWork("dense int8", amounts | {f"outputs {how}": done})
 
 
-def loops_work(site: Site, region: Region) -> KernelWork:
-    """Products of real numbers, four channels at a time; and integers of unusual kinds, in plain loops."""
-    shapes, op = site.shapes, site.op
-    taps, channels, pixels = prod(shapes[1][1:]), region.shape[-1], prod(region.shape[:-1])
-    groups, kind, runs = 1, "dense", 1
-    met: float = pixels * taps
-    if isinstance(op, Conv2d):
+def activation_work(site: Site, region: Region) -> Amounts:
+    """What an activation that is more than a clamp adds for each output."""
+    op = site.op
+    activation = op if isinstance(op, ACTIVATIONS) else getattr(op, "activation", None)
+    if activation is None or isinstance(activation, Clamp):
+        return {}
+    name = activation.kind.value if isinstance(activation, Unary) else type(activation).__name__.lower()
+    return {f"{ACTIVATION}{name}": region.size}
+
+
+def share_of_zeros(network: Network, tensor: str) -> float:
+    """How many of a tensor's numbers are likely zero: half of those behind a ReLU, fewer behind a pool of them.
+
+    Products with zero take few of the instructions of others where there is no floating point.
+    """
+    made = network.producers.get(tensor)
+    if made is None:
+        return 0.0
+    op = made.op
+    activation = op if isinstance(op, Clamp) else getattr(op, "activation", None)
+    if isinstance(activation, Clamp) and activation.low == 0:
+        return 0.5
+    before = share_of_zeros(network, made.inputs[0]) if isinstance(op, _KEEP_ZEROS) else 0.0
+    return before ** prod(op.kernel) if isinstance(op, MaxPool2d | AvgPool2d) else before
+
+
+_KEEP_ZEROS = (MaxPool2d, AvgPool2d, Reshape, Slice, Concat, Transpose)
+
+
+@dataclass(frozen=True, slots=True)
+class _Windows:
+    """What of the windows of a product layer's outputs meets the image."""
+
+    pixels: int
+    lines: int  # rows of windows
+    taps: int
+    depth: int  # products of a tap
+
+    @staticmethod
+    def of(site: Site, region: Region) -> _Windows:
+        op, shapes, pixels = site.op, site.shapes, prod(region.shape[:-1])
+        if not isinstance(op, Conv2d):
+            depth = shapes[0][-1]
+            taps = op.macs(region, shapes) // max(1, depth * region.shape[-1])  # of a transposed convolution, many
+            return _Windows(pixels, taps, taps, depth)
         rows, columns = axes(op, shapes[1][1:3], shapes[0])
-        met = rows.taps(region.bounds[1]) * columns.taps(region.bounds[2]) * shapes[1][3]
-        groups, kind, runs = op.groups, "conv" if op.groups == 1 else "grouped", shapes[1][1]
-    blocks = -(-channels // 4)
-    macs = met * (blocks * 4 if groups == 1 else channels)
-    scaled = f"outputs {rounding(site)}" if is_small(site) else "outputs"
-    bent = is_bent(site)
-    amounts = {
+        met, batch = rows.taps(region.bounds[1]), region.shape[0]
+        taps = met * columns.taps(region.bounds[2])
+        return _Windows(pixels, batch * met * region.shape[2], batch * taps, shapes[1][3])
+
+
+def _product_kind(site: Site) -> str:
+    op = site.op
+    if not isinstance(op, Conv2d):
+        return type(op).__name__.lower()
+    return "conv" if op.groups == 1 else "grouped"
+
+
+def _multiplied(site: Site, macs: float) -> Amounts:
+    """Products of real numbers, those with zeros apart."""
+    if not site.inputs[0].tensor.dtype.is_float:
+        return {"macs": macs}
+    zeros = share_of_zeros(site.network, site.inputs[0].tensor.name)
+    return {"macs": (1 - zeros) * macs, "zero macs": zeros * macs}
+
+
+def real_work(site: Site, region: Region) -> KernelWork:
+    """Products of real numbers, four channels at a time."""
+    met, blocks = _Windows.of(site, region), -(-region.shape[-1] // 4)
+    is_run = not isinstance(site.op, Conv2d) or site.op.dilation[1] == 1
+    runs = blocks * (met.lines if is_run else met.taps)
+    amounts: Amounts = {
         "calls": 1,
-        "pixels": pixels,
-        "blocks": pixels * blocks,
-        "runs": pixels * blocks * runs,
-        "macs": macs,
-        "bent": macs if bent else 0,
-        "bent runs": pixels * blocks * runs if bent else 0,
-        "taps": pixels * channels * prod(shapes[1][1:3]) if groups > 1 else 0,
-        scaled: region.size,
+        "pixels": met.pixels,
+        "blocks": met.pixels * blocks,
+        "runs": runs,
+        "bent runs": runs if is_bent(site) else 0,
+        "outputs": region.size,
     }
-    return KernelWork(f"{kind} {'bytes' if is_small(site) else type_of(site)}", amounts)
+    after = activation_work(site, region)
+    amounts |= (
+        after | {"stored twice": region.size if after else 0} | _multiplied(site, 4 * blocks * met.taps * met.depth)
+    )
+    return KernelWork(f"{_product_kind(site)} {type_of(site)}", amounts)
 
 
-def pool_work(site: Site, region: Region) -> KernelWork:
-    """Windows of a pool, or of a mean over the whole image."""
+def loops_work(site: Site, region: Region) -> KernelWork:
+    """Products in plain loops, an output at a time; single products of a tap have no loop."""
+    met, channels = _Windows.of(site, region), region.shape[-1]
+    taps, is_deep = met.taps * channels, met.depth > 1
+    small, bent, is_plane = is_small(site), is_bent(site), site.sweep is Sweep.CHANNELS
+    amounts: Amounts = {
+        "calls": 1,
+        "pixels": 0 if is_plane else met.pixels,
+        "planes": region.size if is_plane else 0,  # elements that are moved from where they were computed
+        "runs": met.lines * channels,
+        "taps": taps,
+        "bent runs": taps if bent else 0,
+        f"outputs {rounding(site)}" if small else "outputs": region.size,
+    }
+    amounts |= activation_work(site, region) | _multiplied(site, taps * met.depth if is_deep else 0)
+    if not is_deep:
+        amounts |= {f"single {key}": value for key, value in _multiplied(site, taps).items()}
+    return KernelWork(f"loops-{_product_kind(site)} {'bytes' if small else type_of(site)}", amounts)
+
+
+def pool_work(site: Site, region: Region, *, in_loops: bool = False) -> KernelWork:
+    """Windows of a pool, or of a mean over the whole image; `in_loops`: an output at a time."""
     op, shape = site.op, site.shapes[0]
     if isinstance(op, MaxPool2d | AvgPool2d):
         name, window = "max" if isinstance(op, MaxPool2d) else "average", axes(op, op.kernel, shape)
@@ -177,7 +282,7 @@ def pool_work(site: Site, region: Region) -> KernelWork:
     rows, columns = window
     _, height, width, channels = region.shape
     pixels, met = height * width, rows.taps(region.bounds[1]) * columns.taps(region.bounds[2])
-    lanes, rest = divmod(channels, 4)
+    lanes, rest = (0, channels) if in_loops else divmod(channels, 4)
     amounts = {
         "calls": 1,
         "pixels": pixels,
@@ -189,7 +294,9 @@ def pool_work(site: Site, region: Region) -> KernelWork:
         "padded": met * channels if any(getattr(op, "pads", ())) else 0,
         "outputs": region.size,
     }
-    return KernelWork(f"{name} {type_of(site)}", amounts)
+    is_scaled = name == "max" and site.inputs[0].tensor.quant != site.result.quant
+    prefix = "" if not in_loops else "loops-scaled-" if is_scaled else "loops-"
+    return KernelWork(f"{prefix}{name} {type_of(site)}", amounts)
 
 
 def is_global_mean(op: Reduce, shape: Shape) -> bool:
@@ -199,11 +306,11 @@ def is_global_mean(op: Reduce, shape: Shape) -> bool:
 def plain_work(site: Site, region: Region) -> KernelWork:
     """Element by element, or moved, or along lines."""
     if isinstance(site.op, Reduce) and is_global_mean(site.op, site.shapes[0]):
-        return pool_work(site, region)
+        return pool_work(site, region, in_loops=True)
     needs = site.op.needs(region, site.shapes)
-    activations, lines = set(site.network.activations(site.layer)), prod(region.shape[:-1])
+    activations, lines = set(site.network.activations(site.layer)), _lines(site, region)
     reads = sum(part.size for name, part in zip(site.layer.inputs, needs, strict=True) if name in activations)
-    amounts = {
+    amounts = activation_work(site, region) | {
         "calls": 1,
         "lines": lines,
         "pieces": lines if region.shape[-1:] < site.result.shape[-1:] else 0,
@@ -213,12 +320,60 @@ def plain_work(site: Site, region: Region) -> KernelWork:
         "reads": reads,
         "macs": site.op.macs(region, site.shapes),
     }
+    if isinstance(site.op, Reduce) and (len(site.shapes[0]) - 1) not in {
+        axis % len(site.shapes[0]) for axis in site.op.axes
+    }:
+        amounts["strided reads"] = reads
+    if isinstance(site.op, Concat):
+        parts = zip(site.inputs, needs, strict=True)
+        amounts["scaled"] = sum(part.size for place, part in parts if place.tensor.quant != site.result.quant)
     return KernelWork(f"{_name(site)} {type_of(site)}", amounts)
+
+
+def _lines(site: Site, region: Region) -> int:
+    """Innermost loops; where neighbouring axes lie alike in all tensors, one loop is over both."""
+    places = [place for place in (*site.inputs, site.output) if place.tensor.shape == site.result.shape]
+    if len(places) < 1 + len(site.inputs) or not region.shape:
+        return prod(region.shape[:-1])
+    spans, _, _ = joined_axes([*region.bounds], [place.spread(len(region.bounds)) for place in places])
+    counts = [int(high) - int(low) for low, high in spans]
+    return prod([count for count in counts if count > 1][:-1])
+
+
+def gather_work(site: Site, region: Region) -> KernelWork:
+    """Lines that are copied from where indices say: in place if they are short enough for that, else by a call."""
+    assert isinstance(site.op, Gather)
+    first = site.op.axis % len(site.shapes[0]) + len(site.shapes[1])  # axis from which on elements lie side by side
+    length = region.shape[-1] if first < len(region.shape) else 1
+    lines, size = region.size // max(1, length), length * site.result.dtype.bytes
+    how = next((f" up to {most}" for most in SHORT_COPIES if size <= most), "")
+    blocks, rest = divmod(size, 16) if not how else (0, size)
+    is_odd = size % 4 != 0
+    amounts = {
+        "calls": 1,
+        f"lines{how}": lines,
+        "blocks": 0 if is_odd else lines * blocks,
+        f"words{how}": 0 if is_odd else lines * (rest // 4),
+        f"bytes{how}": lines * size if is_odd else 0,
+    }
+    return KernelWork(f"gather {8 * site.result.dtype.bytes} bits", amounts)
+
+
+SHORT_COPIES = (16, 64)  # bytes that compilers move without a call, some more than others
+
+
+def lookup_work(site: Site, region: Region) -> KernelWork:
+    """Bytes by way of a table."""
+    work = plain_work(site, region)
+    kept = {key: amount for key, amount in work.amounts.items() if not key.startswith(ACTIVATION)}
+    return KernelWork("lookup bytes", kept)
 
 
 def _name(site: Site) -> str:
     match site.op:
-        case Binary(kind=kind) | Unary(kind=kind):
+        case op if isinstance(op, ACTIVATIONS) and not isinstance(op, Clamp):
+            return "activation"
+        case Binary(kind=kind):
             return kind.value
         case Reduce(kind=kind):
             return f"reduce-{kind.value}"

@@ -13,9 +13,10 @@ from ...network.tensor import DType
 from ...platform.target import Family
 from ...program import Sweep
 from ..call import CCall, is_image
-from ..cost.work import Amounts, ConvPart, KernelWork, dense_work, scaling
+from ..cost.work import Amounts, ConvPart, KernelWork, dense_work
 from ..kernel import Kernel, Offer
 from ..portable.blocked import STACK, Convolution, has_products, products_of
+from ..portable.work import stored_how
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr
 from ..site import ChannelRange, Site
@@ -24,7 +25,7 @@ from ..window import up
 
 def _conv_work(site: Site, _: Offer, region: Region, __: Region | None) -> KernelWork:
     """Sixteen taps at a time."""
-    part, how = ConvPart(site, region), f"outputs {scaling(site)}"
+    part, how = ConvPart(site, region), f"outputs {stored_how(site)}"
     done = part.pixels * part.channels
     amounts = part.gathering(part.edges(1), 1) | {"macs": done * up(part.taps, 16), how: done}
     if part.is_pointwise:
@@ -50,7 +51,7 @@ def _depthwise_work(site: Site, _: Offer, region: Region, __: Region | None) -> 
 
 
 def _dense_work(site: Site, _: Offer, region: Region, __: Region | None) -> KernelWork:
-    return dense_work(site, region, scaling(site), depth=16)
+    return dense_work(site, region, stored_how(site), depth=16)
 
 
 MOST_TAPS = 32  # of a depthwise window: EW_MOST_TAPS
@@ -60,7 +61,7 @@ LEAST_CHANNELS, LEAST_CHANNELS_STRIDED = 128, 16
 
 def _is_image_conv(site: Site) -> bool:
     is_ours = site.sweep is not Sweep.CHANNELS and is_image(site.inputs[0]) and is_image(site.output)
-    return is_ours and has_products(site)
+    return is_ours and has_products(site, allows_all=isinstance(site.op, Conv2d) and site.op.groups == 1)
 
 
 def offers_conv(site: Site) -> Iterator[Offer]:
@@ -115,7 +116,7 @@ def offers_dense(site: Site) -> Iterator[Offer]:
     """Where rows lie densely: each is multiplied where it is."""
     places = (site.inputs[0], site.output)
     lies_well = all(place.window is None and place.strides[-1] == 1 for place in places)
-    if lies_well and site.inputs[0].tensor.dtype is DType.INT8 and has_products(site):
+    if lies_well and site.inputs[0].tensor.dtype is DType.INT8 and has_products(site, allows_all=True):
         yield Offer()
 
 

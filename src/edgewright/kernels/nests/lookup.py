@@ -11,6 +11,7 @@ from ...network import Array, Region, Tensor
 from ...network.kernels import Operand, compute
 from ...network.operators import ACTIVATIONS, Quantize
 from ..call import CCall
+from ..cost.work import lookup_work
 from ..kernel import Kernel, Offer
 from ..printing.source import CWriter
 from ..site import Site
@@ -60,4 +61,4 @@ def _clamped(ctype: str, element: str, shift: int, low: int, high: int) -> str:
     return f"({ctype})ew_between({low}, {moved}, {high})"
 
 
-LOOKUP = Kernel("byte_lookup", (*ACTIVATIONS, Quantize), offers, write)
+LOOKUP = Kernel("byte_lookup", (*ACTIVATIONS, Quantize), offers, write, work=lambda s, _, r, __: lookup_work(s, r))

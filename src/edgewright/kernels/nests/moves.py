@@ -9,6 +9,7 @@ from math import prod
 from ...network import Shape
 from ...network import operators as ops
 from ..call import CCall
+from ..cost.work import gather_work
 from ..kernel import Kernel, Offer
 from ..printing.nest import Bounds, loops
 from ..printing.source import CWriter, Expr, modulo, plus, times
@@ -199,5 +200,5 @@ EXPAND = Kernel("expand", (ops.Expand,), offers_copy, write_expand)
 TILE = Kernel("tile", (ops.Tile,), offers_copy, write_tile)
 SPACE_TO_DEPTH = Kernel("space_to_depth", (ops.SpaceToDepth,), offers_copy, write_space_to_depth)
 DEPTH_TO_SPACE = Kernel("depth_to_space", (ops.DepthToSpace,), offers_copy, write_depth_to_space)
-GATHER = Kernel("gather", (ops.Gather,), offers_copy, write_gather)
+GATHER = Kernel("gather", (ops.Gather,), offers_copy, write_gather, work=lambda s, _, r, __: gather_work(s, r))
 CONCAT = Kernel("concat", (ops.Concat,), offers_concat, write_concat)

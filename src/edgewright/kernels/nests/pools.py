@@ -267,7 +267,13 @@ def _whole_mean(call: CCall, activation: Activation | None) -> str:
     return f"({call.output.ctype})({mean})"
 
 
-MAX_POOL = Kernel("loops_max_pool", (MaxPool2d,), offers_max, write_max, work=lambda s, _, r, __: pool_work(s, r))
+MAX_POOL = Kernel(
+    "loops_max_pool", (MaxPool2d,), offers_max, write_max, work=lambda s, _, r, __: pool_work(s, r, in_loops=True)
+)
 AVERAGE_POOL = Kernel(
-    "loops_average_pool", (AvgPool2d,), offers_average, write_average, work=lambda s, _, r, __: pool_work(s, r)
+    "loops_average_pool",
+    (AvgPool2d,),
+    offers_average,
+    write_average,
+    work=lambda s, _, r, __: pool_work(s, r, in_loops=True),
 )

@@ -80,8 +80,9 @@ def _steps(call: CCall, rule: PairRule, v: Sequence[str]) -> str:
 
 def work_pairs(site: Site, _: Offer, region: Region, __: Region | None) -> KernelWork:
     """As of other layers element by element, in integers."""
-    work = plain_work(site, region)
-    return KernelWork(f"integer-{work.kind}", work.amounts)
+    work, rule = plain_work(site, region), _rule(site)
+    how = "even" if rule and rule.to_even else "wide" if rule and not rule.second and rule.first > 1 else "integer"
+    return KernelWork(f"{how}-{work.kind}", work.amounts)
 
 
 def offers_binary(site: Site) -> Iterator[Offer]:

@@ -1,4 +1,7 @@
-"""float32 convolutions and dense layers on small cores: four channels of a pixel at a time."""
+"""float32 convolutions and dense layers on small cores: four channels of a pixel at a time.
+
+Clamps are part of that; other activations go over what is stored.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,13 @@ from ...network.operators import Activation, Clamp, Conv2d, Dense
 from ...network.tensor import DType
 from ...program import Sweep
 from ..call import CCall, image, is_image, part_pointer
-from ..cost.work import loops_work
+from ..cost.work import real_work
 from ..kernel import SMALL, Kernel, Offer
 from ..printing.constants import number
+from ..printing.nest import elements
 from ..printing.source import CWriter, Expr, braced
 from ..site import ChannelRange, Site
+from .activations import activated
 from .finish import activation_of
 
 BLOCK = 4  # channels
@@ -75,7 +80,6 @@ def _fits(site: Site) -> bool:
         site.sweep is not Sweep.CHANNELS
         and all(place.tensor.dtype is DType.FLOAT32 for place in places)
         and all(place.is_constant for place in site.inputs[1:])
-        and isinstance(activation_of(site), Clamp | None)
         and bool(site.ranges)
     )
 
@@ -92,6 +96,10 @@ def _write(call: CCall, c: CWriter, geometry: ConvGeometry, part: Sequence[Expr]
     with c.block():
         where = part_pointer(call, c, part)
         c.line(f"ew_real_conv_run(&{table}, {x.pointer}, {target}, {where}, {int(call.is_backward)});")
+    activation = activation_of(call)
+    if not isinstance(activation, Clamp | None):
+        with elements(c, call.region, [y]) as ((at,), _):
+            c.line(f"{y.pointer}[{at}] = {activated(call, activation, f'{y.pointer}[{at}]')};")
 
 
 def _packed(call: CCall, channels: ChannelRange) -> tuple[Expr, Expr]:
@@ -113,5 +121,5 @@ def limits(activation: Activation | None) -> tuple[Expr, ...]:
     return (not isinf(activation.low)) + 2 * (not isinf(activation.high)), low, high
 
 
-CONV = Kernel("real_conv", (Conv2d,), offers_conv, write_conv, SMALL, work=lambda s, _, r, __: loops_work(s, r))
-DENSE = Kernel("real_dense", (Dense,), offers_dense, write_dense, SMALL, work=lambda s, _, r, __: loops_work(s, r))
+CONV = Kernel("real_conv", (Conv2d,), offers_conv, write_conv, SMALL, work=lambda s, _, r, __: real_work(s, r))
+DENSE = Kernel("real_dense", (Dense,), offers_dense, write_dense, SMALL, work=lambda s, _, r, __: real_work(s, r))

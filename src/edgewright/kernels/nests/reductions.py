@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -14,8 +15,8 @@ from ...platform.target import Family
 from ..call import CCall
 from ..kernel import Kernel, Offer
 from ..printing.constants import number
-from ..printing.nest import Bounds, loops
-from ..printing.source import CWriter, Expr, plus
+from ..printing.nest import Bounds, is_single, loops
+from ..printing.source import CWriter, Expr, moved, plus
 from ..site import Site
 from .values import (
     ComputeType,
@@ -90,12 +91,29 @@ def _write_folded(
             start = _source(at, [0] * len(spans), reduced, op.keep)
             fold = fold_of(x.value((x.place.offset(start),)))
             c.line(f"{fold.ctype} total = {fold.start};")
-            with loops(c, spans, "k") as inner:
-                value = x.value((x.place.offset(_source(at, inner, reduced, op.keep)),))
-                with c.block():
-                    c.line(f"const {fold.ctype} v = {value};")
-                    c.line(fold.step)
+            with _each_source(c, x, start, spans) as from_:
+                value = x.value((x.place.offset(_source(at, from_, reduced, op.keep)),)) if from_ else _pointed_at(x)
+                c.line(f"const {fold.ctype} v = {value};")
+                c.line(fold.step)
             c.line(f"{y.place.pointer}[{y.place.offset(at)}] = {fold.end};")
+
+
+@contextmanager
+def _each_source(c: CWriter, x: LoopOperand, start: Sequence[Expr], spans: Bounds) -> Iterator[tuple[Expr, ...]]:
+    """Loops over what an output is made of: indices, or along one axis the pointer `from`, which compilers keep."""
+    long = [axis for axis, (low, high) in enumerate(spans) if not is_single(low, high)]
+    if len(long) != 1 or x.place.window:
+        with loops(c, spans, "k") as inner, c.block():
+            yield inner
+        return
+    (axis,) = long
+    c.line(f"const {x.place.ctype} *from = {moved(x.place.pointer, x.place.offset(start))};")
+    with c.block(f"for (int32_t k = {spans[axis][1]}; k > 0; k--, from += {x.place.strides[axis]})"):
+        yield ()
+
+
+def _pointed_at(x: LoopOperand) -> str:
+    return x.at(replace(x.place, pointer="from")).value((0,))
 
 
 def _source(at: Sequence[Expr], inner: Sequence[Expr], reduced: set[int], keep: bool) -> list[Expr]:

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...network import Array, Interval
+from ...network import Arithmetic, Array, Interval
 from ...network.tensor import DType
 from ..call import CCall, image
 from ..printing.source import Expr, braced
-from ..requantise.multipliers import Fixed, Rule, fit
+from ..requantise.multipliers import EvenRounding, Fixed, Rule, fit, fit_even
 from ..requantise.sums import Requantised, requantised
 from ..site import ChannelRange, Site
 from ..strided_tensor import StridedTensor
 
-WIDE = 0xFF  # in place of a shift: see portable_wide.h
+WIDE, EVEN = 0xFF, 0xFE  # in place of a shift: see portable_wide.h and portable_even.h
 STACK = 576  # bytes of a column buffer that may lie on the stack when the arena has no room for it
 
 
@@ -25,8 +25,16 @@ class Scaling:
     """How the sums of a whole layer become stored values, by multipliers that are proven."""
 
     rule: Rule
-    fixed: Fixed
+    fixed: Fixed | EvenRounding
     bias: Array | None  # (channels,) added to the sums before; None: it is in the offsets
+    zero: int = 0  # of the output, where the float product decides
+
+    @property
+    def kind(self) -> str:
+        """How sums are stored: by offsets of 32 bits, by "wide" ones, or rounded to "even" numbers."""
+        if isinstance(self.fixed, EvenRounding):
+            return "even"
+        return "wide" if self.fixed.is_wide else "narrow"
 
     def fields(self, call: CCall, channels: Interval, depth: int) -> tuple[Expr, ...]:
         """The fields of ew_products after the weights."""
@@ -36,15 +44,25 @@ class Scaling:
             return 0 if values is None else call.add(values[first:last].astype(np.int32).reshape(-1), what)
 
         fixed = self.fixed
-        if fixed.is_wide:
-            call.use("portable_wide")
+        offsets: Expr
+        drop: Array | None
+        if isinstance(fixed, EvenRounding):
+            call.use("portable_even")
+            half = 1 << fixed.shift >> 1
+            more = np.array([half + (self.zero << fixed.shift), fixed.margin, fixed.shift, self.zero], np.int32)
+            offsets, drop, shift = call.add(more, "offset, margin, shift, zero point"), fixed.scale.view(np.int32), EVEN
+        else:
+            wide = fixed.is_wide
+            if wide:
+                call.use("portable_wide")
+            offsets = table(_exact(fixed) if wide else fixed.offset, "offsets")
+            drop, shift = fixed.drop, WIDE if wide else fixed.shift
         tables = (
             table(self.bias, "bias"),
             table(fixed.multiplier, "multipliers"),
-            table(_exact(fixed) if fixed.is_wide else fixed.offset, "offsets"),
-            table(fixed.drop, "drops"),
+            offsets,
+            table(drop, "drops"),
         )
-        shift = WIDE if fixed.is_wide else fixed.shift
         return (*tables, depth, last - first, self.rule.low, self.rule.high, fixed.left, shift)
 
 
@@ -76,17 +94,17 @@ class Products:
         return self.scaling.fields(call, self.channels, self.weights.shape[1])
 
 
-def has_products(site: Site, allows_wide: bool = False) -> bool:
-    """Whether our integer kernels are exact here, and the channels of all calls are known."""
+def has_products(site: Site, allows_all: bool = False) -> bool:
+    """Whether kernels of narrow offsets, or of all kinds, are exact here, and the channels of all calls are known."""
     if not site.facts.exact:
         return bool(site.ranges) and requantised(site) is not None
-    return bool(site.ranges) and _layer_scaling(site) is not None and (allows_wide or not is_wide(site))
+    return bool(site.ranges) and _layer_scaling(site) is not None and (allows_all or scaling_kind(site) == "narrow")
 
 
-def is_wide(site: Site) -> bool:
-    """Whether its multipliers are exact with wide offsets alone."""
+def scaling_kind(site: Site) -> str:
+    """How its sums are stored, see `Scaling.kind`; narrow where that was not searched for."""
     scaling = _layer_scaling(site) if site.facts.exact else None
-    return scaling is not None and scaling.fixed.is_wide
+    return scaling.kind if scaling is not None else "narrow"
 
 
 def products_of(site: Site, channels: Interval, step: int = 1) -> Products:
@@ -104,7 +122,18 @@ def _layer_scaling(site: Site) -> Scaling | None:
     base = sums.bias - (sums.zero - _flip(site)) * sums.weights.sum(axis=1, dtype=np.int64)
     if not _fits(sums, base):
         return None
-    return site.facts.once("blocked", lambda: scaling_of(sums, base) or scaling_of(sums, base, is_wide=True))
+
+    def found() -> Scaling | None:
+        return scaling_of(sums, base) or scaling_of(sums, base, is_wide=True) or _rounded_even(site, sums, base)
+
+    return site.facts.once("blocked", found)
+
+
+def _rounded_even(site: Site, sums: Requantised, base: Array) -> Scaling | None:
+    """Of onnxruntime's float products ties round to even, which no line through all thresholds may follow."""
+    even = fit_even(sums.rule) if site.arithmetic is not Arithmetic.TFLITE else None
+    quant = site.result.quant
+    return Scaling(sums.rule, even, base, quant.zero[0]) if even and quant else None
 
 
 def _flip(site: Site) -> int:

@@ -62,7 +62,7 @@ def _is_ours(site: Site) -> bool:
         is_product = site.op.groups == 1 and site.sweep is not Sweep.CHANNELS
     else:
         is_product = _lies_in_rows(site) and not _is_row(site)
-    return is_product and is_image(site.inputs[0]) and is_image(site.output) and has_products(site, allows_wide=True)
+    return is_product and is_image(site.inputs[0]) and is_image(site.output) and has_products(site, allows_all=True)
 
 
 def _lies_in_rows(site: Site) -> bool:
@@ -136,7 +136,7 @@ def _write(call: CCall, offer: Offer, c: CWriter, image: _Image) -> None:
 
 def offers_dense(site: Site) -> Iterator[Offer]:
     """One row, by a kernel of its own."""
-    if _lies_in_rows(site) and _is_row(site) and has_products(site, allows_wide=True):
+    if _lies_in_rows(site) and _is_row(site) and has_products(site, allows_all=True):
         yield Offer()
 
 

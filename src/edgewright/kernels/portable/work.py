@@ -10,14 +10,15 @@ from ..cost.work import Amounts, ConvPart, KernelWork, dense_work, is_narrow, sc
 from ..kernel import Offer
 from ..site import Site
 from ..window import WindowAxis, axes, up
-from .blocked import is_wide
+from .blocked import scaling_kind
 
 DENSE_BLOCKS = (16, 4)  # channels at a time, then one by one
 
 
-def _stored_how(site: Site) -> str:
-    """How sums become bytes: by wide offsets all are stored alike."""
-    return "wide" if is_wide(site) else scaling(site)
+def stored_how(site: Site) -> str:
+    """How sums become bytes: by wide offsets, and by float products, all are stored alike."""
+    kind = scaling_kind(site)
+    return scaling(site) if kind == "narrow" else kind
 
 
 def _gathered(part: ConvPart, block: int) -> Amounts:
@@ -31,7 +32,7 @@ def conv(site: Site, offer: Offer, region: Region, _: Region | None) -> KernelWo
     """Four pixels and four channels at a time, or one pixel where columns of four have no room."""
     if isinstance(site.op, Dense):
         return KernelWork("portable-rows int8", dense(site, offer, region, None).amounts)
-    part, how = ConvPart(site, region), f"outputs {_stored_how(site)}"
+    part, how = ConvPart(site, region), f"outputs {stored_how(site)}"
     if offer["pairs"]:
         fours, rest = divmod(part.pixels, 4)
         fours, ones = fours + (rest == 3), 0 if rest == 3 else rest
@@ -57,7 +58,7 @@ def conv(site: Site, offer: Offer, region: Region, _: Region | None) -> KernelWo
 
 def dense(site: Site, _: Offer, region: Region, __: Region | None) -> KernelWork:
     """One row: what smaller blocks of channels take more is an amount of its own."""
-    amounts = dense_work(site, region, _stored_how(site)).amounts
+    amounts = dense_work(site, region, stored_how(site)).amounts
     rest, blocks, more = region.shape[-1], 0, {}
     for block in DENSE_BLOCKS:
         blocks, rest = blocks + rest // block, rest % block

@@ -87,6 +87,53 @@ class Fixed:
         return np.clip((steps + self.offset[:, None]) >> (self.shifts[:, None] + bits), low, high)
 
 
+@dataclass(frozen=True)
+class EvenRounding:
+    """Float products of sums, rounded half to even: in integers where these are farther than `margin` from any tie.
+
+    stored = clamp((high32((sum << left) * multiplier) + offset) >> shift) there; the float product says it elsewhere.
+    """
+
+    multiplier: Array  # (channels,) int32, not negative
+    scale: Array  # (channels,) float32
+    left: int
+    shift: int
+    margin: int  # in units of the sum before the shift
+
+    def is_near_tie(self, sums: Array) -> Array:
+        """Where the float product decides, (channels, n): C's test."""
+        steps = self._steps(sums) + (1 << self.shift >> 1)
+        return np.asarray((steps + self.margin) & ((1 << self.shift) - 1)) <= 2 * self.margin
+
+    def stored(self, sums: Array, zero: int, low: int, high: int) -> Array:
+        """What C computes far from ties, (channels, n)."""
+        steps = (self._steps(sums) + (1 << self.shift >> 1)) >> self.shift
+        return np.clip(steps + zero, low, high)
+
+    def _steps(self, sums: Array) -> Array:
+        return _product(sums, self.multiplier[:, None].astype(np.int64), self.left, None, 0)
+
+
+MOST_STEPS = 257  # of an output within its range, and one more
+FLOAT_ERROR = 2.0**-23  # of a sum as a float, and of its product with a scale, relative to the product
+MOST_NEAR = 1 / 8  # of all sums may be near ties
+
+
+def fit_even(rule: Rule) -> EvenRounding | None:
+    """Multipliers for a rule that rounds float32 products half to even; None where too many sums are near ties."""
+    sizes = _sizes(rule, np.zeros(rule.channels, np.int64), np.arange(rule.channels), 0, 31, is_wide=False)
+    if sizes is None:
+        return None
+    left, shift = sizes[0], int(sizes[1][0])
+    exact = rule.scale * 2.0 ** (32 + shift - left)
+    multiplier = np.rint(exact)
+    error = MOST_STEPS * (FLOAT_ERROR + np.abs(multiplier / exact - 1).max())
+    margin = int(np.ceil(error * 2.0**shift)) + 2  # the upper half of the product is cut
+    if 2 * margin + 1 > MOST_NEAR * (1 << shift) or multiplier.max() > INT32_MAX:
+        return None
+    return EvenRounding(multiplier.astype(np.int32), rule.scale.astype(np.float32), left, shift, margin)
+
+
 def fit(
     rule: Rule,
     bias: Array | None = None,
