@@ -432,7 +432,12 @@ def test_every_operator_has_words() -> None:
         "before": (0,), "after": (1,), "repeats": (2,), "block": 2, "size": (2, 2), "kernel": (2, 2),
         "kind": None, "dtype": DType.INT8, "product": ops.Dense(),
     }  # fmt: skip
-    kinds = {ops.Unary: UnaryKind.ABS, ops.Binary: BinaryKind.ADD, ops.Reduce: ops.ReduceKind.SUM}
+    kinds = {
+        ops.Unary: UnaryKind.ABS,
+        ops.Binary: BinaryKind.ADD,
+        ops.Reduce: ops.ReduceKind.SUM,
+        ops.Compare: ops.CompareKind.LESS,
+    }
     for cls in get_args(Op):
         required = {n: guesses[n] for n in cls.__match_args__ if n in guesses}
         if "kind" in required:

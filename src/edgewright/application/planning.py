@@ -126,7 +126,7 @@ class MemberPlanner:
 
     @cached_property
     def _timing(self) -> Timing:
-        return Timing(self.application.target)
+        return Timing(self.application.target, vectors=True)
 
     @property
     def _alignment(self) -> int | None:
@@ -157,9 +157,16 @@ class MemberPlanner:
         return self._search(self._least_limits, reserved=self.reserved)
 
     def _search(self, limits: Limits, room: int = 0, reserved: tuple[str, int] | None = None) -> PlanSearch:
-        target = self.application.target
         return PlanSearch(
-            self.network, None, self._alignment, self.entry.pull_input, target, limits, room, reserved=reserved
+            self.network,
+            None,
+            self._alignment,
+            self.entry.pull_input,
+            self.application.target,
+            limits,
+            room,
+            reserved=reserved,
+            timing=self._timing,
         )
 
     def _own(self, plan: Plan) -> Plan:

@@ -16,8 +16,8 @@ from ..program import FusionSchedule, Plan, RowTrace
 from .choice import Choice, Maker
 from .timing import TimedPlan
 
-MOST_ROUNDS = 10
-MOST_MOVES = 8  # tried for real in a round
+MOST_ROUNDS = 6
+MOST_MOVES = 5  # tried for real in a round
 WORK = 400  # moves times layers in a round, from where fewer are tried
 STEPS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64)  # rows
 ENOUGH = (0.5, 0.85, 0.97)  # of what can be gained at all

@@ -136,9 +136,10 @@ class PlanSearch:
         room: int = 0,
         outside: Collection[str] = (),
         reserved: tuple[str, int] | None = None,
+        timing: Timing | None = None,
     ) -> None:
         self.network, self.limits, self.pull_rows = network, limits, pull_rows
-        self.maker = Maker(network, Timing(target), board, alignment, pull_rows, outside, reserved)
+        self.maker = Maker(network, timing or Timing(target), board, alignment, pull_rows, outside, reserved)
         self._unit, self._room = alignment_of(network, board, alignment), room
         self.whole = fast_whole(self.maker)
         self._streamed: list[PlannedChoice] = []  # once it was asked for

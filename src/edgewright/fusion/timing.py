@@ -23,12 +23,14 @@ class Timing:
     """What plans of a network cost on a target, or on the one that stands in for it where nothing was ever counted.
 
     Multipliers are not searched for: layers that plain loops compute cost the same in every plan, and are taken to
-    cost less than they do, so that differences look larger.
+    cost less than they do, so that differences look larger. With `vectors`, a target that has them is not taken for
+    the one that stands in for it where running sums are read and written again.
     """
 
-    def __init__(self, target: Target | str | None) -> None:
+    def __init__(self, target: Target | str | None, vectors: bool = False) -> None:
         self.target = stand_in(target)
-        self._sums = VECTOR_SUMS if target is not None and target_named(target).family is Family.SIMD else 0.0
+        has_vectors = vectors and target is not None and target_named(target).family is Family.SIMD
+        self._sums = VECTOR_SUMS if has_vectors else 0.0
         self._costs: dict[int, Costs] = {}
 
     def within(self, instructions: float, extra: float) -> float:

@@ -146,6 +146,8 @@ def last_reads(
     Operators read boxes whose extent along each axis follows one output axis, so the last atom is found axis by
     axis. The times count atoms in the order of the sweep.
     """
+    if op.grain is Grain.ELEMENT and needed == out:  # each element is read once, for the one that takes its place
+        return write_times(out, axes, sweep)
     sizes = [out.shape[axis] for axis in axes]
     backward = sweep is Sweep.BACKWARD
     terms, never = [], []

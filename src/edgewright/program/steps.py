@@ -36,7 +36,7 @@ class Step:
 
 
 ROWS = 1  # the axis of an image (NHWC)
-MOST_ROWS = 1 << 16  # of an image that goes row by row: beyond, following every row takes longer than it can save
+MOST_ROWS = 1 << 13  # of an image that goes row by row: beyond, following every row takes longer than it can save
 
 
 def rows_needed(network: Network, reader: Layer, name: str, axis: int = ROWS) -> tuple[Interval, ...] | None:
