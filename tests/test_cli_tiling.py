@@ -22,6 +22,7 @@ from edgewright.fusion.request import Method, PlanRequest
 from edgewright.fusion.timing import REMAINS
 from edgewright.memory import plan as make_plan
 from edgewright.memory.fit import dominating, fullest
+from edgewright.network import Builder
 from edgewright.platform import board_names, boards_with, load_board
 from edgewright.program import FusionSchedule, Split, plan_from_dict, plan_text, plan_to_dict
 
@@ -393,6 +394,10 @@ def test_what_dominates(resnet):
     assert [buffer.size for buffer in buffers] == sorted((buffer.size for buffer in buffers), reverse=True)
     name = plan.program.stages[stage].name
     assert dominating(plan).startswith(f"stage '{name}' fills it, with '{buffers[0].name}' (")
+    b = Builder("wire")
+    assert (
+        dominating(make_plan(b.build([b.input("x", (4,))]))) == "what goes in and comes out fills it, with 'x' (16 B)"
+    )
     assert "and 2 more (" in dominating(plan, most=len(buffers) - 2)
 
 

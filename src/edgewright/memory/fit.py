@@ -100,4 +100,6 @@ def dominating(plan: Plan, most: int = 3) -> str:
         rest = buffers[most:]
         shown.append(f"{len(rest)} more ({text.size(sum(buffer.size for buffer in rest))})")
     listed = " and ".join(filter(None, (", ".join(shown[:-1]), *shown[-1:])))
-    return f"stage '{plan.program.stages[stage].name}' fills it" + (f", with {listed}" if listed else "")
+    stages = plan.program.stages
+    filling = f"stage '{stages[stage].name}' fills it" if stages else "what goes in and comes out fills it"
+    return filling + (f", with {listed}" if listed else "")

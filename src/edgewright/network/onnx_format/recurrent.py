@@ -17,7 +17,7 @@ from ..tensor import Array, DType
 from .context import Constant, Value
 from .node import OnnxNode
 
-MOST_STEPS = 1000  # each is a dozen layers
+MOST_STEPS = 200  # each is a dozen layers, and planning takes longer than in proportion
 _PLAIN: dict[str, Activation] = {
     "relu": ops.Clamp(0.0),
     "sigmoid": Unary(UnaryKind.SIGMOID),
