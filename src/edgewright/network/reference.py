@@ -189,16 +189,18 @@ _ORT_TYPES = {
 
 
 class _Litert:
-    """LiteRT with its reference kernels, whose rounding ours follow bit by bit."""
+    """LiteRT with its reference kernels, whose rounding ours follow bit by bit.
+
+    It keeps all tensors: where it shares memory among them, inputs that are read late have been seen overwritten.
+    """
 
     def __init__(self, source: str | bytes, network: Network) -> None:
         self.source, self.network = source, network
         self.interpreter = self._interpreter()
         self.inputs = self._named(self.interpreter.get_input_details(), network.inputs)
         self.outputs = self._named(self.interpreter.get_output_details(), network.outputs)
-        self._traced: Any = None  # an interpreter that keeps all tensors
 
-    def _interpreter(self, is_traced: bool = False) -> Any:
+    def _interpreter(self) -> Any:
         try:
             from ai_edge_litert.interpreter import Interpreter, OpResolverType
         except ImportError as error:
@@ -210,7 +212,7 @@ class _Litert:
             made = Interpreter(
                 **({"model_content": source} if isinstance(source, bytes) else {"model_path": source}),
                 experimental_op_resolver_type=OpResolverType.BUILTIN_REF,
-                experimental_preserve_all_tensors=is_traced,
+                experimental_preserve_all_tensors=True,
                 num_threads=1,
             )
             for name, detail in self._named(made.get_input_details(), self.network.inputs).items():
@@ -237,13 +239,8 @@ class _Litert:
         return {name: self.interpreter.get_tensor(detail["index"]) for name, detail in self.outputs.items()}
 
     def trace(self, inputs: Mapping[str, Array], tensors: Sequence[str | int]) -> dict[str | int, Array]:
-        if self._traced is None:
-            self._traced = self._interpreter(is_traced=True)
-        for name, detail in self.inputs.items():
-            self._traced.set_tensor(detail["index"], inputs[name])
-        self._traced.invoke()
-        found: dict[str | int, Array] = {index: self._traced.get_tensor(index) for index in tensors}
-        return found | {name: self._traced.get_tensor(detail["index"]) for name, detail in self.outputs.items()}
+        outputs = self.run(inputs)
+        return {index: self.interpreter.get_tensor(index) for index in tensors} | outputs
 
 
 def _name(source: str | bytes) -> str:
