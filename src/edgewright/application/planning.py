@@ -18,7 +18,7 @@ from .meeting import held_inputs
 from .members import Application, AppMember
 from .points import with_rows
 from .relations import Relations
-from .slots import last_use
+from .slots import crossing_inputs, last_use
 
 SPARE = 1.35  # times the producer's estimated run: what must remain of a run beside which it is to fill a slot again
 
@@ -87,9 +87,7 @@ class MemberPlanner:
             return None
         stages, times = self.fastest.program.stages, self.times(self.fastest)
         wanted = SPARE * max(source.cost(source.least) for source in self.sources)
-        inputs = [
-            tensor for one in self.application.crossings for name, tensor in one.readers if name == self.member.name
-        ]
+        inputs = crossing_inputs(self.application.crossings)[self.member.name]
         for at in range(len(stages) - 1, last_use(self.fastest, inputs), -1):
             if sum(times[at:]) >= wanted:
                 return stages[at].layers[0], sum(source.least.peak_bytes for source in self.sources)

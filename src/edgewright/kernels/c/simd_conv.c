@@ -402,13 +402,11 @@ static void ew_simd_strips(const ew_simd_conv *conv, const float *x, float *y, e
     ew_simd_job job = ew_simd_job_of(tile, conv->kernel_x, conv->dilation_x * EW_SIMD_PITCH, conv->depth, sums);
     for (int32_t k = 0; k < conv->kernel_y; k++) {
         const int32_t up = k * conv->dilation_y - conv->top, height = part.bottom - part.top;
-        int32_t begin = 0, end = height; /* rows that have numbers */
-        while (begin < height && (part.top + begin) * conv->stride_y + up < 0)
-            begin++;
-        while (end > begin && (part.top + end - 1) * conv->stride_y + up >= conv->height)
-            end--;
-        const ew_part inside = {part.top + begin, part.top + end, part.left, part.right};
-        const int32_t bounds[4] = {0, begin, end, height};
+        const int32_t first = part.top * conv->stride_y + up;
+        int32_t begin; /* of the rows that have numbers */
+        const int32_t some = ew_simd_inside(first, conv->stride_y, height, 0, conv->height, &begin);
+        const ew_part inside = {part.top + begin, part.top + begin + some, part.left, part.right};
+        const int32_t bounds[4] = {0, begin, begin + some, height};
         for (int32_t from = 0; from < conv->depth; from += depth) {
             const int32_t until = ew_min(from + depth, conv->depth), is_last = k + 1 == conv->kernel_y;
             const int32_t later = until < conv->depth ? k * unit + until : is_last ? 0 : (k + 1) * unit;
