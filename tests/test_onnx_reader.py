@@ -176,6 +176,25 @@ CASES: list[tuple[str, list[Array | None], dict[str, Any]]] = [
     ("ArgMax", [IMAGE], {"axis": 1}),
     ("ArgMax", [np.round(IMAGE)], {"axis": -1, "keepdims": 0, "select_last_index": 1}),
     ("ArgMin", [IMAGE], {"axis": 2}),
+    ("TopK", [IMAGE, ints(3)], {"axis": 1, "outputs": 2}),
+    ("TopK", [np.round(IMAGE), ints(2)], {"outputs": 2, "largest": 0, "sorted": 1}),
+    ("TopK", [IMAGE], {"outputs": 2, "opset": 9, "k": 2, "axis": 2}),
+    ("GatherElements", [normal(3, 4), ints(1, -1, 0, 2).reshape(2, 2)], {"axis": 1, "computed": (0, 1)}),
+    ("Mod", [ints(7, -7, 7, -7, 6), ints(3, 3, -3, -3, 3)], {}),
+    ("Mod", [ints(7, -7, 7, -7, 6), ints(3, 3, -3, -3, 3)], {"fmod": 1}),
+    ("Mod", [normal(3, 4), floats(0.7)], {"fmod": 1}),
+    ("IsNaN", [IMAGE], {}),
+    ("OneHot", [ints(1, -1, 0, 3).reshape(2, 2), ints(4), floats(-1, 2)], {}),
+    ("OneHot", [ints(1, -1, 0, 3).reshape(2, 2), ints(4), ints(0, 5)], {"axis": 1}),
+    ("Hardmax", [np.round(IMAGE)], {"axis": 1}),
+    ("LpNormalization", [IMAGE], {"axis": 1}),
+    ("LpNormalization", [IMAGE], {"axis": 2, "p": 1}),
+    ("STFT", [normal(2, 40), ints(8)[0], floats(*range(1, 17))], {}),
+    ("STFT", [normal(1, 40, 1), ints(10)[0], None, ints(12)[0]], {"onesided": 0}),
+    ("Compress", [IMAGE, np.array([True, False, True])], {"axis": 1}),
+    ("Compress", [normal(2, 3), np.array([False, True, True, False, True])], {}),
+    ("ReverseSequence", [normal(4, 3, 2), ints(4, 1, 2)], {}),
+    ("ReverseSequence", [normal(3, 4), ints(1, 4, 3)], {"time_axis": 1, "batch_axis": 0}),
     ("SpaceToDepth", [normal(1, 3, 4, 6)], {"blocksize": 2}),
     ("DepthToSpace", [normal(1, 12, 2, 3)], {"blocksize": 2}),
     ("DepthToSpace", [normal(1, 12, 2, 3)], {"blocksize": 2, "mode": "CRD"}),
@@ -211,7 +230,7 @@ def test_operator_agrees_with_onnxruntime(case: tuple[str, list[Array | None], d
 
 
 def test_every_operator_has_a_case() -> None:
-    elsewhere = {"CastLike", "Constant", "ConstantOfShape", "Shape", "Size", "Range"}  # give constants
+    elsewhere = {"CastLike", "Constant", "ConstantOfShape", "EyeLike", "Shape", "Size", "Range"}  # give constants
     elsewhere |= {
         "LSTM",
         "GRU",
@@ -633,7 +652,7 @@ def test_onnx_node_tests_are_right_or_refused() -> None:
     # Without a test there, giving constants (which are no network), slow to generate, or with outputs we lack.
     assert missing <= {
         "AveragePool", "MaxPool", "ConvInteger", "MatMulInteger", "Constant", "ConstantOfShape", "Range", "Shape",
-        "Size", "LayerNormalization",
+        "Size", "LayerNormalization", "EyeLike",
     }  # fmt: skip
 
 
@@ -648,3 +667,55 @@ def _close(actual: Array, expected: Array, case: Any) -> bool:
         atol=max(case.atol, 1e-5),
         equal_nan=True,
     )
+
+
+def _loop(rounds: Array, is_computed: bool = False) -> tuple[onnx.ModelProto, dict[str, Array]]:
+    """h = tanh(h + x[i]), and all of them."""
+    body = helper.make_graph(
+        [
+            helper.make_node("Gather", ["x", "i"], ["xi"], axis=0),
+            helper.make_node("Add", ["h", "xi"], ["sum"]),
+            helper.make_node("Tanh", ["sum"], ["new"]),
+            helper.make_node("Identity", ["goes_on"], ["still"]),
+        ],
+        "body",
+        [
+            helper.make_tensor_value_info("i", onnx.TensorProto.INT64, []),
+            helper.make_tensor_value_info("goes_on", onnx.TensorProto.BOOL, []),
+            helper.make_tensor_value_info("h", onnx.TensorProto.FLOAT, [3]),
+        ],
+        [
+            helper.make_tensor_value_info("still", onnx.TensorProto.BOOL, []),
+            helper.make_tensor_value_info("new", onnx.TensorProto.FLOAT, [3]),
+            helper.make_tensor_value_info("new", onnx.TensorProto.FLOAT, [3]),
+        ],
+    )
+    node = helper.make_node("Loop", ["n", "yes", "h0"], ["last", "every"], body=body, name="loop")
+    feeds = {"x": normal(6, 3), "h0": normal(3)}
+    constants = {"n": rounds, "yes": np.array(True)}
+    if is_computed:
+        feeds["n"] = constants.pop("n")
+    return model_of([node], feeds, ["last", "every"], constants, 17), feeds
+
+
+def test_loops_of_known_length_are_unrolled() -> None:
+    network = assert_agrees(*_loop(np.array(4, np.int64)))
+    assert network.tensors["every"].shape == (4, 3)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "is_computed", "message"),
+    [(4, True, "must be constant; export the model with fixed"), (201, False, "200 rounds")],
+)
+def test_other_loops_are_refused(rounds: int, is_computed: bool, message: str) -> None:
+    model, _ = _loop(np.array(rounds, np.int64), is_computed)
+    if rounds > 6:
+        model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = rounds
+    with pytest.raises(Unsupported, match=message):
+        read_onnx(model.SerializeToString())
+
+
+def test_what_is_refused_comes_with_advice() -> None:
+    model, _ = one_node("NonZero", [normal(2, 3)])
+    with pytest.raises(Unsupported, match=r"the size of its result depends on the data: cut the model before it"):
+        read_onnx(model.SerializeToString())

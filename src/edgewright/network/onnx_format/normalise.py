@@ -133,6 +133,20 @@ def group_norm(node: OnnxNode) -> Value:
     return _scaled(node, y, node.reshaped(scale, column, "scale"), node.reshaped(bias, column, "bias"))
 
 
+def lp_norm(node: OnnxNode) -> Value:
+    """Divided by the norm along an axis; zeros stay zeros."""
+    x, p = node.input(0), node.integer("p", 2)
+    _require_float(node, x)
+    axis = node.axis(node.integer("axis", -1), len(node.shape(x)))
+    if p == 2:
+        return node.layer(ops.L2Normalize(axis), [x])
+    if p != 1:
+        raise node.error(f"the norm is {p}, neither 1 nor 2")
+    size = node.layer(ops.Reduce((axis,), True, ops.ReduceKind.L1), [x], "norm")
+    some = node.layer(ops.Binary(ops.BinaryKind.MAX), [size, node.number("least", 1e-30)], "some")
+    return node.layer(ops.Binary(ops.BinaryKind.DIV), [x, some])
+
+
 def softmax(node: OnnxNode) -> Value:
     return _softmax(node, log=False)
 

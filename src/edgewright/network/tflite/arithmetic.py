@@ -21,6 +21,9 @@ _OPTIONS: dict[ops.BinaryKind, Any] = {
     ops.BinaryKind.DIV: tflite.DivOptions,
 }
 
+MOST_SUMMED = 1024  # elements of running sums, whose products grow with the square
+MOST_HOT = 1 << 16  # elements of a counter that an index is looked for in
+
 
 def elementwise(layer: LayerImport, op: ops.Op) -> None:
     layer.same_type(0)
@@ -84,19 +87,114 @@ def select(layer: LayerImport) -> None:
 
 
 def floor_div(layer: LayerImport) -> None:
-    """Only as arithmetic on shapes."""
-    a, b = layer.value(0, "dividend"), layer.value(1, "divisor")
-    if not np.all(b):
-        raise layer.error("divides by zero")
-    layer.emit_constant(np.floor_divide(a, b))
+    """Arithmetic on shapes is worked out here; integers are divided by what leaves nothing."""
+    if layer.is_constant(0) and layer.is_constant(1):
+        _known(layer, np.floor_divide)
+    elif layer.result().dtype is DType.FLOAT32:
+        layer.same_type(0, 1)
+        layer.emit(ops.Unary(ops.UnaryKind.FLOOR), [_pair(layer, _DIV, layer.input(0), layer.input(1), "quotient")])
+    else:
+        whole = _pair(layer, _SUB, layer.input(0), _floor_rest(layer), "whole")
+        layer.emit(ops.Binary(_DIV), [whole, layer.input(1)])
 
 
 def floor_mod(layer: LayerImport) -> None:
-    """Only as arithmetic on shapes."""
+    """What the division leaves has the sign of the divisor."""
+    if layer.is_constant(0) and layer.is_constant(1):
+        _known(layer, np.mod)
+    elif layer.result().dtype is DType.FLOAT32:
+        layer.same_type(0, 1)
+        quotient = _pair(layer, _DIV, layer.input(0), layer.input(1), "quotient")
+        floor = layer.inner(ops.Unary(ops.UnaryKind.FLOOR), [quotient], "floor", DType.FLOAT32, None)
+        layer.emit(ops.Binary(_SUB), [layer.input(0), _pair(layer, _MUL, floor, layer.input(1), "divided")])
+    else:
+        layer.emit(ops.Reshape(layer.result().shape), [_floor_rest(layer)])
+
+
+_ADD, _SUB, _MUL, _DIV = (ops.BinaryKind[name] for name in ("ADD", "SUB", "MUL", "DIV"))
+
+
+def _known(layer: LayerImport, function: np.ufunc) -> None:
     a, b = layer.value(0, "dividend"), layer.value(1, "divisor")
     if not np.all(b):
         raise layer.error("divides by zero")
-    layer.emit_constant(np.mod(a, b))
+    layer.emit_constant(np.asarray(function(a, b)))
+
+
+def _pair(layer: LayerImport, kind: ops.BinaryKind, a: str, b: str, suffix: str) -> str:
+    return layer.inner(ops.Binary(kind), [a, b], suffix, layer.result().dtype, None)
+
+
+def _floor_rest(layer: LayerImport) -> str:
+    """a - b * (a / b), of integers cut towards zero; b is added where the rest lies on the other side of zero."""
+    layer.same_type(0, 1)
+    a, b = layer.input(0), layer.input(1)
+    rest = _pair(layer, _SUB, a, _pair(layer, _MUL, _pair(layer, _DIV, a, b, "cut"), b, "product"), "rest")
+    zero = layer.constant("zero", np.zeros((), layer.result().dtype.numpy))
+    less, sides = ops.Compare(ops.CompareKind.LESS), _pair(layer, _MUL, rest, b, "sides")
+    is_other = layer.inner(less, [sides, zero], "is_other", DType.BOOL, None)
+    turned = _pair(layer, _ADD, rest, b, "turned")
+    return layer.inner(ops.Select(), [is_other, turned, rest], "floor_rest", layer.result().dtype, None)
+
+
+def add_n(layer: LayerImport) -> None:
+    count = len(layer.operator.inputs)
+    layer.same_type(*range(count))
+    total = layer.input(0)
+    for i in range(1, count - 1):
+        total = _pair(layer, _ADD, total, layer.input(i), f"sum_{i}")
+    op = ops.Binary(_ADD) if count > 1 else ops.Reshape(layer.result().shape)
+    layer.emit(op, [total, layer.input(count - 1)] if count > 1 else [total])
+
+
+def cum_sum(layer: LayerImport) -> None:
+    """Running sums: each line times a triangle of ones."""
+    layer.same_type(0)
+    options, shape = layer.options(tflite.CumsumOptions), layer.shape()
+    (axis,) = _axes(layer, layer.integers(1, "axis"))
+    if layer.result().dtype is not DType.FLOAT32 or shape[axis] > MOST_SUMMED:
+        raise Unsupported(f"{layer.result().type_name} or more than {MOST_SUMMED} elements are summed along an axis")
+    ones = np.tri(shape[axis], k=-1 if options.Exclusive() else 0, dtype=np.float32)
+    weights = layer.constant("ones", np.ascontiguousarray(ones.T) if options.Reverse() else ones)
+    order = (*(i for i in range(len(shape)) if i != axis), axis)
+    lines = layer.inner(ops.Transpose(order), [layer.input()], "lines", DType.FLOAT32, None)
+    sums = layer.inner(ops.Dense(), [lines, weights], "sums", DType.FLOAT32, None)
+    layer.emit(ops.Transpose(tuple(order.index(i) for i in range(len(shape)))), [sums])
+
+
+def top_k(layer: LayerImport) -> None:
+    """Outputs of the file: values, read at the indices, and those."""
+    (count,) = layer.integers(1, "number of elements")
+    if layer.result(1).dtype is not DType.INT32:
+        raise Unsupported(f"the indices are {layer.result(1).type_name}")
+    layer.emit(ops.TopK(-1, count), [layer.input()], 1)
+    layer.move(ops.GatherElements(-1), [layer.input(), layer.state.names[layer.outputs[1]]])
+
+
+def one_hot(layer: LayerImport) -> None:
+    """One value where a counter along a new axis equals the index, another elsewhere."""
+    (depth,) = layer.integers(1, "depth")
+    shape, dtype = layer.shape(), layer.tensor().dtype
+    axis = layer.options(tflite.OneHotOptions).Axis()
+    axis = len(shape) if axis == -1 else axis
+    if not 0 <= axis <= len(shape) or not 1 <= depth <= MOST_HOT or dtype not in (DType.INT32, DType.INT64):
+        raise Unsupported(f"a depth of {depth} along axis {axis}, with {dtype.value} indices")
+    index = layer.inner(ops.Reshape((*shape[:axis], 1, *shape[axis:])), [layer.input()], "index", dtype, None)
+    count = np.arange(depth, dtype=dtype.numpy).reshape((depth, *(1,) * (len(shape) - axis)))
+    equal = ops.Compare(ops.CompareKind.EQUAL)
+    is_on = layer.inner(equal, [index, layer.constant("count", count)], "is_on", DType.BOOL, None)
+    layer.same_type(2, 3)
+    layer.emit(ops.Select(), [is_on, layer.input(2), layer.input(3)])
+
+
+def reduce_bool(layer: LayerImport, kind: ops.ReduceKind) -> None:
+    """Any is the largest, All the least."""
+    layer.same_type(0)
+    axes = _axes(layer, layer.integers(1, "axes"))
+    keep = bool(layer.options(tflite.ReducerOptions).KeepDims())
+    number = layer.inner(ops.Cast(DType.INT32), [layer.input()], "number", DType.INT32, None)
+    found = layer.inner(ops.Reduce(axes, keep, kind), [number], "found", DType.INT32, None)
+    layer.emit(ops.Cast(DType.BOOL), [found])
 
 
 def leaky_relu(layer: LayerImport) -> None:
