@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from ..fusion.choice import is_interrupted
 from ..fusion.request import PlanRequest, make_plan
 from ..fusion.search import Limits, PlanSearch
 from ..fusion.timing import TimedPlan, Timing
@@ -170,8 +171,10 @@ class MemberPlanner:
     def _own(self, plan: Plan) -> Plan:
         """The plan for the network itself, whose inputs are no outputs; layers that planning added stay.
 
-        It goes by rows where it may be interrupted between them.
+        It goes by rows where it may be interrupted between them. Ctrl-C in a search is for the application.
         """
+        if is_interrupted(plan):
+            raise KeyboardInterrupt
         outputs = plan.network.outputs[: len(self.member.network.outputs)]
         network = replace(plan.network, outputs=outputs) if outputs != plan.network.outputs else plan.network
         own = replace(plan, program=replace(plan.program, network=network))

@@ -136,6 +136,7 @@ def _function(call: CCall) -> Callable[[str], str]:
             return lambda e: placed(call, _size(call, e, ratio))
         case ops.Unary(ops.UnaryKind.SQRT):  # steps are cut off, not rounded
             call.use("real")
+            call.use("math_functions")
             size, step = number(scale(x)), number(scale(call.result))
             return lambda e: placed(call, f"ew_whole(sqrtf({size} * (float)ew_max({centred(call, 0, e)}, 0)) / {step})")
         case ops.Unary(ops.UnaryKind.SIGMOID | ops.UnaryKind.TANH as kind):

@@ -37,7 +37,7 @@ class GraphWriter:
 
     # Nodes and constants
 
-    def node(self, kind: str, inputs: Sequence[str], name: str, *, unread: int = 0, **attributes: Any) -> str:
+    def node(self, kind: str, inputs: Sequence[str], name: str, unread: int = 0, **attributes: Any) -> str:
         """Adds a node; gives the name of its one output, or of that behind `unread` ones."""
         output = self._fresh(name)
         outputs = [*(self._fresh(f"{name}_unread") for _ in range(unread)), output]

@@ -262,7 +262,7 @@ def gather_nd(layer: LayerImport) -> None:
     first = indices.reshape(-1, depth)
     if (first < 0).any() or (first >= shape[:depth]).any():
         raise layer.error("an index lies outside the tensor")
-    blocks = np.ravel_multi_index(tuple(first.T), shape[:depth]).astype(np.int32)
+    blocks = np.asarray(np.ravel_multi_index(tuple(first.T), shape[:depth]), np.int32)
     tensor = layer.tensor()
     flat = ops.Reshape((prod(shape[:depth]), *shape[depth:]))
     data = layer.inner(flat, [layer.input()], "flat", tensor.dtype, tensor.quant)
