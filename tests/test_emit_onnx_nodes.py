@@ -41,6 +41,7 @@ UNTESTED = {
     "Constant",
     "ConstantOfShape",
     "ConvInteger",
+    "EyeLike",
     "LayerNormalization",
     "MatMulInteger",
     "Range",

@@ -719,3 +719,40 @@ def test_what_is_refused_comes_with_advice() -> None:
     model, _ = one_node("NonZero", [normal(2, 3)])
     with pytest.raises(Unsupported, match=r"the size of its result depends on the data: cut the model before it"):
         read_onnx(model.SerializeToString())
+
+
+FUSED: list[tuple[str, list[Array | None], dict[str, Any]]] = [
+    ("FusedConv", [IMAGE, normal(4, IMAGE.shape[1], 3, 3), normal(4)], {"activation": "Relu"}),
+    ("FusedConv", [IMAGE, normal(4, IMAGE.shape[1], 1, 1)], {"activation": "LeakyRelu", "activation_params": [0.2]}),
+    (
+        "FusedConv",
+        [IMAGE, normal(4, IMAGE.shape[1], 1, 1), normal(4)],
+        {"activation": "Clip", "activation_params": [0.0, 1.0]},
+    ),
+    (
+        "FusedConv",
+        [IMAGE, normal(*IMAGE.shape[1:2] * 2, 1, 1), None, IMAGE],
+        {"activation": "Sigmoid", "computed": (0, 3)},
+    ),
+    (
+        "FusedGemm",
+        [normal(2, 5), normal(3, 5), normal(3)],
+        {"transB": 1, "activation": "LeakyRelu", "activation_alpha": 0.1},
+    ),
+    ("FusedMatMul", [normal(2, 3, 4), normal(2, 3, 5)], {"transA": 1, "alpha": 0.5, "computed": (0, 1)}),
+    ("FusedMatMul", [normal(2, 3, 4), normal(5, 4)], {"transB": 1}),
+    ("BiasGelu", [normal(2, 5), normal(5)], {}),
+    ("FastGelu", [normal(2, 5), normal(5)], {}),
+    ("QuickGelu", [normal(2, 5)], {}),
+    (
+        "SkipLayerNormalization",
+        [normal(1, 4, 5), normal(1, 4, 5), normal(5), normal(5), normal(5)],
+        {"computed": (0, 1)},
+    ),
+]
+
+
+@pytest.mark.parametrize("case", FUSED, ids=_case_id)
+def test_what_onnxruntime_fuses(case: tuple[str, list[Array | None], dict[str, Any]]) -> None:
+    op, operands, attributes = case
+    assert_agrees(*one_node(op, operands, domain="com.microsoft", **attributes))

@@ -60,7 +60,10 @@ def _row(node: OnnxNode, c: Value, beta: float, outputs: int) -> Value | None:
 
 def matmul(node: OnnxNode) -> Value:
     """Dense for a constant matrix on the right; MatMul otherwise. Vectors become matrices of one row or column."""
-    a, b = node.input(0), node.input(1)
+    return product(node, node.input(0), node.input(1))
+
+
+def product(node: OnnxNode, a: Value, b: Value) -> Value:
     if not node.shape(a) or not node.shape(b):
         raise node.error("cannot multiply numbers; use Mul")
     if isinstance(b, Constant | Dequantized) and len(node.shape(b)) == 2:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..operators import BinaryKind, CompareKind, ReduceKind, UnaryKind
-from . import constants, elementwise, linear, normalise, quantised, rearrange, recurrent, resize, windows
+from . import constants, elementwise, fused, linear, normalise, quantised, rearrange, recurrent, resize, windows
 from .elementwise import Importer, binary, chain, compare, unary
 from .quantised import qlinear_binary
 
@@ -135,9 +135,14 @@ STANDARD: Mapping[str, Importer] = {
     "Xor": compare(CompareKind.NOT_EQUAL),
 }
 
-# Quantised operators that onnxruntime adds to the standard ones.
+# Operators that onnxruntime adds to the standard ones: quantised ones, and what its optimised models hold.
 MICROSOFT: Mapping[str, Importer] = {
+    "BiasGelu": fused.gelu,
     "DequantizeLinear": quantised.dequantize_linear,
+    "FastGelu": fused.gelu,
+    "FusedConv": fused.conv,
+    "FusedGemm": fused.gemm,
+    "FusedMatMul": fused.matmul,
     "Gelu": elementwise.gelu,
     "QGemm": quantised.qgemm,
     "QLinearAdd": qlinear_binary(BinaryKind.ADD),
@@ -149,6 +154,8 @@ MICROSOFT: Mapping[str, Importer] = {
     "QLinearSigmoid": quantised.qlinear_sigmoid,
     "QLinearSoftmax": quantised.qlinear_softmax,
     "QuantizeLinear": quantised.quantize_linear,
+    "QuickGelu": fused.quick_gelu,
+    "SkipLayerNormalization": fused.skip_layer_norm,
 }
 
 OPERATORS: Mapping[str, Mapping[str, Importer]] = {"": STANDARD, "com.microsoft": MICROSOFT}

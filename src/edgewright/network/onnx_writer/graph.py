@@ -116,7 +116,7 @@ class GraphWriter:
         inputs = [value, self.constant(scale if per_channel else scale[0], f"{name}_scale")]
         if tensor.dtype is not DType.INT32:  # its zero point is 0, and ONNX wants it unsaid
             inputs.append(self.constant(zero if per_channel else zero[0], f"{name}_zero"))
-        attributes = {"axis": axis} if per_channel else {}
+        attributes: dict[str, Any] = {"axis": axis} if per_channel else {}
         return self.node(kind, inputs, name, **attributes)
 
     # The end
