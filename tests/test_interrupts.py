@@ -19,6 +19,7 @@ from edgewright.fusion import least
 from edgewright.fusion.choice import is_interrupted
 from edgewright.fusion.paper.trials import TrialEvaluator
 from edgewright.fusion.routes import Routes
+from edgewright.fusion.search import PlanSearch
 from edgewright.interrupts import interruptible
 from edgewright.memory.layout import exact
 from edgewright.network import random_inputs
@@ -121,10 +122,18 @@ def test_compile_goes_on_with_it(model, interrupted_at, tmp_path):
     assert is_interrupted(load_plan(tmp_path / "out" / "plan.json"))
 
 
+def test_an_application_tells_what_it_has_come_to(interrupted_at, tmp_path):
+    description = samples.write_application("tiny_application", tmp_path)
+    interrupted_at(PlanSearch, "_lower", 1)
+    result = run("app", description)
+    assert result.exit_code == 130, result.output
+    assert "interrupted; best so far: " in result.output and "nothing unfinished was written" in result.output
+
+
 def test_nothing_is_kept_where_nothing_fits_yet(model, interrupted_at):
     interrupted_at(Routes, "cheapest", 1)
     result = run("plan", model, "--ram", "8K")
-    assert result.exit_code == 130 and "interrupted; what was not finished was not written" in result.output
+    assert result.exit_code == 130 and "interrupted; nothing unfinished was written" in result.output
 
 
 def test_solvers_leave_interrupts_to_the_search():

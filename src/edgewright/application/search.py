@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from .. import text
@@ -50,6 +50,7 @@ class JointSearch:
     """Chooses a plan for every member."""
 
     application: Application
+    made: list[JointPlan] = field(default_factory=list, compare=False)  # all that were laid out
 
     @cached_property
     def planners(self) -> Mapping[str, MemberPlanner]:
@@ -203,7 +204,8 @@ class JointSearch:
             name: planner.cost(plans[name]) / max(1.0, planner.cost(planner.fastest)) - 1
             for name, planner in self.planners.items()
         }
-        return JointPlan(layout, slow)
+        self.made.append(JointPlan(layout, slow))
+        return self.made[-1]
 
     def _refusal(self, ram: int) -> str:
         least = self.smallest

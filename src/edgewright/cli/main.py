@@ -90,8 +90,9 @@ class Verbs(click.Group):
             notes: list[str] = getattr(error, "__notes__", [])
             sentence = " ".join([str(error), *(f"({note})" for note in notes)])
             raise click.ClickException(abridged(printable_lines(sentence))) from error
-        except KeyboardInterrupt:
-            raise Interrupted("interrupted; what was not finished was not written") from None
+        except KeyboardInterrupt as interrupt:
+            what = "; ".join(["interrupted", *getattr(interrupt, "__notes__", []), "nothing unfinished was written"])
+            raise Interrupted(what) from None
         except OSError as error:  # what the system refuses is no bug of ours; click knows about closed pipes
             if error.errno in (None, EPIPE):
                 raise
