@@ -351,10 +351,14 @@ def test_recurrent(
     assert stored <= w.size + r.size + 3 * directions * gates * hidden + 4 * directions * batch * hidden
 
 
-def dynamic_model(kind: str, channels: int, weights: type, groups: int, batch: int) -> tuple[onnx.ModelProto, Array]:
+def dynamic_model(
+    kind: str, channels: int, weights: type, groups: int, batch: int, is_line: bool = False
+) -> tuple[onnx.ModelProto, Array]:
     """A product as onnxruntime's dynamic quantisation writes it."""
     info = np.iinfo(weights)
-    if kind == "ConvInteger":
+    if kind == "ConvInteger" and is_line:
+        x, shape = normal(batch, 4, 9), (channels, 4 // groups, 3)
+    elif kind == "ConvInteger":
         x, shape = normal(batch, 4, 6, 5), (channels, 4 // groups, 3, 2)
     else:
         x, shape = normal(batch, 3, 4), (4, channels)
@@ -364,7 +368,8 @@ def dynamic_model(kind: str, channels: int, weights: type, groups: int, batch: i
         "wz": np.array(zero, weights),
         "ws": floats(0.01).reshape(()),
     }
-    attributes = {"pads": [1, 0, 1, 1], "strides": [2, 1], "group": groups} if kind == "ConvInteger" else {}
+    window: dict[str, Any] = {"pads": [1, 0], "strides": [2]} if is_line else {"pads": [1, 0, 1, 1], "strides": [2, 1]}
+    attributes = {**window, "group": groups} if kind == "ConvInteger" else {}
     nodes = [
         helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
         helper.make_node(kind, ["q", "w", "z", "wz"], ["sum"], **attributes),
@@ -382,10 +387,11 @@ def dynamic_model(kind: str, channels: int, weights: type, groups: int, batch: i
     st.sampled_from([np.uint8, np.int8]),
     st.sampled_from([1, 4]),
     st.integers(1, 2),
+    st.booleans(),
 )
-def test_dynamic_quantisation(kind: str, channels: int, weights: type, groups: int, batch: int) -> None:
+def test_dynamic_quantisation(kind: str, channels: int, weights: type, groups: int, batch: int, is_line: bool) -> None:
     assume(kind == "MatMulInteger" or weights is np.uint8)  # onnxruntime convolves no others
-    model, x = dynamic_model(kind, channels, weights, groups, batch)
+    model, x = dynamic_model(kind, channels, weights, groups, batch, is_line)
     network = assert_agrees(model, {"x": x})
     assert all(network.constants[name].dtype == np.int8 for name in network.constants if name.endswith("/w"))
 
