@@ -9,7 +9,11 @@ from .context import Value
 from .elementwise import activation, pairwise
 from .node import OnnxNode
 
-_PLAIN = {"Relu": ops.Clamp(0.0), "Sigmoid": Unary(UnaryKind.SIGMOID), "Tanh": Unary(UnaryKind.TANH)}
+_PLAIN: dict[str, Activation] = {
+    "Relu": ops.Clamp(0.0),
+    "Sigmoid": Unary(UnaryKind.SIGMOID),
+    "Tanh": Unary(UnaryKind.TANH),
+}
 
 
 def _activated(node: OnnxNode, y: Value, kind: str, numbers: tuple[float, ...]) -> Value:
