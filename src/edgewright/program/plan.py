@@ -130,6 +130,10 @@ class Plan:
         """The layers that execute nothing."""
         return self.program.free
 
+    def is_by_rows(self, tensor: str) -> bool:
+        """Whether an input comes, or an output leaves, row by row: just a few rows of it lie in memory."""
+        return tensor in self.views and self.views[tensor].window is not None
+
     @property
     def optimal(self) -> bool:
         return self.peak_bytes == self.bound_bytes

@@ -249,8 +249,10 @@ def _add_layers(
 
 
 def _slowdowns(load: Callable[[], Callable[[], object]], kind: CoreKind, repeats: int) -> tuple[float, ...]:
-    """How much longer a frame takes when n cores have one each: they share caches, memory, and on some boards the
-    clock or, as two threads of one core, its units. So the time that passes counts, and of each core's frames the middle.
+    """How much longer a frame takes when n cores have one each.
+
+    They share caches, memory, and on some boards power or, as two threads of one core, its units: so the time that
+    passes counts, and of each core's frames the middle one.
     """
     found = []
     for count in range(1, len(kind.cores) + 1):
