@@ -488,6 +488,20 @@ for _kind, _made in (("GREATER_EQUAL", "GreaterEqual"), ("LESS_EQUAL", "LessEqua
     _comparison(_kind, _made, (FLOAT, INT8))
 
 
+@case(*SMALL)
+def compare_scales(rng: Rng, dtype: str) -> bytes:
+    """A constant of another scale, near the middle."""
+    kind, made = pick(
+        rng,
+        *(("GREATER", "Greater"), ("LESS", "Less")),
+        *([("GREATER_EQUAL", "GreaterEqual")] if dtype == INT8 else []),
+    )
+    shape = image(rng)
+    other = spec(rng, "c", pick(rng, (), shape[-1:]), dtype)
+    near = replace(other, data=np.array(other.zero + rng.integers(-2, 3, other.shape), dtype))
+    return one(kind, [spec(rng, "x", shape, dtype), near], Spec("y", shape, "bool"), options(made))
+
+
 def _logic(kind: str, made: str, count: int) -> None:
     def build(rng: Rng, dtype: str) -> bytes:
         shape = image(rng)

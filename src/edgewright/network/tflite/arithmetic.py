@@ -11,7 +11,7 @@ from ...errors import Unsupported
 from .. import operators as ops
 from ..kernels.scales import dequantized
 from ..kernels.tflite_fixed import multiply, quantize_multiplier
-from ..tensor import DType
+from ..tensor import Array, DType, Tensor
 from .import_state import LayerImport
 
 _OPTIONS: dict[ops.BinaryKind, Any] = {
@@ -61,13 +61,46 @@ def compare(layer: LayerImport, kind: ops.CompareKind) -> None:
     LiteRT compares 256 times what they stand for, rounded: the same, unless that takes neighbours for equal.
     """
     a, b = layer.tensor(0), layer.tensor(1)
-    if a.dtype is not b.dtype or a.quant != b.quant:
-        raise Unsupported(f"compares {a} with {b}, of another type or scale")
-    if a.quant is not None:
+    if a.dtype is not b.dtype or (a.quant is None) != (b.quant is None):
+        raise Unsupported(f"compares {a} with {b}, of another type")
+    if a.quant is not None and b.quant is not None:
         steps = multiply(np.arange(-255, 256) << 8, *quantize_multiplier(a.quant.scale[0]))
-        if not (np.diff(steps) > 0).all():
-            raise Unsupported(f"compares integers of the scale {a.quant.scale[0]:g}, below 1/256")
+        if a.quant != b.quant or not (np.diff(steps) > 0).all():
+            if not layer.is_constant(1):
+                raise Unsupported(f"compares {a} with {b}, of other scales or of such below 1/256")
+            kind, limits = _limits(layer, kind, a, b)
+            layer.emit(ops.Compare(kind), [layer.input(0), layer.constant("limit", limits, a.quant)])
+            return
     layer.emit(ops.Compare(kind), [layer.input(0), layer.input(1)])
+
+
+_TURNS = {  # kinds that hold from a number on, or up to it, and how that is said of stored integers
+    ops.CompareKind.GREATER: ops.CompareKind.GREATER_EQUAL,
+    ops.CompareKind.GREATER_EQUAL: ops.CompareKind.GREATER_EQUAL,
+    ops.CompareKind.LESS: ops.CompareKind.LESS_EQUAL,
+    ops.CompareKind.LESS_EQUAL: ops.CompareKind.LESS_EQUAL,
+}
+
+
+def _limits(layer: LayerImport, kind: ops.CompareKind, a: Tensor, b: Tensor) -> tuple[ops.CompareKind, Array]:
+    """A constant of another scale as stored integers of the first operand's: the first, or last, for which it holds."""
+    info = np.iinfo(a.dtype.numpy)
+    every = np.arange(info.min, info.max + 1)
+
+    def steps(values: Array, tensor: Tensor) -> Array:
+        assert tensor.quant is not None
+        offset = values.astype(np.int64) - tensor.quant.zero[0]
+        return multiply(offset << 8, *quantize_multiplier(tensor.quant.scale[0]))
+
+    stored, known = steps(every, a), steps(layer.value(1, "constant"), b)
+    if kind not in _TURNS or known.size > MOST_HOT:
+        raise Unsupported(f"compares {a} with {b}, of another scale")
+    is_beyond = kind in (ops.CompareKind.GREATER, ops.CompareKind.LESS_EQUAL)  # equal ones lie before the first
+    first = np.searchsorted(stored, known, "right" if is_beyond else "left")
+    places = first if _TURNS[kind] is ops.CompareKind.GREATER_EQUAL else first - 1
+    if (places < 0).any() or (places >= every.size).any():
+        raise Unsupported(f"compares {a} with {b}, which is always or never so")
+    return _TURNS[kind], every[places].astype(a.dtype.numpy)
 
 
 def logical_not(layer: LayerImport) -> None:

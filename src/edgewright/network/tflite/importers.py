@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from ..operators import BinaryKind, Clamp, CompareKind, ReduceKind, ResizeMode, UnaryKind
-from . import arithmetic, control, convolution, rearranging, shaping
+from . import arithmetic, control, convolution, rearranging, recurrent, shaping
 from .import_state import LayerImport
 
 Importer = Callable[[LayerImport], None]
@@ -122,6 +122,7 @@ IMPORTERS: dict[str, Importer] = {
     # control flow
     "WHILE": control.while_,
     "IF": control.if_,
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": recurrent.sequence_lstm,
     # places
     "TRANSPOSE": rearranging.transpose,
     "CONCATENATION": rearranging.concatenation,
@@ -157,7 +158,9 @@ _PLAIN = "it needs TensorFlow itself; convert the model with TFLITE_BUILTINS alo
 _ADVICE: dict[str, str] = {
     **dict.fromkeys(("NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5", "UNIQUE"), _SIZE),
     **dict.fromkeys(("ASSIGN_VARIABLE", "CALL_ONCE", "READ_VARIABLE", "SVDF", "VAR_HANDLE"), _STATE),
-    **{f"{way}DIRECTIONAL_SEQUENCE_{kind}": _ROUNDS for way in ("BI", "UNI") for kind in ("LSTM", "RNN")},
+    **dict.fromkeys(
+        ("BIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_RNN", "UNIDIRECTIONAL_SEQUENCE_RNN"), _ROUNDS
+    ),
 }
 
 
