@@ -36,7 +36,7 @@ def with_rings(application: Application) -> Application | None:
 def _can_be_ring(application: Application, crossing: Crossing) -> bool:
     """Whether two partitions meet in this one tensor, and nobody counts on where they stand between two runs."""
     entry, members = application.file.network(crossing.owner), application.members_of(crossing.owner)
-    if entry.plain or entry.phases or entry.pull_input or entry.period is not None or len(members) != 2:
+    if entry.plain or entry.phases or entry.period is not None or len(members) != 2:
         return False
     source, reader = (member.network for member in members)
     if crossing.height < 2 or source.outputs != (crossing.source[1],) or reader.inputs != (crossing.readers[0][1],):

@@ -71,7 +71,7 @@ class JointSearch:
     def by_rows(self) -> JointSearch | None:
         """The same with rings of rows between partitions of pipelines; None where there can be none."""
         ringed = with_rings(self.application)
-        return JointSearch(ringed) if ringed is not None else None
+        return JointSearch(ringed, self.made) if ringed is not None else None
 
     def _in_rows(self, asked: Callable[[JointSearch], JointPlan]) -> JointPlan | None:
         """What the search with rings finds, if anything."""
@@ -246,11 +246,11 @@ class JointSearch:
             name: planner.cost(plans[name]) / max(1.0, planner.cost(planner.fastest)) - 1
             for name, planner in self.planners.items()
         }
-        for ring in (one for one in application.crossings if one.rows):  # partitions wait for each other
+        for ring in layout.rings:  # partitions wait for each other
             ends = (ring.source[0], ring.readers[0][0])
             alone = max(self.planners[name].cost(self.planners[name].fastest) for name in ends)
             period = RingPace.of(ring, plans, times).period(ring.rows, application.freed[ends[1]])
-            slow |= {name: max(slow[name], period / max(1.0, alone) - 1) for name in ends}
+            slow |= dict.fromkeys(ends, period / max(1.0, alone) - 1)
         self.made.append(JointPlan(layout, slow))
         return self.made[-1]
 
