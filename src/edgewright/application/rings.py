@@ -19,8 +19,9 @@ from .members import Application, Crossing
 from .relations import Relations
 
 FRAMES = 8  # of a simulation; the second half counts
-LOSS = 0.01  # of the pace that a small ring may cost
-SHARING = 0.03  # of the pace that may be lost where partitions wait for each other, and so have memory in common
+# Shares of the pace that may be lost: by a small ring, and where partitions wait for each other, which lets them have
+# memory in common. The first are of the best pace with a ring, the others of the slower partition's own.
+SMALL, SHARED = (0.01, 0.02), (0.03, 0.04)
 NEVER = float("inf")
 
 
@@ -153,13 +154,14 @@ class RingPace:
         The stage is -1 where the producer has to begin as soon as the reader has: nothing is shared between them then.
         """
         best = self.period(self.pushed.rows[-1])
+        alone = max(self.early + sum(self.pushed.times), sum(self.pulled.times) + sum(self.late))
+        small, shared = (max(best * (1 + first), alone * (1 + other)) for first, other in (SMALL, SHARED))
         low, high = self.pushed.largest, self.pushed.rows[-1]
         while low < high:
             middle = (low + high) // 2
-            low, high = (low, middle) if self.period(middle) <= best * (1 + LOSS) else (middle + 1, high)
+            low, high = (low, middle) if self.period(middle) <= small else (middle + 1, high)
         stages = reversed(range(-1, len(self.late) + 1))
-        limit = self.period(low) * (1 + SHARING)
-        return low, next(stage for stage in stages if self.period(low, stage) <= limit)
+        return low, next(stage for stage in stages if self.period(low, stage) <= max(shared, self.period(low)))
 
     def period(self, rows: int, freed: int = -1) -> float:
         """Between two frames in the long run, with so many rows in the ring; for ever where nothing goes on."""
