@@ -19,9 +19,10 @@ from .members import Application, Crossing
 from .relations import Relations
 
 FRAMES = 8  # of a simulation; the second half counts
-# Shares of the pace that may be lost: by a small ring, and where partitions wait for each other, which lets them have
-# memory in common. The first are of the best pace with a ring, the others of the slower partition's own.
-SMALL, SHARED = (0.01, 0.02), (0.03, 0.04)
+LOSS = 0.01  # of the best pace with a ring that a small one may cost
+# Of the slower partition's own pace that may be lost by a small ring, and where partitions wait for each other, which
+# lets them have memory in common.
+SMALL, SHARED = 0.02, 0.04
 NEVER = float("inf")
 
 
@@ -148,20 +149,22 @@ class RingPace:
         pushed, pulled = pushed_steps(plans[source], made, last), pulled_steps(plans[reader], read, first)
         return cls(sum(early), pushed, pulled, tuple(late))
 
-    def settled(self) -> tuple[int, int]:
+    def settled(self, is_hasty: bool = False) -> tuple[int, int]:
         """Rows of the smallest ring, and the last stage at whose end the next frame may begin, that cost little.
 
-        The stage is -1 where the producer has to begin as soon as the reader has: nothing is shared between them then.
+        The stage is -1 where the producer begins as soon as the reader has, as it always does in haste: nothing is
+        shared between them then.
         """
         best = self.period(self.pushed.rows[-1])
         alone = max(self.early + sum(self.pushed.times), sum(self.pulled.times) + sum(self.late))
-        small, shared = (max(best * (1 + first), alone * (1 + other)) for first, other in (SMALL, SHARED))
+        small = best * (1 + LOSS) if is_hasty else max(best * (1 + LOSS), alone * (1 + SMALL))
         low, high = self.pushed.largest, self.pushed.rows[-1]
         while low < high:
             middle = (low + high) // 2
             low, high = (low, middle) if self.period(middle) <= small else (middle + 1, high)
-        stages = reversed(range(-1, len(self.late) + 1))
-        return low, next(stage for stage in stages if self.period(low, stage) <= max(shared, self.period(low)))
+        shared = max(self.period(low) * (1 + LOSS), alone * (1 + SHARED))
+        stages = reversed(range(len(self.late) + 1)) if not is_hasty else ()
+        return low, next((stage for stage in stages if self.period(low, stage) <= shared), -1)
 
     def period(self, rows: int, freed: int = -1) -> float:
         """Between two frames in the long run, with so many rows in the ring; for ever where nothing goes on."""
