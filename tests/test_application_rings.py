@@ -15,12 +15,14 @@ from edgewright.application.judge import Interleaving
 from edgewright.application.library import emit_application
 from edgewright.application.members import Application, load_application
 from edgewright.application.outcome import outcome_of
+from edgewright.application.ring_run import RingPipeline
 from edgewright.application.rings import NEVER, RingPace, RowSteps, with_rings
 from edgewright.application.running import run_application
 from edgewright.application.search import JointSearch
 from edgewright.application.trial import AppTrial, TrialScript
 from edgewright.dataflow.checks.liveness import blocked
 from edgewright.dataflow.graph import Actor, Channel, Graph, Rates
+from edgewright.errors import InputError
 from edgewright.program import faults
 from edgewright.samples.builder import ModelBuilder
 from tools import on_board
@@ -164,8 +166,11 @@ def test_one_thread_stops_a_run_for_want_of_room_and_goes_on(tmp_path: Path) -> 
     """The first partition pulls its image by rows, too: it remembers whom it asks, and how far it has come."""
     layout = JointSearch(pipeline(tmp_path, own="pull_input = true\n")).least.layout
     assert layout.rings and layout.plans["net.1"].is_by_rows("input") and list(Interleaving(layout, 1).run(60)) == []
-    result = AppTrial(emit_application(layout)).run(TrialScript(40, seed=3))
+    library = emit_application(layout)
+    result = AppTrial(library).run(TrialScript(40, seed=3))
     assert result.wrong == () and result.runs > 40
+    with pytest.raises(InputError, match="pulls rows of its input"):
+        RingPipeline(library, tmp_path, "net")
 
 
 def test_two_threads_wait_for_each_others_rows(search: JointSearch) -> None:
