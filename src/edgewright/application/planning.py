@@ -60,6 +60,12 @@ class MemberPlanner:
         return self.member.entry
 
     @property
+    def _pulls(self) -> bool:
+        """Whether images come row by row: out of a ring, or to the first partition if the file says so."""
+        reads_slots = self.member.name in crossing_inputs(self.application.crossings)
+        return self.ring_ends[0] is not None or (self.entry.pull_input and not reads_slots)
+
+    @property
     def is_fixed(self) -> bool:
         """Whether the file says how layers run."""
         return self.entry.plain or self.entry.phases
@@ -71,7 +77,7 @@ class MemberPlanner:
             is_alone = not self.application.is_pipelined(self.member.owner)
             search = self._least_search if is_alone else self._search(Limits())
             return self._found(search, search.whole.plan)
-        request = PlanRequest(plain=self.entry.plain, phases=self.entry.phases, pull_rows=self.entry.pull_input)
+        request = PlanRequest(plain=self.entry.plain, phases=self.entry.phases, pull_rows=self._pulls)
         return self._own(make_plan(self.network, request, target=self.application.target))
 
     @cached_property
@@ -170,7 +176,7 @@ class MemberPlanner:
             self.network,
             None,
             self._alignment,
-            self.entry.pull_input or self.ring_ends[0] is not None,
+            self._pulls,
             self.application.target,
             limits,
             room,
