@@ -22,13 +22,18 @@ from .storage import ArenaPointers
 
 
 @contextmanager
-def write_on_demand(c: CWriter, module: Module, trace: RowTrace) -> Iterator[Iterator[int]]:
-    """The whole stream; gives the chains, one after the other: what is written then computes rows ROW to BELOW."""
+def write_on_demand(c: CWriter, module: Module, trace: RowTrace, band: str | None) -> Iterator[Iterator[int]]:
+    """The stream, or that of the band at hand; gives the chains, one after the other: what is written then computes
+    rows ROW to BELOW."""
     count = len(trace.chains)
+    lows: list[Expr] = [0]
+    start, stop = (printed(module, fit(ends, band or "")) for ends in zip(*trace.rounds_of, strict=True))
+    if band is not None:
+        lows = [printed(module, fit([low for low, _ in rows], band)) for rows in zip(*trace.bands, strict=True)]
     with c.block():
-        c.line(f"int32_t rows[{count}] = {{0}}; /* of each layer, so far */")
-        c.line(f"int32_t rounds = 0, turn = {count};")
-        with c.block(f"while (rounds < {trace.rounds})"), c.block("switch (turn)"):
+        c.line(f"int32_t rows[{count}] = {{{', '.join(map(str, lows))}}}; /* of each layer, so far */")
+        c.line(f"int32_t rounds = {start}, turn = {count};")
+        with c.block(f"while (rounds < {stop})"), c.block("switch (turn)"):
             yield _turns(c, module, trace)
             _driver(c, trace)
 

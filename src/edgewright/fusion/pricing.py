@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
-from ..memory.footprint import inner_roots, tile_extent
+from ..memory.footprint import band_lags, inner_roots, tile_extent
 from ..memory.layout.problem import align_up
 from ..memory.pricing import Candidate, Pricer
 from ..memory.problems import PlanningProblem
@@ -24,6 +24,7 @@ from .prices import Prices
 
 STRIPES = (2, 3, 4, 5, 6, 8, 10, 12, 16)
 GRIDS = tuple((n, n) for n in (2, 3, 4, 5)) + tuple((n, 1) for n in (2, 3, 4, 6, 8, 12, 16, 25))
+BANDS = tuple((rows, stripes) for rows in (2, 4, 8) for stripes in (4, 7, 10))  # rows of the first band
 CHANNEL_PARTS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25)
 CHANNEL_UNIT = 4  # channels that kernels like to compute together
 LONGEST = 48  # layers of a group in tiles
@@ -35,6 +36,7 @@ class TilePattern:
 
     parts: tuple[tuple[int, int], ...]  # (axis, how many), outermost first
     by_rows: bool
+    first: int = 0  # rows of the first of the bands around them, which grow twofold; 0 for none
 
     @property
     def axes(self) -> tuple[int, ...]:
@@ -45,6 +47,8 @@ def patterns() -> Iterator[TilePattern]:
     """Every kind of tiles that is tried."""
     for n in STRIPES:
         yield TilePattern(((COLUMNS, n),), True)
+    for rows, stripes in BANDS:
+        yield TilePattern(((COLUMNS, stripes),), True, rows)
     for rows, columns in GRIDS:
         yield TilePattern(((ROWS, rows), (COLUMNS, columns)) if columns > 1 else ((ROWS, rows),), False)
     for n in CHANNEL_PARTS:
@@ -130,6 +134,10 @@ class TilePricer(Pricer):
                 return None
             unit = CHANNEL_UNIT if axis == CHANNELS and size >= CHANNEL_UNIT * parts else 1
             found.append(Split(axis, even_ends(size, parts, unit)))
+        if pattern.first:  # each band begins when the input of those before it is free
+            height = self._driven(layer, ROWS, pattern)
+            ends = [pattern.first << n for n in range(height.bit_length()) if pattern.first << n < height]
+            found.insert(0, Split(ROWS, (*ends, height)))
         return None if any(len(split.ends) < 2 for split in found) else tuple(found)
 
     def _driven(self, layer: Layer, axis: int, pattern: TilePattern) -> int | None:
@@ -156,10 +164,11 @@ class TilePricer(Pricer):
         return list(_Pricing(self, schedule, begin, last, limit).priced())
 
     def traced(self, begin: int, last: int, fused: FusedLayers) -> RowWindows:
-        """The group as it runs row by row; the same for any number of parts."""
+        """The group as it runs row by row; the same for any number of parts, and no less than in bands."""
         key = begin, last, fused.partial
         if key not in self._traces:
-            self._traces[key] = RowWindows(self.views, fused)
+            undivided = replace(fused.schedule, splits=tuple(x for x in fused.schedule.splits if x.axis != ROWS))
+            self._traces[key] = RowWindows(self.views, replace(fused, schedule=undivided))
         return self._traces[key]
 
     @cached_property
@@ -227,6 +236,7 @@ class _Pricing:
         self.tilings = [Tiling(self.fused, split) for split in schedule.splits]
         self.trace = pricer.traced(begin, last, self.fused) if schedule.streamed else None
         self.inner = inner_roots(self.network, self.views, schedule.layers)
+        self.lags = band_lags(self.views, self.fused) if schedule.is_banded else {}
 
     def priced(self) -> Iterator[Candidate]:
         """The group from each beginning, the shortest first; ends where no longer one can be."""
@@ -266,10 +276,11 @@ class _Pricing:
             inside = max(live) if self.trace is None else windows + max(handed.values(), default=0)
             if pricer.crossing[last] + inside >= self.limit:  # and more inside never helps
                 return
-            if last - first > 1 and memory + inside < self.limit:
+            needed = memory + inside - pricer.trailing(self.lags, first, last)
+            if last - first > 1 and needed < self.limit:
                 schedule = replace(self.schedule, layers=tuple(pricer.names[first:last]))
                 if self._takes_shares(schedule, end) and self._cuts_rest(first):
-                    yield Candidate(first, last, memory + inside, effort, schedule, macs)
+                    yield Candidate(first, last, needed, effort, schedule, macs)
 
     def _takes_shares(self, schedule: FusionSchedule, end: Layer) -> bool:
         """Whether channels that the last layer sums up are computed in the group, where that is what is cut."""
