@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -12,7 +13,7 @@ from edgewright import plan, read_model, samples
 from edgewright.errors import InputError
 from edgewright.memory import Techniques
 from edgewright.network import Builder, Network
-from edgewright.network.operators import Clamp, Reduce, ReduceKind
+from edgewright.network.operators import Binary, BinaryKind, Clamp, Conv2d, MaxPool2d, Reduce, ReduceKind
 from edgewright.program import FusionSchedule, Split, even_ends, plan_from_dict, plan_to_dict
 from emitting import check_emitted
 from interpreting import check_interpreted
@@ -37,7 +38,9 @@ def schedules(draw: st.DrawFn, network: Network) -> FusionSchedule:
     first = draw(st.integers(0, len(names) - 1))
     layers = tuple(names[first : first + draw(st.integers(1, 5))])
     by_rows = draw(st.booleans())
-    axes = draw(st.sampled_from([(-1,), (2,), (1,), (1, 2), (2, 1)] if not by_rows else [(), (-1,), (2,)]))
+    axes = draw(
+        st.sampled_from([(-1,), (2,), (1,), (1, 2), (2, 1)] if not by_rows else [(), (-1,), (2,), (1,), (1, 2)])
+    )
     last = network.by_name[layers[-1]]
     shapes = [network.tensors[last.output].shape]
     if last.inputs[0] not in network.constants:
@@ -46,7 +49,7 @@ def schedules(draw: st.DrawFn, network: Network) -> FusionSchedule:
     assume(all(-len(shape) <= axis < len(shape) for axis in axes))
     splits = tuple(Split(axis, draw(ends(shape[axis]))) for axis in axes)
     some = st.dictionaries(st.sampled_from(layers), st.integers(1, 4), max_size=3)
-    rows = tuple(draw(some).items()) if by_rows else ()  # in a step
+    rows = tuple(draw(some).items()) if by_rows and 1 not in axes else ()  # in a step
     columns = tuple(draw(some).items()) if by_rows and not splits else ()
     return FusionSchedule(layers, splits, by_rows, rows, columns)
 
@@ -73,6 +76,44 @@ def test_emitted_tiles(data, network, family):
     except InputError:
         assume(False)
     check_emitted(network, family, made, seeds=1)
+
+
+@st.composite
+def images(draw: st.DrawFn) -> Network:
+    """Convolutions and pools one after the other on an image, with a skip connection at times."""
+    b = Builder("image")
+    rng = np.random.default_rng(draw(st.integers(0, 99)))
+    x, channels = b.input("x", (1, draw(st.integers(9, 20)), draw(st.integers(6, 14)), 3)), 3
+    for number in range(draw(st.integers(2, 5))):
+        size, step = draw(st.sampled_from([(1, 1), (3, 1), (3, 2), (2, 2)]))
+        assume(min(b.shape(x)[1:3]) >= size)
+        pads = (draw(st.integers(0, size - 1)), size // 2, draw(st.integers(0, size - 1)), size // 2)
+        if draw(st.booleans()):
+            made = draw(st.integers(1, 6))
+            weights = b.constant("w", rng.standard_normal((made, size, size, channels)).astype(np.float32))
+            y, channels = b.layer(Conv2d((step, step), pads=pads), [x, weights], f"l{number}"), made
+        else:
+            y = b.layer(MaxPool2d((size, size), (step, step), pads=pads), [x], f"l{number}")
+        is_alike = b.shape(x) == b.shape(y) and draw(st.booleans())
+        x = b.layer(Binary(BinaryKind.ADD), [x, y], f"sum{number}") if is_alike else y
+    return b.build([x])
+
+
+@settings(max_examples=4 * MANY)
+@given(data=st.data(), network=images())
+def test_streams_in_bands_of_rows(data, network):
+    """Each band begins anew, in stripes or not; where the image dies, what is made of it may take its place."""
+    layers = tuple(layer.name for layer in network.layers)
+    rows, columns = network.tensors[network.outputs[0]].shape[1:3]
+    stripes = (Split(2, data.draw(ends(columns))),) if data.draw(st.booleans()) else ()
+    schedule = FusionSchedule(layers, (Split(1, data.draw(ends(rows))), *stripes), streamed=True)
+    try:
+        made = plan(network, explain=False, schedules=[schedule])
+    except InputError:
+        assume(False)
+    check_interpreted(network, made)
+    if data.draw(st.booleans()):
+        check_emitted(network, "host", made, seeds=1)
 
 
 def test_a_fan_in_behind_a_reshape():

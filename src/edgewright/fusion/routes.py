@@ -20,6 +20,7 @@ from .prices import Prices
 from .pricing import TilePricer
 
 LOWEST = 0.4  # of the peak by rows: what tiles may hope for
+ROOMY = 0.001  # instructions for each MAC of the network: what a stage that fills the limit is taken to cost
 FINER = 0.99  # of the last peak: where the next point of a front may lie
 _UNLIMITED = 1 << 60
 
@@ -134,18 +135,23 @@ class Routes:
         """How many candidates, ways to run a group, have been priced so far."""
         return sum(map(len, self.arriving))
 
-    def cheapest(self, limit: int) -> Route | None:
-        """The route with the least extra MACs, and then the least effort, that stays within the limit."""
-        best: list[tuple[int, int] | None] = [(0, 0)]
+    def cheapest(self, limit: int, is_roomy: bool = False) -> Route | None:
+        """The route with the least extra MACs, and then the least effort, that stays within the limit.
+
+        A roomy one prefers stages that need less where that costs hardly more: outputs that trail inputs which trail
+        others must be laid out far apart.
+        """
+        fee = ROOMY * self.network.total_macs / max(1, limit) if is_roomy else 0.0
+        best: list[tuple[int, float] | None] = [(0, 0)]
         taken: list[Candidate | None] = [None]
         for cuts in self.arriving:
-            found: tuple[int, int] | None = None
+            found: tuple[int, float] | None = None
             chosen = None
             for cut in cuts:
                 before = best[cut.first]
                 if cut.memory > limit or before is None:
                     continue
-                total = before[0] + cut.macs, before[1] + cut.effort
+                total = before[0] + cut.macs, before[1] + cut.effort + fee * cut.memory
                 if found is None or total < found:
                     found, chosen = total, cut
             best.append(found)

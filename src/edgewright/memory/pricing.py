@@ -21,7 +21,6 @@ from .footprint import inner_roots
 from .layout.problem import align_up
 from .overlap import Distance, most_shared, plane_scratch
 from .problems import PlanningProblem
-from .row_windows import RowWindows
 from .step_sizes import NARROW, weights_read
 
 STEP_COST = 2000  # bytes of weights that a step costs as much as reading
