@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from edgewright.errors import InputError
 from edgewright.memory import Techniques
 from edgewright.network import Builder, Network
 from edgewright.network.operators import Binary, BinaryKind, Clamp, Conv2d, MaxPool2d, Reduce, ReduceKind
-from edgewright.program import FusionSchedule, Split, even_ends, plan_from_dict, plan_to_dict
+from edgewright.program import FusionSchedule, Plan, Split, even_ends, plan_from_dict, plan_to_dict
 from emitting import check_emitted
 from interpreting import check_interpreted
 from random_networks import networks
@@ -99,21 +100,42 @@ def images(draw: st.DrawFn) -> Network:
     return b.build([x])
 
 
-@settings(max_examples=4 * MANY)
-@given(data=st.data(), network=images())
-def test_streams_in_bands_of_rows(data, network):
-    """Each band begins anew, in stripes or not; where the image dies, what is made of it may take its place."""
-    layers = tuple(layer.name for layer in network.layers)
+@st.composite
+def banded(draw: st.DrawFn) -> Plan:
+    """All layers of such a network in bands of rows, in stripes or not."""
+    network = draw(images())
     rows, columns = network.tensors[network.outputs[0]].shape[1:3]
-    stripes = (Split(2, data.draw(ends(columns))),) if data.draw(st.booleans()) else ()
-    schedule = FusionSchedule(layers, (Split(1, data.draw(ends(rows))), *stripes), streamed=True)
+    stripes = (Split(2, draw(ends(columns))),) if draw(st.booleans()) else ()
+    layers = tuple(layer.name for layer in network.layers)
+    schedule = FusionSchedule(layers, (Split(1, draw(ends(rows))), *stripes), streamed=True)
     try:
-        made = plan(network, explain=False, schedules=[schedule])
+        return plan(network, explain=False, schedules=[schedule])
     except InputError:
         assume(False)
+
+
+@settings(max_examples=4 * MANY)
+@given(made=banded())
+def test_streams_in_bands_of_rows(made):
+    """Each band begins anew; where the image dies, what is made of it may take its place."""
+    check_interpreted(made.network, made)
+
+
+@settings(max_examples=max(2, MANY // 3))
+@given(made=banded())
+def test_emitted_streams_in_bands_of_rows(made):
+    check_emitted(made.network, "host", made, seeds=1)
+
+
+def test_bands_of_stripes_write_over_the_image():
+    network = two_convs(32)
+    layers = FusionSchedule(("a", "b"), (Split(1, even_ends(32, 8)), Split(2, even_ends(32, 4))), streamed=True)
+    made = plan(network, explain=False, schedules=[layers])
+    tensors = [network.tensors[name].bytes for name in (*network.inputs, *network.outputs)]
+    assert made.peak_bytes < sum(tensors) - 0.7 * min(tensors)
     check_interpreted(network, made)
-    if data.draw(st.booleans()):
-        check_emitted(network, "host", made, seeds=1)
+    with pytest.raises(InputError, match="are the outermost, with single rows in a step"):
+        plan(network, schedules=[replace(layers, splits=layers.splits[::-1])])
 
 
 def test_a_fan_in_behind_a_reshape():

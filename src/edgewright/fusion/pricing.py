@@ -24,7 +24,7 @@ from .prices import Prices
 
 STRIPES = (2, 3, 4, 5, 6, 8, 10, 12, 16)
 GRIDS = tuple((n, n) for n in (2, 3, 4, 5)) + tuple((n, 1) for n in (2, 3, 4, 6, 8, 12, 16, 25))
-BANDS = tuple((rows, stripes) for rows in (2, 4, 8) for stripes in (4, 7, 10))  # rows of the first band
+BANDS = tuple((rows, stripes) for rows in (2, 4, 8) for stripes in (4, 5, 7))  # rows of the first band
 CHANNEL_PARTS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25)
 CHANNEL_UNIT = 4  # channels that kernels like to compute together
 LONGEST = 48  # layers of a group in tiles
@@ -135,9 +135,9 @@ class TilePricer(Pricer):
             unit = CHANNEL_UNIT if axis == CHANNELS and size >= CHANNEL_UNIT * parts else 1
             found.append(Split(axis, even_ends(size, parts, unit)))
         if pattern.first:  # each band begins when the input of those before it is free
-            height = self._driven(layer, ROWS, pattern)
-            ends = [pattern.first << n for n in range(height.bit_length()) if pattern.first << n < height]
-            found.insert(0, Split(ROWS, (*ends, height)))
+            height = self._driven(layer, ROWS, pattern) or 0
+            ends = (pattern.first << n for n in range(height.bit_length()))
+            found.insert(0, Split(ROWS, (*(end for end in ends if end < height), height)))
         return None if any(len(split.ends) < 2 for split in found) else tuple(found)
 
     def _driven(self, layer: Layer, axis: int, pattern: TilePattern) -> int | None:
