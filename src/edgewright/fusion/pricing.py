@@ -28,6 +28,7 @@ BANDS = tuple((rows, stripes) for rows in (2, 4, 8) for stripes in (4, 5, 7))  #
 CHANNEL_PARTS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25)
 CHANNEL_UNIT = 4  # channels that kernels like to compute together
 LONGEST = 48  # layers of a group in tiles
+CROWDED = 0.75  # of a limit: what inputs and outputs of a group take where they had better share memory, in bands
 
 
 @dataclass(frozen=True)
@@ -115,13 +116,33 @@ class TilePricer(Pricer):
         seen = set()
         if self.crossing[last] >= limit:
             return []
+        outside = self.outside(last)[self.earliest(last) :]
+        is_crowded = any(shared and memory > CROWDED * limit for memory, shared in outside)
         for pattern in patterns():
-            splits = self._splits(last, pattern)
+            splits = self._splits(last, pattern) if is_crowded or not pattern.first else None
             if splits is None or (splits, pattern.by_rows) in seen:
                 continue
             seen.add((splits, pattern.by_rows))
             found += self._priced(last, pattern, splits, limit)
         return _undominated(found)
+
+    def outside(self, last: int) -> list[tuple[int, int]]:
+        """By beginning, for groups that end there: bytes that lie beside what is kept inside, and how many of them an
+        output may share with an input at most."""
+        memory, found = self.crossing[last], list[tuple[int, int]]()
+        read: dict[str, int] = {}  # what dies in the group
+        made = 0  # the largest that it leaves
+        for first in range(last - 1, -1, -1):
+            read |= {root: self.size(root) for root in self.dying[first]}
+            memory += sum(self.size(root) for root in self.dying[first])
+            for root in self.born[first]:
+                if self.spans[root][1] < last:
+                    memory -= self.size(root)
+                    read.pop(root, None)
+                else:
+                    made = max(made, self.size(root))
+            found.append((memory, min(max(read.values(), default=0), made)))
+        return found[::-1]
 
     def _splits(self, last: int, pattern: TilePattern) -> tuple[Split, ...] | None:
         """Where the tiles of the last layer end along each axis; None where it cannot be cut so."""

@@ -112,19 +112,8 @@ class Routes:
     @cached_property
     def _outside(self) -> list[list[int]]:
         """By end and beginning: bytes that lie in memory beside a group at least, whatever is kept inside."""
-        pricer = self.pricer
-        found: list[list[int]] = [[]]
-        for last in range(1, len(self._free) + 1):
-            memory, row = pricer.crossing[last], []
-            most_read = most_made = 0  # of bytes: an output may lie over an input
-            for first in range(last - 1, -1, -1):
-                memory += sum(pricer.size(root) for root in pricer.dying[first])
-                memory -= sum(pricer.size(root) for root in pricer.born[first] if pricer.spans[root][1] < last)
-                most_read = max([most_read, *(pricer.size(root) for root in pricer.dying[first])])
-                most_made = max([most_made, *(pricer.size(root) for root in pricer.born[first])])
-                row.append(memory - min(most_read, most_made))
-            found.append(row[::-1])
-        return found
+        ends = range(1, len(self._free) + 1)
+        return [[], *([memory - shared for memory, shared in self.pricer.outside(last)] for last in ends)]
 
     @property
     def arriving(self) -> list[list[Candidate]]:
