@@ -21,9 +21,9 @@ from .members import Application, AppMember
 from .points import with_rows
 from .relations import Relations
 from .rings import pushing_rows, reading_rows, ring_ends
-from .slots import crossing_inputs, last_use
+from .slots import SPARE, crossing_inputs, last_use
 
-SPARE = 1.35  # times the producer's estimated run: what must remain of a run beside which it is to fill a slot again
+EARLIER = 1.125  # on top of SPARE: the plan that is then sought may be through with its last layers sooner
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class MemberPlanner:
         if not self.sources or self.is_fixed:
             return None
         stages, times = self.fastest.program.stages, self.times(self.fastest)
-        wanted = SPARE * max(source.cost(source.least) for source in self.sources)
+        wanted = SPARE * EARLIER * max(source.cost(source.least) for source in self.sources)
         inputs = crossing_inputs(self.application.crossings)[self.member.name]
         for at in range(len(stages) - 1, last_use(self.fastest, inputs), -1):
             if sum(times[at:]) >= wanted:

@@ -17,7 +17,7 @@ from .rings import RingPace
 
 FRAMES = 24  # of a simulation; the second half counts
 SLOWER = 1e-6  # a share of the period that is rounding
-SPARE = 1.2  # times the producer's estimated run: what must remain where its only slot is given back
+SPARE = 1.2  # times the producer's estimated run: what must remain of its reader's when its only slot is given back
 
 
 def last_use(plan: Plan, tensors: Sequence[str]) -> int:

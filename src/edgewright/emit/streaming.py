@@ -70,16 +70,21 @@ def paused_words(plan: Plan) -> int:
 
 @contextmanager
 def write_on_demand(
-    c: CWriter, module: Module, trace: RowTrace, outlet: RowOutlet | None = None
+    c: CWriter, module: Module, trace: RowTrace, band: str | None = None, outlet: RowOutlet | None = None
 ) -> Iterator[Iterator[int]]:
-    """The whole stream; gives the chains, one after the other: what is written then computes rows ROW to BELOW."""
+    """The stream, or that of the band at hand; gives the chains, one after the other: what is written then computes
+    rows ROW to BELOW."""
     count = len(trace.chains)
+    lows: list[Expr] = [0]
+    start, stop = (printed(module, fit(ends, band or "")) for ends in zip(*trace.rounds_of, strict=True))
+    if band is not None:
+        lows = [printed(module, fit([low for low, _ in rows], band)) for rows in zip(*trace.bands, strict=True)]
     with c.block():
-        c.line(f"int32_t rows[{count}] = {{0}}; /* of each layer, so far */")
-        c.line(f"int32_t rounds = 0, turn = {count};")
+        c.line(f"int32_t rows[{count}] = {{{', '.join(map(str, lows))}}}; /* of each layer, so far */")
+        c.line(f"int32_t rounds = {start}, turn = {count};")
         if outlet is not None:
             outlet.write_return(c)
-        with c.block(f"while (rounds < {trace.rounds})"), c.block("switch (turn)"):
+        with c.block(f"while (rounds < {stop})"), c.block("switch (turn)"):
             yield _turns(c, module, trace, outlet)
             _driver(c, trace)
 
