@@ -41,6 +41,7 @@ from edgewright.program import FusionSchedule, Split, even_ends
 
 FORMATS = ("tflite", "onnx", "uint8", "float")
 RELU, RELU6 = Clamp(0.0), Clamp(0.0, 6.0)
+SMALL = (0.03, 0.6)  # size of functions' arguments, on which their instructions depend: trained layers keep it small
 
 
 @dataclass
@@ -81,7 +82,7 @@ class Grower:
         x = self.row(size)
         if self.form != "float":
             return x
-        factor = np.full((1, size), np.exp(self.rng.uniform(np.log(0.05), np.log(2.0))), np.float32)
+        factor = np.full((1, size), self.rng.uniform(*SMALL), np.float32)
         return self.layer(Binary(BinaryKind.MUL), x, self.builder.constant(f"{x}.factor", factor))
 
     def format(self, scale: float, is_signed: bool) -> dict:
@@ -321,7 +322,7 @@ def denses(g: Grower) -> list[str]:
 
 def products(g: Grower) -> list[str]:
     """Convolutions and dense layers beside each other, of all shapes, many with activations that are no clamps."""
-    g.gains = (0.05, 1.0)  # what functions take depends on their arguments
+    g.gains = SMALL
     acts: list[Any] = [None, RELU, RELU6, None, LeakyRelu(0.1), HardSigmoid(), *map(Unary, FUSED)]
     if g.form == "tflite":
         acts = acts[:4]

@@ -294,7 +294,7 @@ def test_zeros_behind_a_relu_are_expected():
     y = b.layer(Clamp(0.0), [x], "relu")
     z = b.layer(MaxPool2d((2, 2), (2, 2)), [y], "pool")
     network = b.build([b.layer(Reshape((1, 64)), [z], "flat")])
-    assert [share_of_zeros(network, name) for name in ("x", y, z, "flat")] == [0, 0.5, 1 / 16, 1 / 16]
+    assert [share_of_zeros(network, name) for name in ("x", y, z, "flat")] == [0, 0.5, 1 / 4, 1 / 4]
 
 
 def test_least_squares_without_negatives():

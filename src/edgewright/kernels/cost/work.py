@@ -183,7 +183,8 @@ def activation_work(site: Site, region: Region) -> Amounts:
 def share_of_zeros(network: Network, tensor: str) -> float:
     """How many of a tensor's numbers are likely zero: half of those behind a ReLU, fewer behind a pool of them.
 
-    Products with zero take few of the instructions of others where there is no floating point.
+    Products with zero take few of the instructions of others where there is no floating point. Neighbours are alike,
+    so that a window counts as its side.
     """
     made = network.producers.get(tensor)
     if made is None:
@@ -193,7 +194,7 @@ def share_of_zeros(network: Network, tensor: str) -> float:
     if isinstance(activation, Clamp) and activation.low == 0:
         return 0.5
     before = share_of_zeros(network, made.inputs[0]) if isinstance(op, _KEEP_ZEROS) else 0.0
-    return before ** prod(op.kernel) if isinstance(op, MaxPool2d | AvgPool2d) else before
+    return before ** prod(op.kernel) ** 0.5 if isinstance(op, MaxPool2d | AvgPool2d) else before
 
 
 _KEEP_ZEROS = (MaxPool2d, AvgPool2d, Reshape, Slice, Concat, Transpose)
