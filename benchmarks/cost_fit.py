@@ -1,4 +1,8 @@
-"""Coefficients from counts: non-negative least squares of relative errors, those of large stages first of all."""
+"""Coefficients from counts: non-negative least squares of relative errors, those of large stages first of all.
+
+Errors are relative to what is estimated, not to what was counted (a gamma model's quasi-likelihood): otherwise
+estimates of work whose counts vary, such as loops that compilers see whole, would be too low on average.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ from edgewright.network import Array
 
 LARGE = 20_000  # instructions: smaller stages weigh less, since whole networks hardly notice them
 SWEEPS = 100  # over all kinds of work, at most
+ROUNDS = 3  # of fits, each relative to the estimates of the one before
 STAGE = KernelWork("stage", {"calls": 1})  # what every stage costs beside its steps
 
 
@@ -112,6 +117,17 @@ def _moved_inside(gram: Array, moment: Array, x: Array, passive: Array) -> Array
 
 
 def _fitted(samples: Sequence[Sample]) -> dict[str, dict[str, float]]:
+    """Coefficients for errors relative to estimates, which begin as the counts."""
+    sizes = [float(sample.instructions) for sample in samples]
+    for _ in range(ROUNDS):
+        found = _relative(samples, sizes)
+        guesses = [predicted(found, sample) / sample.instructions for sample in samples]
+        sizes = [s.instructions * min(2.0, max(0.5, guess)) for s, guess in zip(samples, guesses, strict=True)]
+    return found
+
+
+def _relative(samples: Sequence[Sample], sizes: Sequence[float]) -> dict[str, dict[str, float]]:
+    """Coefficients for which errors relative to these sizes are least in squares."""
     keys: dict[tuple[str, str], int] = {}
     rows = []
     for sample in samples:
@@ -122,13 +138,14 @@ def _fitted(samples: Sequence[Sample]) -> dict[str, dict[str, float]]:
                     at = keys.setdefault((kind, key), len(keys))
                     row[at] = row.get(at, 0.0) + amount
         rows.append(row)
-    matrix, weights = np.zeros((len(samples), len(keys))), np.zeros(len(samples))
-    for index, (sample, row) in enumerate(zip(samples, rows, strict=True)):
-        weights[index] = min(1.0, sample.instructions / LARGE) ** 0.5
+    matrix, wanted = np.zeros((len(samples), len(keys))), np.zeros(len(samples))
+    for index, (sample, size, row) in enumerate(zip(samples, sizes, rows, strict=True)):
+        weight = min(1.0, sample.instructions / LARGE) ** 0.5 / size
+        wanted[index] = weight * sample.instructions
         for at, amount in row.items():
-            matrix[index, at] = weights[index] * amount / sample.instructions
+            matrix[index, at] = weight * amount
     scale = np.maximum(np.abs(matrix).max(axis=0, initial=0.0), 1e-30)
-    values = by_kinds(matrix / scale, weights, [kind for kind, _ in keys]) / scale
+    values = by_kinds(matrix / scale, wanted, [kind for kind, _ in keys]) / scale
     found: dict[str, dict[str, float]] = {}
     for (kind, key), at in keys.items():
         found.setdefault(kind, {})

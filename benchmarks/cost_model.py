@@ -1,11 +1,13 @@
 """The cost model: fitted to instruction counts of the virtual board, and compared with those of real networks.
 
-    python benchmarks/cost_model.py [MODEL ...] [--target cortex-m4] [--zig] [--refit] [--json FILE] [--stages]
+    python benchmarks/cost_model.py [MODEL ...] [--target cortex-m4] [--zig] [--json FILE] [--stages]
+    python benchmarks/cost_model.py --refit [--target cortex-m4] [--zig] [--samples FOLDER] [--jobs 2]
 
-With --refit, networks that are built in code (`cost_networks`) are emitted, whole and in parts, built by GCC or with
---zig by Zig, and run on the virtual board; the coefficients go to src/edgewright/kernels/cost/coefficients. MODELs, to
-which nothing is fitted, tell how it holds: by default those of $EDGEWRIGHT_CORPUS/models that microcontrollers run, or
-bundled ones.
+MODELs, to which nothing is fitted, tell how it holds: by default those of $EDGEWRIGHT_CORPUS/models that
+microcontrollers run, or bundled ones. With --refit, networks that are built in code (`cost_samples`) are emitted, built
+by GCC or with --zig by Zig, and run on the virtual board; all coefficients of the targets are fitted to their counts
+(src/edgewright/kernels/cost/coefficients). That takes about ten minutes of two cores for each target. --samples keeps
+counts by the C that was counted: a run that was interrupted goes on, and what has not changed is not counted again.
 """
 
 from __future__ import annotations
@@ -21,25 +23,19 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
 
 import cost_fit
 import edgewright
 from cost_fit import Sample
-from cost_networks import FORMATS, networks, parts, rows_alone
-from cost_samples import sample_stages
+from cost_samples import counted, training
 from edgewright import samples
 from edgewright.board.machine import machine_for
 from edgewright.board.toolchain import toolchain
-from edgewright.emit import TARGETS, Options, emit
-from edgewright.emit.firmware import Emulator
-from edgewright.emit.firmware.glue import Probes
-from edgewright.emit.firmware.image import STACK, build_firmware
-from edgewright.emit.firmware.measured import packed, run_firmware
+from edgewright.emit import TARGETS, Options
 from edgewright.kernels.cost.estimate import estimate
 from edgewright.kernels.cost.model import GCC, ZIG
-from edgewright.network import Network, random_inputs
+from edgewright.network import Network
 from edgewright.platform.target import Target
 from edgewright.program import Plan
 
@@ -62,42 +58,10 @@ BUNDLED = ("mobilenet_v1_int8", "resnet8_int8", "ds_cnn_int8", "ds_cnn")
 FOLDER = Path(__file__).parents[1] / "src" / "edgewright" / "kernels" / "cost" / "coefficients"
 
 
-def counted(plan: Plan, target: Target, zig: bool) -> list[int]:
-    """The instructions of each stage, from one run on the virtual board."""
-    library = emit(plan, target, name="net")
-    machine, tools = machine_for(target), toolchain(target, zig)
-    flag = Options().optimise_flag(target)
-    with tempfile.TemporaryDirectory() as folder:
-        firmware = build_firmware(
-            library, machine, tools, Path(folder), optimise=flag, probes=Probes.STAMPS, stack=4 * STACK
-        )
-        inputs = packed(plan.network, random_inputs(plan.network, seed=1))
-        return [*run_firmware(library, firmware, machine, Emulator.QEMU, inputs, 120.0).stages]
-
-
-def plans(network: Network, everything: bool) -> Iterator[tuple[str, Plan]]:
-    """The network whole and by rows; with `everything` also in parts of all kinds, and without sharing memory."""
+def plans(network: Network) -> Iterator[tuple[str, Plan]]:
+    """The network whole and by rows."""
     yield "whole", edgewright.plan(network, explain=False)
     yield "rows", edgewright.plan(network, explain=False, phases=True)
-    if everything:
-        yield "apart", edgewright.plan(network, explain=False, plain=True)
-        single = rows_alone(network)
-        if single:
-            yield "alone", edgewright.plan(network, explain=False, schedules=single)
-        for turn in range(3):
-            found = parts(network, turn)
-            if found:
-                yield f"parts {turn}", edgewright.plan(network, explain=False, schedules=found)
-
-
-def training(target: Target, zig: bool, count: int, console: Console) -> list[Sample]:
-    """Stages of networks built in code, with their counts."""
-    found = []
-    for form in FORMATS:
-        for network in track([*networks(form, count)], f"{target.name} {form}", console=console):
-            for way, plan in plans(network, everything=True):
-                found += sample_stages(plan, target, counted(plan, target, zig), f"{network.name} {way}")
-    return found
 
 
 def write(target: Target, zig: bool, found: Sequence[Sample]) -> None:
@@ -126,7 +90,7 @@ def _round(value: float) -> float:
 def validate(path: Path, target: Target, zig: bool) -> Iterator[dict[str, Any]]:
     """A network that nothing was fitted to, whole and by rows."""
     network = edgewright.read_model(path)
-    for way, plan in plans(network, everything=False):
+    for way, plan in plans(network):
         guess, counts = estimate(plan, target, zig=zig), counted(plan, target, zig)
         rows = [
             {
@@ -192,7 +156,8 @@ def models(given: tuple[Path, ...], folder: Path) -> list[Path]:
 @click.option("--target", "targets", multiple=True, default=("cortex-m4", "rv32imc"), type=click.Choice(CORES))
 @click.option("--zig", is_flag=True, help="Built by Zig, not by GCC.")
 @click.option("--refit", "is_refit", is_flag=True, help="Measure and fit anew.")
-@click.option("--count", default=1, help="Networks of each shape and format to fit to.")
+@click.option("--samples", "known", type=click.Path(path_type=Path), help="Folder of counts that are kept.")
+@click.option("--jobs", default=2, help="Networks that are counted at once.")
 @click.option("--stages", is_flag=True, help="Also a table of every stage.")
 @click.option("--json", "output", type=click.Path(path_type=Path), help="Write the rows to this file.")
 def main(
@@ -200,14 +165,16 @@ def main(
     targets: tuple[str, ...],
     zig: bool,
     is_refit: bool,
-    count: int,
+    known: Path | None,
+    jobs: int,
     stages: bool,
     output: Path | None,
 ) -> None:
     console = Console(width=150)
     if is_refit:
-        for name in targets:
-            write(TARGETS[name], zig, training(TARGETS[name], zig, count, console))
+        for name, found in training([TARGETS[name] for name in targets], zig, known, jobs, console).items():
+            write(TARGETS[name], zig, found)
+        return
     with tempfile.TemporaryDirectory() as folder:
         chosen = models(given, Path(folder))
         rows = [row for path in chosen for name in targets for row in validate(path, TARGETS[name], zig)]

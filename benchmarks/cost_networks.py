@@ -33,6 +33,7 @@ from edgewright.network.operators import (
     Resize,
     Slice,
     Softmax,
+    Transpose,
     Unary,
     UnaryKind,
 )
@@ -40,6 +41,7 @@ from edgewright.program import FusionSchedule, Split, even_ends
 
 FORMATS = ("tflite", "onnx", "uint8", "float")
 RELU, RELU6 = Clamp(0.0), Clamp(0.0, 6.0)
+SMALL = (0.03, 0.6)  # size of functions' arguments, on which their instructions depend: trained layers keep it small
 
 
 @dataclass
@@ -53,6 +55,7 @@ class Grower:
     count: int = 0
     uneven: float = 1.0  # how much larger the scale of every eighth channel is
     has_lowest: bool = False  # whether weights take the lowest value of their type
+    gains: tuple[float, float] = (0.2, 1.4)  # how large sums of real numbers are, compared with what is summed
 
     def __post_init__(self) -> None:
         self.rng = np.random.default_rng(self.seed)
@@ -74,6 +77,14 @@ class Grower:
     def row(self, size: int) -> str:
         return self.input(size)
 
+    def small_row(self, size: int) -> str:
+        """Real numbers of some size; others as they are."""
+        x = self.row(size)
+        if self.form != "float":
+            return x
+        factor = np.full((1, size), self.rng.uniform(*SMALL), np.float32)
+        return self.layer(Binary(BinaryKind.MUL), x, self.builder.constant(f"{x}.factor", factor))
+
     def format(self, scale: float, is_signed: bool) -> dict:
         """Element type and quantisation: after a ReLU, zero is the least number."""
         if self.form == "float":
@@ -89,8 +100,9 @@ class Grower:
         b, name = self.builder, f"w{self.count}"
         taps = int(np.prod(shape[1:]))
         if self.form == "float":
-            w = (self.rng.standard_normal(shape) / np.sqrt(taps)).astype(np.float32)
-            return [b.constant(name, w), b.constant(f"{name}.b", np.zeros(shape[0], np.float32))], 1.0
+            gain = self.rng.uniform(*self.gains)
+            w, bias = self.rng.standard_normal(shape) * gain / np.sqrt(taps), self.rng.normal(0, 0.1, shape[0])
+            return [b.constant(n, v.astype(np.float32)) for n, v in ((name, w), (f"{name}.b", bias))], 1.0
         drawn = self.rng.uniform(0.6, 1.4, shape[0]) / (64 * np.sqrt(taps))
         drawn[::8] *= self.uneven
         scales = tuple(float(s) for s in drawn)
@@ -260,8 +272,8 @@ def uneven(g: Grower) -> list[str]:
 def lookups(g: Grower) -> list[str]:
     """Words looked up in tables, their means, dense layers: few words, and many."""
     found, fmt = [], g.format(1 / 32, True)
-    counts = (g.pick(16, 20, 32), g.pick(100, 200), g.pick(40, 70), g.pick(60, 150))
-    widths = (g.pick(12, 16), g.pick(8, 24), g.pick(2, 5, 7, 32), g.pick(1, 4, 50))
+    counts = (g.pick(60, 100, 200), g.pick(100, 200), g.pick(40, 70), g.pick(60, 150))
+    widths = (g.pick(8, 12, 16), g.pick(8, 24), g.pick(2, 5, 7, 32), g.pick(1, 4, 50))
     for index, (count, width) in enumerate(zip(counts, widths, strict=True)):
         ids = g.builder.input(f"ids{index}", (1, count), DType.INT32)
         rows = g.rng.standard_normal((200, width))
@@ -291,10 +303,14 @@ def lowest(g: Grower) -> list[str]:
 
 
 def single(g: Grower) -> list[str]:
-    """Large windows over an image of one channel, most of which leave it."""
+    """Large windows over an image of few channels, most of which leave it; others stay inside."""
     x = g.input(g.pick(20, 24, 32), g.pick(16, 20, 25), 1)
     sizes = ((10, 8), (7, 7), (5, 3), (3, 9))
-    return [g.conv(x, g.pick(4, 8, 12), size, 1 + index // 2) for index, size in enumerate(sizes)]
+    found = [g.conv(x, g.pick(4, 8, 12), size, 1 + index // 2) for index, size in enumerate(sizes)]
+    for size in ((11, 9), (3, 2), (8, 15), (5, 5), (2, 13)):
+        x = g.input(size[0] + g.pick(3, 5, 6), size[1] + g.pick(3, 4, 7), g.pick(1, 1, 2, 3))
+        found.append(g.conv(x, g.pick(4, 6, 8), size, same=False))
+    return found
 
 
 def denses(g: Grower) -> list[str]:
@@ -306,6 +322,7 @@ def denses(g: Grower) -> list[str]:
 
 def products(g: Grower) -> list[str]:
     """Convolutions and dense layers beside each other, of all shapes, many with activations that are no clamps."""
+    g.gains = SMALL
     acts: list[Any] = [None, RELU, RELU6, None, LeakyRelu(0.1), HardSigmoid(), *map(Unary, FUSED)]
     if g.form == "tflite":
         acts = acts[:4]
@@ -333,7 +350,7 @@ def elements(g: Grower) -> list[str]:
     """Layers without products beside each other: functions, sums along axes, pools, moves, of all shapes."""
     known = (UnaryKind.TANH, UnaryKind.SIGMOID, UnaryKind.HARD_SWISH, UnaryKind.ABS)
     kinds, others = (known, ()) if g.form == "tflite" else (UNARY, (HardSigmoid(),))
-    found = [g.layer(Unary(kind), g.row(g.pick(40, 100, 200))) for kind in kinds]
+    found = [g.layer(Unary(kind), g.small_row(g.pick(40, 100, 200))) for kind in kinds]
     found += [g.layer(op, g.row(g.pick(60, 150))) for op in (LeakyRelu(0.1), RELU, *others)]
     sizes = [(g.pick(4, 6, 7), g.pick(4, 5, 8), g.pick(1, 3, 6, 8, 16)) for _ in range(12)]
     for index, size in enumerate(sizes[:8]):
@@ -412,24 +429,37 @@ def from_reals(g: Grower) -> list[str]:
     return [head(g, g.conv(x, 8, (3, 3), 2))]
 
 
-SHAPES: tuple[Callable[[Grower], list[str]], ...] = (
+def moves(g: Grower) -> list[str]:
+    """Parts of images, images turned and enlarged, and bytes as real numbers."""
+    found = []
+    for index in range(6):
+        size = (g.pick(4, 7, 9), g.pick(4, 5, 8), g.pick(2, 3, 8, 12))
+        x, first = g.input(*size), (0, g.pick(0, 1), g.pick(0, 1), g.pick(0, 1) * (index % 2))
+        found.append(g.layer(Slice(first, (1, size[0] - 1, size[1] - 1, size[2] - index % 2), (1, 1, 1, 1)), x))
+        found.append(g.layer(Transpose(((0, 2, 1, 3), (0, 3, 1, 2))[index % 2]), g.input(*size)))
+        found.append(g.layer(Resize((2 * size[0], 2 * size[1])), g.input(*size)))
+    if g.form != "float":
+        shapes = ((1,), (10,), (100,), (3, 4, 5))
+        found += [g.builder.layer(Dequantize(), [g.input(*n)], f"real{n}", dtype=DType.FLOAT32) for n in shapes]
+    return found
+
+
+Shape = Callable[[Grower], list[str]]
+SHAPES: tuple[Shape, ...] = (
     mobile, inverted, residual, windows, separable, denses, pools, from_reals, deep, thin, broad, lookups, uneven,
-    lowest, single, products, elements,
+    lowest, single, products, elements, moves,
 )  # fmt: skip
 
 
-SMALL = (denses, pools, from_reals, products, elements, lookups)  # take little time
+BESIDE = (products, elements, lookups, single, moves)  # layers beside each other, each of them a stage
 
 
-def networks(form: str, count: int) -> Iterator[Network]:
-    """`count` networks of every shape, of small ones twice as many."""
-    for seed in range(2 * count):
-        for index, shape in enumerate(SHAPES):
-            if seed < count or shape in SMALL:
-                g = Grower(form, 100 * index + seed)
-                outputs = shape(g)
-                g.builder.name = f"{shape.__name__}_{form}_{seed}"
-                yield g.builder.build(outputs)
+def network(form: str, shape: Shape, seed: int) -> Network:
+    """The network of a shape, a format and a seed."""
+    g = Grower(form, 100 * SHAPES.index(shape) + seed)
+    outputs = shape(g)
+    g.builder.name = f"{shape.__name__}_{form}_{seed}"
+    return g.builder.build(outputs)
 
 
 def parts(network: Network, turn: int) -> list[FusionSchedule]:

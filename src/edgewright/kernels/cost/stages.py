@@ -48,7 +48,7 @@ def cuts(size: int, part: int, start: int = 0) -> list[tuple[Interval, int]]:
     """The parts of an axis that may differ, each with how many are like it.
 
     >>> cuts(10, 1)
-    [((0, 1), 1), ((1, 2), 1), ((2, 3), 1), ((3, 4), 4), ((7, 8), 1), ((8, 9), 1), ((9, 10), 1)]
+    [((0, 1), 1), ((1, 2), 1), ((2, 3), 1), ((5, 6), 4), ((7, 8), 1), ((8, 9), 1), ((9, 10), 1)]
     """
     ends = [*range(start, size, part), size]
     return list(_grouped([*pairwise(ends)]))
@@ -59,7 +59,7 @@ def _grouped(parts: Sequence[Part]) -> list[tuple[Part, int]]:
     if between < 2:
         return [(part, 1) for part in parts]
     first, last = parts[:ENDS], parts[-ENDS:]
-    return [*((part, 1) for part in first), (parts[ENDS], between), *((part, 1) for part in last)]
+    return [*((part, 1) for part in first), (parts[len(parts) // 2], between), *((part, 1) for part in last)]
 
 
 def columns_of(trace: RowTrace, index: int, width: int) -> list[tuple[Interval | None, int]]:

@@ -97,14 +97,16 @@ def _limits(site: Site) -> tuple[int, int]:
 
 
 def type_of(site: Site) -> str:
-    """The element types that coefficients are kept by, and for bytes whose rounding is followed: `int8-tflite`.
+    """The element types that coefficients are kept by, and for bytes whose rounding is followed: `int8-tflite`."""
+    found = unrounded_type(site)
+    return found + (f"-{rounding(site)}" if "int8" in found.split("-") else "")
 
-    Bytes cost the same with and without a sign.
-    """
+
+def unrounded_type(site: Site) -> str:
+    """The element types alone. Bytes cost the same with and without a sign."""
     types = [tensor.dtype for tensor in (site.inputs[0].tensor, site.result)]
     x, y = ("int8" if dtype in BYTES else dtype.value for dtype in types)
-    kind = y if x == y else f"{x}-{y}"
-    return kind + (f"-{rounding(site)}" if "int8" in (x, y) else "")
+    return y if x == y else f"{x}-{y}"
 
 
 def rounding(site: Site) -> str:
@@ -143,17 +145,20 @@ class ConvPart:
 
     def gathering(self, edges: float, word: int) -> Amounts:
         """Amounts of gathering windows, `word` taps at a time; `edges` of the pixels with checks of bounds."""
-        inner, words = self.pixels - edges, self.runs * up(self.run, word) // word
+        runs, (words, rest) = (self.pixels - edges) * self.runs, divmod(self.run, word)
+        short = 0 if words else runs  # without a whole word
         return {
             "calls": 1,
             "rows": self.rows,
             "pixels": self.pixels,
-            "runs": inner * self.runs,
-            "bent runs": inner * self.runs if self.is_bent else 0,
-            "words": inner * words,
-            "cut words": inner * self.runs if self.run % word else 0,
+            "runs": runs - short,
+            "bent runs": runs if self.is_bent else 0,
+            "words": runs * words,
+            "cut words": runs - short if rest else 0,
+            "short runs": short,
+            "short taps": short * rest,
             "edge runs": edges * self.runs,
-            "edge words": edges * words,
+            "edge words": edges * self.runs * (up(self.run, word) // word),
         }
 
 
@@ -178,7 +183,8 @@ def activation_work(site: Site, region: Region) -> Amounts:
 def share_of_zeros(network: Network, tensor: str) -> float:
     """How many of a tensor's numbers are likely zero: half of those behind a ReLU, fewer behind a pool of them.
 
-    Products with zero take few of the instructions of others where there is no floating point.
+    Products with zero take few of the instructions of others where there is no floating point. Neighbours are alike,
+    so that a window counts as its side.
     """
     made = network.producers.get(tensor)
     if made is None:
@@ -188,7 +194,7 @@ def share_of_zeros(network: Network, tensor: str) -> float:
     if isinstance(activation, Clamp) and activation.low == 0:
         return 0.5
     before = share_of_zeros(network, made.inputs[0]) if isinstance(op, _KEEP_ZEROS) else 0.0
-    return before ** prod(op.kernel) if isinstance(op, MaxPool2d | AvgPool2d) else before
+    return before ** prod(op.kernel) ** 0.5 if isinstance(op, MaxPool2d | AvgPool2d) else before
 
 
 _KEEP_ZEROS = (MaxPool2d, AvgPool2d, Reshape, Slice, Concat, Transpose)
@@ -232,10 +238,12 @@ def _multiplied(site: Site, macs: float) -> Amounts:
 
 
 def real_work(site: Site, region: Region) -> KernelWork:
-    """Products of real numbers, four channels at a time."""
-    met, blocks = _Windows.of(site, region), -(-region.shape[-1] // 4)
+    """Products of real numbers, four channels at a time; weights of channels that a last block lacks are zero."""
+    met, channels = _Windows.of(site, region), region.shape[-1]
+    blocks, products = -(-channels // 4), met.taps * met.depth
     is_run = not isinstance(site.op, Conv2d) or site.op.dilation[1] == 1
     runs = blocks * (met.lines if is_run else met.taps)
+    after = activation_work(site, region)
     amounts: Amounts = {
         "calls": 1,
         "pixels": met.pixels,
@@ -243,11 +251,10 @@ def real_work(site: Site, region: Region) -> KernelWork:
         "runs": runs,
         "bent runs": runs if is_bent(site) else 0,
         "outputs": region.size,
+        "stored twice": region.size if after else 0,
+        "empty macs": (4 * blocks - channels) * products,
     }
-    after = activation_work(site, region)
-    amounts |= (
-        after | {"stored twice": region.size if after else 0} | _multiplied(site, 4 * blocks * met.taps * met.depth)
-    )
+    amounts |= after | _multiplied(site, channels * products)
     return KernelWork(f"{_product_kind(site)} {type_of(site)}", amounts)
 
 
@@ -393,7 +400,7 @@ def add_conv_work(site: Site, _: Offer, region: Region, partial: Region | None) 
     amounts: Amounts = {"calls": 1, "pixels": part.pixels, "outputs": region.size}
     taps = part.pixels * part.channels * part.window
     amounts |= {"taps": taps, "macs": part.pixels * part.channels * part.taps}
-    return KernelWork(f"sums-conv {type_of(site)}", amounts)
+    return KernelWork(f"sums-conv {unrounded_type(site)}", amounts)
 
 
 def add_dense_work(site: Site, _: Offer, region: Region, partial: Region | None, multiple: int = 1) -> KernelWork:
@@ -401,7 +408,7 @@ def add_dense_work(site: Site, _: Offer, region: Region, partial: Region | None,
     rows = prod(region.shape[:-1])
     done = rows * up(region.shape[-1], multiple)
     macs = done * up(_read(site, region, partial).shape[-1], multiple)
-    return KernelWork(f"sums-dense {type_of(site)}", {"calls": 1, "rows": rows, "outputs": done, "macs": macs})
+    return KernelWork(f"sums-dense {unrounded_type(site)}", {"calls": 1, "rows": rows, "outputs": done, "macs": macs})
 
 
 def add_mean_work(site: Site, _: Offer, region: Region, partial: Region | None) -> KernelWork:
@@ -415,7 +422,7 @@ def add_mean_work(site: Site, _: Offer, region: Region, partial: Region | None) 
         "reads": lines * pixels * 4 * fours,
         "odd reads": lines * pixels * rest,
     }
-    return KernelWork(f"sums-mean {type_of(site)}", amounts)
+    return KernelWork(f"sums-mean {unrounded_type(site)}", amounts)
 
 
 def finish_mean_work(site: Site, _: Offer, __: Region, ___: Region | None) -> KernelWork:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from ...network import Region
 from ...network.operators import Conv2d, Dense
 from ...network.operators.shares import share_needs
-from ..cost.work import Amounts, ConvPart, KernelWork, dense_work, is_narrow, scaling, type_of
+from ..cost.work import Amounts, ConvPart, KernelWork, dense_work, is_narrow, scaling, unrounded_type
 from ..kernel import Offer
 from ..site import Site
 from ..window import up
@@ -136,4 +136,4 @@ def add_conv(site: Site, offer: Offer, region: Region, partial: Region | None) -
         "goes": goes,
         "odd": part.pixels * (part.channels % 2),
     }
-    return KernelWork(f"sums-{'points' if part.is_pointwise else 'windows'} {type_of(site)}", amounts)
+    return KernelWork(f"sums-{'points' if part.is_pointwise else 'windows'} {unrounded_type(site)}", amounts)

@@ -21,11 +21,30 @@ def stored_how(site: Site) -> str:
     return scaling(site) if kind == "narrow" else kind
 
 
-def _gathered(part: ConvPart, block: int) -> Amounts:
-    """Windows inside the image in runs, four bytes at a time and the rest one by one; others tap by tap."""
-    edges = part.edges(block)
-    cut = (part.pixels - edges) * part.runs * (part.run % 4)
-    return part.gathering(edges, 1) | {"cut words": cut, "edge runs": 0, "edge taps": edges * part.window}
+def _gathered(site: Site, part: ConvPart, block: int, single: int) -> Amounts:
+    """Windows inside the image line by line, others tap by tap.
+
+    Bytes are moved in fours, except those of lines' ends, of unsigned numbers and of `single` pixels.
+    """
+    is_spread = part.runs > part.down.kernel  # dilated: the bytes of a line lie apart
+    edges = part.pixels if is_spread else part.edges(block)
+    inner = part.pixels - edges
+    in_fours = 0.0 if site.inputs[0].tensor.dtype is DType.UINT8 else 1 - single / max(1, part.pixels)
+    runs = inner * part.runs
+    words = in_fours * runs * (part.run // 4)
+    amounts: Amounts = {"calls": 1, "rows": part.rows, "pixels": part.pixels, "runs": runs}
+    amounts |= {"bent runs": runs if part.is_bent else 0, "words": words, "bytes": runs * part.run - 4 * words}
+    if block > 1:  # of windows that leave the image, byte by byte
+        return amounts | {"edge taps": edges * part.window, "edge bytes": edges * part.taps}
+    met = part.batch * part.down.taps(part.bounds[1]) * part.across.taps(part.bounds[2]) - inner * part.window
+    outside, moved = edges * part.window - met, in_fours * met * (part.depth // 4)
+    return amounts | {
+        "words": words + moved,
+        "bytes": amounts["bytes"] + met * part.depth - 4 * moved,
+        "edge taps": met,
+        "outside taps": outside,
+        "outside bytes": outside * part.depth,
+    }
 
 
 def conv(site: Site, offer: Offer, region: Region, _: Region | None) -> KernelWork:
@@ -36,7 +55,7 @@ def conv(site: Site, offer: Offer, region: Region, _: Region | None) -> KernelWo
     if offer["pairs"]:
         fours, rest = divmod(part.pixels, 4)
         fours, ones = fours + (rest == 3), 0 if rest == 3 else rest
-        amounts = _gathered(part, 2) | {
+        amounts = _gathered(site, part, 2, 0) | {
             "macs": 4 * fours * part.channels * up(part.taps, 2),
             "single macs": ones * part.channels * up(part.taps, 2),
             how: (4 * fours + ones) * part.channels,
@@ -46,7 +65,7 @@ def conv(site: Site, offer: Offer, region: Region, _: Region | None) -> KernelWo
     is_blocked = offer["pixels"] > 1
     fours, ones = divmod(part.pixels, 4) if is_blocked else (0, part.pixels)
     wide, odd = divmod(part.channels, 4)
-    amounts = _gathered(part, 1) | {
+    amounts = _gathered(site, part, 1, ones) | {
         "macs": 16 * fours * wide * part.taps,
         "single macs": ones * part.channels * part.taps,
         "odd macs": 4 * fours * odd * part.taps,
