@@ -60,8 +60,11 @@ def completed(plan: Plan) -> tuple[tuple[str, ...], ...]:
         for layer in stage.layers:
             for name in network.by_name[layer].inputs:
                 _mark(plan, name, i, read)
-    there = [name for name, i in made.items() if read.get(name, -1) > i and not _is_partial(plan, name)]
-    return tuple(tuple(name for name in there if made[name] == i) for i in range(len(stages)))
+    found: list[list[str]] = [[] for _ in stages]
+    for name, i in made.items():
+        if read.get(name, -1) > i and not _is_partial(plan, name):
+            found[i].append(name)
+    return tuple(map(tuple, found))
 
 
 def _mark(plan: Plan, name: str, stage: int, read: dict[str, int]) -> None:

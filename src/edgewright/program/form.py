@@ -252,8 +252,9 @@ def _row_problem(trace: RowTrace) -> str:
 
 def _flaws_of_sums(plan: Plan, stage: Stage) -> Iterator[str]:
     """Running sums of integers have a buffer of their own; those of real numbers lie in the output."""
-    buffers = {buffer.name: buffer for buffer in plan.buffers}
-    for name in plan.program.partial(stage):
+    partial = plan.program.partial(stage)
+    buffers = {buffer.name: buffer for buffer in plan.buffers} if partial else {}
+    for name in partial:
         wanted, found = sums_bytes(plan.network, plan.network.by_name[name]), buffers.get(sums_name(name))
         if wanted and (found is None or found.size < wanted or found.offset % SUM_BYTES):
             yield f"the running sums of '{name}' have no place"
@@ -263,8 +264,9 @@ def _flaws_of_sums(plan: Plan, stage: Stage) -> Iterator[str]:
 
 def _flaws_of_planes(plan: Plan, stage: Stage) -> Iterator[str]:
     """A layer that works channel by channel computes each in scratch."""
-    buffers = {buffer.name: buffer for buffer in plan.buffers}
-    for name in _by_channels(stage):
+    names = _by_channels(stage)
+    buffers = {buffer.name: buffer for buffer in plan.buffers} if names else {}
+    for name in names:
         layer = plan.network.by_name[name]
         x, y = (plan.network.tensors[tensor] for tensor in (layer.inputs[0], layer.output))
         scratch = buffers.get(scratch_name(name))

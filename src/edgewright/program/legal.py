@@ -105,8 +105,9 @@ def _enclosed(fused: FusedLayers) -> Iterator[str]:
     """Nothing outside may lie between the layers."""
     network = fused.network
     inside = set(fused.schedule.layers)
+    places = [network.position[name] for name in inside]
     between: dict[str, bool] = {}  # whether a tensor was made outside of what the layers compute
-    for layer in network.layers:
+    for layer in network.layers[min(places, default=0) : max(places, default=0) + 1]:
         reads = network.activations(layer)
         if layer.name in inside:
             if any(between.get(name) for name in reads):

@@ -165,7 +165,7 @@ class Plan:
     def macs(self) -> int:
         return self.program.macs()
 
-    @property
+    @cached_property
     def lanes(self) -> int:
         """Cores that the plan is for: the most that compute parts of a stage at the same time."""
         return max((stage.schedule.lanes for stage in self.program.stages), default=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -53,14 +54,14 @@ def routes(layout: GraphDrawing, edges: Iterable[tuple[str, str, str]]) -> Itera
         elif a.column == b.column:
             yield EdgeRoute(source, target, tensor, _beside(layout, lanes, a, b), True)
         else:
-            is_skip = a.bottom < max(box.y for box in layout.nodes.values() if box.column == a.column)
+            is_skip = a.bottom < layout.in_column[a.column][-1].y
             yield EdgeRoute(source, target, tensor, _over(layout, lanes, overhead, a, b), is_skip)
 
 
 def _is_clear(layout: GraphDrawing, a: NodeBox, b: NodeBox) -> bool:
     """Whether no node stands between the bottom of one and the top of the other."""
-    for box in layout.nodes.values():
-        if box.column != a.column or box in (a, b) or box.bottom <= a.bottom or box.y >= b.y:
+    for box in _at_heights(layout, a.column, a.y, b.y):
+        if box in (a, b) or box.bottom <= a.bottom or box.y >= b.y:
             continue
         low, high = sorted(_between(a, b, y) for y in (max(box.y, a.bottom), min(box.bottom, b.y)))
         if low < box.right + NEAR and high > box.x - NEAR:
@@ -96,11 +97,14 @@ def _beside(layout: GraphDrawing, lanes: dict[int, _Lanes], a: NodeBox, b: NodeB
 
 
 def _has_neighbour(layout: GraphDrawing, a: NodeBox, b: NodeBox, side: int) -> bool:
-    return any(
-        box.column == end.column and box.y == end.y and (box.x - end.x) * side > 0
-        for box in layout.nodes.values()
-        for end in (a, b)
-    )
+    return any((box.x - end.x) * side > 0 for end in (a, b) for box in _at_heights(layout, end.column, end.y, end.y))
+
+
+def _at_heights(layout: GraphDrawing, column: int, top: float, bottom: float) -> list[NodeBox]:
+    """The nodes of a column that begin between these heights, both included."""
+    boxes = layout.in_column[column]
+    first, end = bisect_left(boxes, top, key=lambda box: box.y), bisect_right(boxes, bottom, key=lambda box: box.y)
+    return boxes[first:end]
 
 
 def _over(layout: GraphDrawing, lanes: dict[int, _Lanes], overhead: _Lanes, a: NodeBox, b: NodeBox) -> str:

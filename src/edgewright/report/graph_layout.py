@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 
 import networkx as nx
@@ -75,6 +76,14 @@ class GraphDrawing:
     width: float
     height: float
 
+    @cached_property
+    def in_column(self) -> Mapping[int, list[NodeBox]]:
+        """The nodes of each column, from top to bottom."""
+        found: dict[int, list[NodeBox]] = {}
+        for box in sorted(self.nodes.values(), key=lambda box: box.y):
+            found.setdefault(box.column, []).append(box)
+        return found
+
 
 @dataclass(frozen=True, slots=True)
 class _Row:
@@ -140,9 +149,11 @@ def _rows(network: Network, stage_of: Mapping[str, int], size: NodeSize) -> Iter
     for node in nodes:
         members.setdefault(group[node], []).append(node)
     ranks = _ranks(members, ((group[a], group[b]) for a, b in edges))
-    inner = {
-        name: _ranks(part, ((a, b) for a, b in edges if group[a] == group[b] == name)) for name, part in members.items()
-    }
+    within: dict[str, list[tuple[str, str]]] = {name: [] for name in members}
+    for a, b in edges:
+        if group[a] == group[b]:
+            within[group[a]].append((a, b))
+    inner = {name: _ranks(part, within[name]) for name, part in members.items()}
     for rank in ranks:
         yield from _side_by_side([inner[name] for name in rank], size)
 
