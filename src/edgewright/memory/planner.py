@@ -25,6 +25,7 @@ from .streamed import lay_out, named, phased
 from .views import no_views
 
 MOST_ALIGNMENT = 4096
+MOST_TRIED = 1_000  # layers; with more, what single techniques save is told with views wherever they can be
 
 
 def plan(
@@ -192,8 +193,9 @@ def _savings(network: Network, techniques: Techniques, alignment: int, known: in
     }
     if techniques.pulled:
         added["depthwise in place by channel"] = replace(techniques, pulled=())
+    trials = 3 if len(network.layers) <= MOST_TRIED else 1
     for name, step in added.items():
-        found = solve(network, step, alignment, peak, most_trials=3).peak
+        found = solve(network, step, alignment, peak, most_trials=trials).peak
         result.append(Saving(name, min(found, result[-1].peak_bytes)))  # a technique may be left unused
     last = "input pulled by rows" if techniques.pulled else "depthwise in place by channel"
     return (*result, Saving(last, peak))
