@@ -34,6 +34,7 @@ TRIES = 12  # routes that are laid out at most when one is wanted
 BETWEEN = 8  # limits between the peak by rows and that of whole layers for which routes are looked for
 MANY = 4  # plans from which on several processes make them
 LARGE = 40  # layers from which on that pays
+MISSED = 1.05  # of the peak that was priced: from where on a layout is tried again with more room
 SLOWDOWN = 0.10  # of whole layers' instructions: what is no great loss
 JOINT = "joint search: the cheapest route through all priced ways"
 
@@ -229,9 +230,9 @@ class PlanSearch:
                 yield (best := self._explained(found))
 
     def _laid_out(self, route: Route) -> PlannedChoice:
-        """The route's plan; where it needs more than was priced, that of a roomier route if it needs less."""
+        """The route's plan; where it needs far more than was priced, that of a roomier route if it needs less."""
         found = self.candidate(route)
-        roomy = self.routes.cheapest(route.peak, is_roomy=True) if found.peak > route.peak else None
+        roomy = self.routes.cheapest(route.peak, is_roomy=True) if found.peak > MISSED * route.peak else None
         return found if roomy is None else min(found, self.candidate(roomy), key=lambda one: (one.peak, one.cost))
 
     def _promising(self) -> list[Route]:
