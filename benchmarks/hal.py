@@ -31,11 +31,11 @@ from edgewright.hal.design import Analysis
 from edgewright.hal.examples.gpio import Gpio
 from edgewright.hal.examples.spi import Spi
 from edgewright.hal.generate import generate
+from edgewright.hal.layout.cost import Wish
 from edgewright.hal.layout.front import layout_front
 from edgewright.hal.layout.layout import Layout, RegisterAt, elaborate
 from edgewright.hal.layout.optimal import lay_out_optimal
 from edgewright.hal.layout.paper import lay_out_paper
-from edgewright.hal.layout.wish import Wish
 from edgewright.hal.verify.building import BUFFERS, free_window
 from edgewright.hal.verify.measuring import Measured, measure
 from hal_plot import Point, front_svg

@@ -28,8 +28,8 @@ from edgewright.hal.choosing import chosen_design
 from edgewright.hal.design import Design
 from edgewright.hal.designing import analyse
 from edgewright.hal.generate import generate
+from edgewright.hal.layout.cost import Wish
 from edgewright.hal.layout.layout import RegisterAt, elaborate
-from edgewright.hal.layout.wish import Wish
 from edgewright.hal.verify import code_sizes_of, load_model, measure
 from edgewright.hal.verify.building import BUFFERS, free_window
 

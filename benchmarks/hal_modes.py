@@ -25,7 +25,7 @@ from edgewright.hal import examples
 from edgewright.hal.choosing import chosen_design, total_accesses
 from edgewright.hal.design import Analysis, Design
 from edgewright.hal.designing import analyse, naive
-from edgewright.hal.layout.wish import WEIGHTS, Wish
+from edgewright.hal.layout.cost import WEIGHTS, Wish
 from edgewright.hal.verify import code_sizes_of
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from edgewright.hal.analysis.accesses import Access, Expression, Form, Hop, Kind, Spot
-from edgewright.hal.analysis.functions import Flow, Function
+from edgewright.hal.analysis.functions import Conflict, Flow, Function, Regions
 from edgewright.hal.analysis.joints import Kept
-from edgewright.hal.analysis.regions import Conflict, Regions
 from edgewright.hal.analysis.spaces import Area, Slot, Space, Use
 from edgewright.hal.design import Analysis, Design
 from edgewright.hal.language.description import (

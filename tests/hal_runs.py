@@ -17,13 +17,12 @@ from edgewright.hal.generate.calls import names_of, needed_calls
 from edgewright.hal.language.meaning import Natures
 from edgewright.hal.layout.layout import elaborate
 from edgewright.hal.verify.abi import Type
+from edgewright.hal.verify.addresses import instances_of
 from edgewright.hal.verify.building import BUFFERS, build, free_window, target_named
 from edgewright.hal.verify.bus import ModelBus
-from edgewright.hal.verify.instances import instances_of
 from edgewright.hal.verify.machine import Machine
-from edgewright.hal.verify.peripheral import Peripheral, Wire, wires_of
+from edgewright.hal.verify.peripheral import Peripheral, Wire, seeded, wires_of
 from edgewright.hal.verify.requests import Request, asked_by, requests_of
-from edgewright.hal.verify.seeded import seeded
 from hal_host import Hooks, on_host
 from hal_random import Program
 from hal_random_code import UNKNOWN

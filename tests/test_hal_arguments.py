@@ -8,7 +8,7 @@ from edgewright.hal.choosing import chosen_design
 from edgewright.hal.design import Design
 from edgewright.hal.designing import analyse
 from edgewright.hal.generate import generate
-from edgewright.hal.language.refusal import Refused
+from edgewright.hal.language.description import Refused
 from edgewright.hal.verify.checking import missing_tools, verify
 
 HEAD = """

@@ -8,8 +8,8 @@ from edgewright.hal.choosing import chosen_design
 from edgewright.hal.design import Analysis
 from edgewright.hal.designing import analyse
 from edgewright.hal.generate import generate
-from edgewright.hal.language.refusal import Refused
-from edgewright.hal.layout.wish import Wish
+from edgewright.hal.language.description import Refused
+from edgewright.hal.layout.cost import Wish
 
 HEAD = """
 #include "edgewright_hal.h"

@@ -11,10 +11,9 @@ import pytest
 
 from edgewright.errors import EdgewrightError, InputError
 from edgewright.hal.language.cursors import KINDS, span, walk
-from edgewright.hal.language.description import Bus, Child, Description, EffectTarget, Mode
+from edgewright.hal.language.description import Bus, Child, Description, EffectTarget, Mode, Refused
 from edgewright.hal.language.groups import describe
 from edgewright.hal.language.misuse import misuses
-from edgewright.hal.language.refusal import Refused
 from edgewright.hal.language.source import HEADER, Source, read_source
 from tools import checking
 

@@ -6,8 +6,8 @@ import pytest
 
 from edgewright.hal.choosing import chosen_design, total_accesses
 from edgewright.hal.designing import analyse, naive, real_joints
+from edgewright.hal.layout.cost import WEIGHTS, Wish
 from edgewright.hal.layout.judge import faults
-from edgewright.hal.layout.wish import WEIGHTS, Wish
 from hal_large import Shape, draw_large
 
 SMALL = Shape(fields=80, functions=60, reach=12)

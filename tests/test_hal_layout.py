@@ -30,18 +30,16 @@ from edgewright.hal.language.description import (
     Mode,
     Place,
 )
-from edgewright.hal.layout.assembling import Assembly, assemble
+from edgewright.hal.layout.assembling import Assembly, assemble, lay_out_naive
 from edgewright.hal.layout.cells import Cell, width_for
-from edgewright.hal.layout.cost import cost_of, works_of
+from edgewright.hal.layout.cost import Wish, cost_of, works_of
 from edgewright.hal.layout.front import layout_front
 from edgewright.hal.layout.judge import faults
 from edgewright.hal.layout.layout import Layout, Piece, Register, elaborate
-from edgewright.hal.layout.naive import lay_out_naive
 from edgewright.hal.layout.optimal import lay_out_optimal
 from edgewright.hal.layout.packing import by_gain, side_by_side
 from edgewright.hal.layout.paper import combinations, lay_out_paper
 from edgewright.hal.layout.rules import Rules
-from edgewright.hal.layout.wish import Wish
 
 HERE = Place("driver.c", 1)
 WORDS = Bus()

@@ -18,19 +18,19 @@ from edgewright.hal.generate import generate
 from edgewright.hal.generate.calls import Marks
 from edgewright.hal.language.description import Bus as BusWidth
 from edgewright.hal.language.description import Description, Device, Field, Group, Mode, Place
+from edgewright.hal.layout.cost import Wish
 from edgewright.hal.layout.layout import FieldAt, Layout, Piece, Register, RegisterAt, SpaceLayout
 from edgewright.hal.layout.optimal import lay_out_optimal
 from edgewright.hal.layout.packing import roomy, side_by_side
 from edgewright.hal.layout.paper import lay_out_paper
-from edgewright.hal.layout.wish import Wish
 from edgewright.hal.verify import Verification, code_sizes_of, load_model, measure, verify
 from edgewright.hal.verify.abi import Type, places_of
 from edgewright.hal.verify.building import build, free_window, target_named
 from edgewright.hal.verify.checking import compare_variants, variant_of
-from edgewright.hal.verify.fault import Fault, Why
 from edgewright.hal.verify.machine import Machine
 from edgewright.hal.verify.prototype import Variant
 from edgewright.hal.verify.signatures import signatures_of
+from edgewright.hal.verify.verification import Fault, Why
 
 pytest.importorskip("unicorn")
 TARGETS = ("rv32imc", "cortex-m0plus", "cortex-m4")

@@ -12,10 +12,10 @@ from edgewright.hal.design import Design
 from edgewright.hal.designing import analyse
 from edgewright.hal.export import exports
 from edgewright.hal.generate import generate
-from edgewright.hal.language.refusal import Refused
+from edgewright.hal.language.description import Refused
 from edgewright.hal.language.source import HEADER, _parse
 from edgewright.hal.language.spreading import spread
-from edgewright.hal.layout.wish import Wish
+from edgewright.hal.layout.cost import Wish
 from edgewright.hal.verify.checking import missing_tools, verify
 from edgewright.hal.verify.measuring import code_sizes_of
 from tools import command

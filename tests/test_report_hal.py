@@ -9,9 +9,9 @@ from xml.etree import ElementTree
 import pytest
 
 from edgewright.hal.export.table import tables
+from edgewright.hal.layout.assembling import lay_out_naive
 from edgewright.hal.layout.front import FrontPoint
 from edgewright.hal.layout.layout import Piece, Register
-from edgewright.hal.layout.naive import lay_out_naive
 from edgewright.hal.merge import Merging
 from edgewright.report.hal_page import hal_page
 from edgewright.report.pareto_plot import layout_plot_svg

@@ -23,11 +23,10 @@ from ..hal.export import exports
 from ..hal.export.record import record, refused_record
 from ..hal.generate import generate
 from ..hal.importing.address_file import address_macros, read_addresses
-from ..hal.language.description import Bus
+from ..hal.language.description import Bus, Refused
 from ..hal.language.diagnostics import NotC
-from ..hal.language.refusal import Refused
+from ..hal.layout.cost import Wish
 from ..hal.layout.front import FrontPoint, layout_front
-from ..hal.layout.wish import Wish
 from ..hal.lock.lock import Lock, lock_text, read_lock
 from ..hal.verify import Verification, code_sizes_of, load_model, missing_tools, verify
 from ..report.hal_page import hal_page

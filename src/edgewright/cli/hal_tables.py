@@ -9,8 +9,7 @@ from rich.tree import Tree
 
 from .. import text
 from ..hal.analysis.functions import Function
-from ..hal.counting import Act, acts, total, totals
-from ..hal.design import Design
+from ..hal.design import Act, Design, acts, total, totals
 from ..hal.export.table import TableBlock, TableField, TableRegister, tables
 from ..hal.layout.front import FrontPoint
 from ..hal.verify import Verification

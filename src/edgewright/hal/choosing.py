@@ -11,17 +11,15 @@ from ..errors import Infeasible
 from .analysis.accesses import Kind
 from .analysis.interrupts import guarded
 from .analysis.spaces import Joint, Space, Spaces
-from .counting import totals
-from .design import Analysis, Design
+from .design import Analysis, Design, totals
 from .designing import designed, naive, real_joints
-from .language.refusal import Refusal, Refused
-from .layout.cost import Cost, cost_of
+from .language.description import Refusal, Refused
+from .layout.cost import Cost, Wish, cost_of
 from .layout.judge import faults
 from .layout.layout import Layout, Register
 from .layout.optimal import lay_out_optimal
 from .layout.packing import as_read, roomy, side_by_side
 from .layout.paper import lay_out_paper
-from .layout.wish import Wish
 from .lock.lock import RELOCK, Lock
 from .lock.locking import contradicted, locked
 

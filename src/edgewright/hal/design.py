@@ -1,16 +1,18 @@
-"""A driver's design, step by step: source, analysis, spaces, layout, merges; each is a value to be looked at."""
+"""A driver's design, step by step: source, analysis, spaces, layout, merges; and the bus accesses in its code."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from .analysis.functions import Function
-from .analysis.regions import Regions
+from .analysis.accesses import Kind
+from .analysis.functions import Function, Regions
 from .analysis.spaces import Joint, Spaces, Use
 from .language.description import Description
+from .language.meaning import Natures
 from .language.source import Source
 from .layout.layout import Layout
+from .layout.rules import rewrites
 from .merge import Merging
 
 
@@ -36,3 +38,72 @@ class Design:
     layout: Layout
     merging: Mapping[str, Merging]  # by function
     inlined: frozenset[str] = frozenset()  # static functions whose code is put where they are called
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One call of a HAL function: the accesses of the source that it stands for, and those on the bus."""
+
+    kind: Kind
+    space: str
+    slots: tuple[str, ...]
+    numbers: tuple[int, ...]  # of the source's accesses
+    reads: int
+    writes: int
+
+    @property
+    def total(self) -> int:
+        return self.reads + self.writes
+
+    @property
+    def is_update(self) -> bool:
+        """Whether it has to read what it does not write."""
+        return self.kind is Kind.WRITE and self.reads > 0
+
+
+def acts(design: Design, function: str) -> tuple[Act, ...]:
+    """What a function of the driver does on the bus, in the order of the source."""
+    natures = Natures(design.analysis.description)
+    found = [_act(design, natures, *part) for part in _parts(design, function)]
+    return tuple(sorted(found, key=lambda act: act.numbers))
+
+
+def total(found: tuple[Act, ...]) -> int:
+    return sum(act.total for act in found)
+
+
+def totals(design: Design) -> Mapping[str, int]:
+    """Accesses in the code of each function."""
+    return {function.name: total(acts(design, function.name)) for function in design.analysis.functions}
+
+
+def _parts(
+    design: Design, function: str
+) -> Iterator[tuple[Kind, str, tuple[str, ...], tuple[int, ...], tuple[str, ...]]]:
+    """Merges, and the accesses that are in none."""
+    done: set[int] = set()
+    for merge in design.merging[function].merges:
+        numbers = tuple(use.access.number for use in merge.uses)
+        done.update(numbers)
+        yield merge.kind, merge.at.space, merge.slots, numbers, merge.kept
+    for (name, number), use in design.analysis.uses.items():
+        if name == function and number not in done:
+            yield use.access.kind, use.space, (use.slot,), (number,), ()
+
+
+def _act(
+    design: Design,
+    natures: Natures,
+    kind: Kind,
+    space: str,
+    slots: tuple[str, ...],
+    numbers: tuple[int, ...],
+    kept: tuple[str, ...],
+) -> Act:
+    placed = design.layout.spaces[space]
+    registers = dict.fromkeys(register for slot in slots for register in placed.holding(slot))
+    if kind is Kind.READ:
+        return Act(kind, space, slots, numbers, len(registers), 0)
+    around = design.analysis.spaces[space]
+    reads = sum(rewrites(register, (*slots, *kept), around, natures) for register in registers)
+    return Act(kind, space, slots, numbers, reads, len(registers))

@@ -12,21 +12,19 @@ from .analysis.conflicts import Conflicts
 from .analysis.flattening import flatten
 from .analysis.functions import Function
 from .analysis.interrupts import interrupts_of, shared_fields
-from .analysis.joints import Uses, clusters_of, joints_of
-from .analysis.knowledge import remembered
+from .analysis.joints import Uses, clusters_of, joints_of, remembered
 from .analysis.moments import bonds_of, moments_of, partial_writes, torn
 from .analysis.paths import Paths
 from .analysis.spaces import Joint, Spaces, Use
 from .design import Analysis, Design
-from .language.description import Bus
+from .language.description import Bus, Refusal, Refused
 from .language.groups import describe
 from .language.meaning import Natures
 from .language.misuse import misuses
-from .language.refusal import Refusal, Refused
 from .language.source import read_source
+from .layout.assembling import lay_out_naive
 from .layout.judge import faults
 from .layout.layout import Layout
-from .layout.naive import lay_out_naive
 from .merge import Merging, merged
 
 

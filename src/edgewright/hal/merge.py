@@ -8,11 +8,9 @@ from itertools import pairwise
 
 from .analysis.accesses import Access, Kind
 from .analysis.conflicts import Conflicts, may_alias
-from .analysis.functions import Function
-from .analysis.joints import Kept, Uses, clusters_of, gathered, kept_apart
-from .analysis.knowledge import known_at
+from .analysis.functions import Function, Regions
+from .analysis.joints import Kept, Uses, clusters_of, gathered, kept_apart, known_at
 from .analysis.paths import Paths
-from .analysis.regions import Regions
 from .analysis.spaces import Spaces, Use
 from .language.meaning import Natures
 from .layout.layout import Layout

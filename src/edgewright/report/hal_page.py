@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from .. import text
-from ..hal.analysis.functions import Function
-from ..hal.analysis.regions import Regions
-from ..hal.counting import Act, acts, total, totals
-from ..hal.design import Design
+from ..hal.analysis.functions import Function, Regions
+from ..hal.design import Act, Design, acts, total, totals
 from ..hal.export.table import tables
 from ..hal.layout.front import FrontPoint
 from .charts import Card, asset, html_page

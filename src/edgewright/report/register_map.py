@@ -11,10 +11,8 @@ from html import escape
 from math import cos, pi, sin
 
 from .. import text
-from ..hal.analysis.functions import Function
-from ..hal.analysis.regions import Regions
-from ..hal.export.table import Entry, Table, TableBlock, TableField, TableRegister
-from ..hal.export.words import about_field
+from ..hal.analysis.functions import Function, Regions
+from ..hal.export.table import Entry, Table, TableBlock, TableField, TableRegister, about_field
 from .charts import opening
 
 LEFT, RIGHT, HEAD, ROW, GAP, NOTE = 184.0, 24.0, 22.0, 26.0, 6.0, 15.0  # px

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from ..language.cursors import KINDS, Cursor, attributes, bare, cindex, group_of, place, span, variable, walk
-from ..language.description import Description, Place, Span
+from ..language.description import Description, Place, Refusal, Refused, Span
 from ..language.macros import LINE, Macros
-from ..language.refusal import Refusal, Refused
 from ..language.source import Source
 from .accesses import Access
 from .building import FlowBuilder

@@ -13,9 +13,8 @@ from itertools import islice
 from ..language.meaning import Natures
 from .accesses import Access, Kind
 from .conflicts import REACH, Conflicts, may_alias, names_of
-from .functions import Assigned, Barrier, Event, Function
+from .functions import LISTED, Assigned, Barrier, Event, Function, Regions
 from .paths import Paths
-from .regions import LISTED, Regions
 
 
 def regions_of(function: Function, natures: Natures, paths: Paths) -> Regions:

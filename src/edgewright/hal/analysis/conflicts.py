@@ -12,9 +12,8 @@ from functools import cached_property
 from ..language.cursors import spelling
 from ..language.meaning import Nature, Natures
 from .accesses import Access, Kind
-from .functions import Assigned, Barrier, Event, Function
+from .functions import Assigned, Barrier, Conflict, Event, Function
 from .paths import Paths
-from .regions import Conflict
 
 
 def may_alias(first: Access, second: Access) -> bool:

@@ -17,11 +17,10 @@ from ..language.cursors import (
     variable,
     written_span,
 )
-from ..language.description import Child, Description, Place, Span
+from ..language.description import Child, Description, Place, Refusal, Refused, Span
 from ..language.gathering import word_of
 from ..language.macros import Macros
 from ..language.nodes import accesses as has_access
-from ..language.refusal import Refusal, Refused
 from .accesses import Access, Form, Hop, Kind, Spot
 from .building import FlowBuilder, Sources
 from .functions import Assigned, Barrier

@@ -1,4 +1,4 @@
-"""Driver functions as the analysis sees them: their accesses and the flow of control between these."""
+"""Driver functions as the analysis sees them: their accesses, the flow between these, which may be combined."""
 
 from __future__ import annotations
 
@@ -78,3 +78,29 @@ class Function:
     pointed: frozenset[str] = frozenset()  # groups whose address it takes
     snapshots: tuple[Span, ...] = ()  # from the word `snapshot` to the statement that it marks
     static: Span | None = None  # the word in its definition, where it stands there
+
+
+LISTED = 128  # accesses of a function up to which its conflicts are listed: they grow with the square
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Two accesses that must not become one, and why (an edge of the conflict graph, S 6.4.2)."""
+
+    first: int
+    second: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Regions:
+    """The conflict graph of a function and its colouring: accesses of one region may be combined."""
+
+    conflicts: tuple[Conflict, ...] | None  # None where nobody would read so many
+    regions: tuple[tuple[int, ...], ...]  # numbers of accesses
+
+    @property
+    def unlisted(self) -> str:
+        """What is said in place of the conflicts, where there are too many."""
+        accesses = sum(map(len, self.regions))
+        return f"with {accesses} accesses there are too many to list"

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ..language.cursors import KINDS, Cursor, attributes, cindex, walk
-from ..language.description import Description, Field, Group
-from ..language.refusal import Refusal, Refused
+from ..language.description import Description, Field, Group, Refusal, Refused
 from ..language.source import Source
 from .accesses import Access, Form, Kind
 from .functions import Function

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ..language.description import Description
+from ..language.description import Description, Refusal
 from ..language.meaning import Natures
-from ..language.refusal import Refusal
 from .accesses import Kind
 from .conflicts import Conflicts
 from .joints import hindrance

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..analysis.accesses import Kind
-from ..counting import Act, acts, total
-from ..design import Design
-from ..language.refusal import Refusal
+from ..design import Act, Design, acts, total
+from ..language.description import Refusal
 from ..layout.layout import elaborate
 
 

@@ -7,8 +7,7 @@ from xml.etree.ElementTree import Element, SubElement
 
 from ..design import Design
 from ..language.description import Device, Mode
-from .table import Entry, Table, TableBlock, TableField, TableRegister, tables
-from .words import about_field, about_register
+from .table import Entry, Table, TableBlock, TableField, TableRegister, about_field, about_register, tables
 
 ACCESS = {Mode.RW: "read-write", Mode.RO: "read-only", Mode.WO: "write-only"}
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from ..design import Design
 from ..language.description import Mode
-from .table import Entry, Table, TableBlock, TableField, TableRegister, tables
-from .words import about_field, about_register
+from .table import Entry, Table, TableBlock, TableField, TableRegister, about_field, about_register, tables
 
 _RESERVED = """
 abstract accesstype addressingtype addrmap alias all bit boolean bothedge component componentwidth compact constraint

@@ -9,7 +9,7 @@ from ..design import Design
 from ..language.meaning import Nature, Natures
 from ..layout.layout import Piece, Register, SpaceLayout
 from .calls import Call
-from .words import field_type, read_type
+from .texts import field_type, read_type
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from ..analysis.spaces import Slot
 from ..layout.layout import Piece, Register
 from .calls import Call
 from .ground import Ground, address, result_type, shift_amount
-from .words import end_bit, literal, ones
+from .texts import end_bit, literal, ones
 
 
 def read_function(ground: Ground, call: Call, name: str) -> list[str]:

@@ -19,12 +19,23 @@ from ..language.description import Span
 from ..language.macros import LINE
 from ..merge import Merge
 from .calls import Call, Marks, call_for, merges_by_access
-from .definitions import drop_definitions
-from .edits import Sheet
+from .edits import Sheet, drop_definitions
 from .facts import Facts, facts_of
 from .temporaries import Temporaries, can_wait, temporaries_of
-from .texts import as_argument, grouped, indentation, line_indentation, newline, statement_end, whole_lines
-from .words import field_type, literal, ones, read_type, type_bits
+from .texts import (
+    as_argument,
+    field_type,
+    grouped,
+    indentation,
+    line_indentation,
+    literal,
+    newline,
+    ones,
+    read_type,
+    statement_end,
+    type_bits,
+    whole_lines,
+)
 
 
 def rewritten_files(design: Design, name: str, names: Mapping[Call, str], marks: Marks) -> dict[str, str]:

@@ -1,10 +1,11 @@
-"""Questions about pieces of C text, and about the lines they stand on."""
+"""Pieces of C text: questions about those of the source, and the types, literals and masks of generated code."""
 
 from __future__ import annotations
 
 import re
 
 from ..language.description import Span
+from ..layout.layout import Piece
 
 _SKIPPED = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'', re.DOTALL)
 _END = re.compile(rb"(?:\s|/\*.*?\*/|//[^\n]*\n)*;", re.DOTALL)
@@ -63,3 +64,43 @@ def whole_lines(text: bytes, span: Span) -> Span:
     last = len(text) if last < 0 else last + 1
     alone = not text[first : span[0]].strip() and not text[span[1] : last].strip()
     return (first, last) if alone else span
+
+
+def field_type(bits: int) -> str:
+    """The C type of a field: the smallest that holds it."""
+    return f"uint{type_bits(bits)}_t"
+
+
+def read_type(kind: str, count: int) -> str:
+    """The type of a variable for a value that is read together with others, so many in all.
+
+    Flags that are tested or put together again are words: compilers see then that all of them are bits of one.
+    """
+    return "uint32_t" if count > 2 and kind != "uint64_t" else kind
+
+
+def type_bits(bits: int) -> int:
+    return next(width for width in (8, 16, 32, 64) if bits <= width)
+
+
+def arithmetic_type(width: int) -> str:
+    """The type to shift and mask a register in: never narrower than int, so that nothing becomes signed."""
+    return "uint32_t" if width <= 32 else "uint64_t"
+
+
+def literal(value: int) -> str:
+    return f"0x{value:x}u" if value < 1 << 32 else f"0x{value:x}ull"
+
+
+def ones(bits: int) -> int:
+    return (1 << bits) - 1
+
+
+def register_mask(piece: Piece) -> int:
+    """The bits of the register that the piece covers, all lanes included."""
+    return ones(piece.size * piece.lanes) << piece.bit
+
+
+def end_bit(piece: Piece) -> int:
+    """One past the last bit of the piece."""
+    return piece.bit + piece.size * piece.lanes

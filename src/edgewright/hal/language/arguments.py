@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from .cursors import KINDS, Cursor, group_of, is_in_argument, place, span, walk, written_at, written_span
-from .description import Description, Place
+from .description import Description, Place, Refusal
 from .nodes import Node
-from .refusal import Refusal
 from .source import Source
 
 _READ = "read it into a variable first"

@@ -5,9 +5,11 @@ Where a field lies is not part of it: that is a Layout.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+
+from ...errors import EdgewrightError
 
 Span = tuple[int, int]  # bytes of a source file, half open
 
@@ -141,3 +143,23 @@ class Description:
         for child in self.groups[group].children:
             found |= self.inside(child.group)
         return frozenset(found)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Refusal:
+    """One thing in the source that cannot be laid out or rewritten."""
+
+    place: Place
+    what: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.what}" + (f"; {self.hint}" if self.hint else "")
+
+
+class Refused(EdgewrightError):
+    """A driver that breaks a rule of the language; `refusals` has every place."""
+
+    def __init__(self, refusals: Sequence[Refusal]) -> None:
+        self.refusals = tuple(sorted(set(refusals)))
+        super().__init__("\n".join(map(str, self.refusals)))

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from .cursors import KINDS, Cursor, constant, group_of, is_device, place
-from .description import Bus, Device, Group
+from .description import Bus, Device, Group, Refusal
 from .nodes import operand
-from .refusal import Refusal
 from .source import BUS_NARROWEST, BUS_WIDTH, Source, is_bus, unordered_device
 
 _WIDTHS = (8, 16, 32)

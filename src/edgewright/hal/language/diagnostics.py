@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...errors import InputError
-from .description import Place
-from .refusal import Refusal
+from .description import Place, Refusal
 
 _MOST = 5  # one mistake often makes many
 # Names that a driver may well have used for something else.

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from .description import Child, Description, EffectTarget, Field, Group, Mode
-from .refusal import Refusal
+from .description import Child, Description, EffectTarget, Field, Group, Mode, Refusal
 
 _OWN = "it has the attributes of its bits: give them to these"
 

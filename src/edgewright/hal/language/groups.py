@@ -6,16 +6,13 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from .attributes import attributed, contradictions
-from .bonds import bond_faults, with_bonds
+from .attributes import attributed, contradictions, with_targets
+from .bonds import bond_faults, pin_faults, with_bonds
 from .cursors import KINDS, Cursor, cindex, is_group, notes, place, span, walk
-from .description import Bus, Child, Description, Field, Group
+from .description import Bus, Child, Description, Field, Group, Refusal, Refused
 from .devices import devices_of
 from .gathering import with_words
-from .pins import pin_faults
-from .refusal import Refusal, Refused
 from .source import Source
-from .targets import with_targets
 
 _FIELD = re.compile(r"(?:hal_)?(?:(bit)|uint([1-9]\d?))")
 _ARRAYS = (cindex.TypeKind.CONSTANTARRAY, cindex.TypeKind.INCOMPLETEARRAY, cindex.TypeKind.VARIABLEARRAY)

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from . import pointing, touching
 from .arguments import unused_arguments
 from .cursors import KINDS, Cursor, is_device, is_group, place, span
-from .description import Description
+from .description import Description, Refusal
 from .nodes import Node, accesses, nodes
-from .refusal import Refusal
 from .source import Source
 
 Check = Callable[[Node, Description, Source], Iterator[Refusal]]

@@ -7,9 +7,8 @@ from typing import Any
 
 from .contexts import is_context, is_registration
 from .cursors import KINDS, Cursor, bare, binary_operator, constant, place, unary_operator
-from .description import Description
+from .description import Description, Refusal
 from .nodes import ARRAYS, POINTER, STEPS, Node, operand, owner, pointee, record, value
-from .refusal import Refusal
 from .source import Source
 
 _STEP = "index the array in its group, &gpio->pads[i]"

@@ -20,9 +20,8 @@ from .cursors import (
     written_at,
     written_span,
 )
-from .description import Description, Field, Mode
+from .description import Description, Field, Mode, Refusal
 from .nodes import ARRAYS, STEPS, Node, accesses, field, has_effect, nodes, owner
-from .refusal import Refusal
 from .source import Source
 
 _NAME = "name the field in the function: gpio->dir = 1"

@@ -154,3 +154,12 @@ def shaped(pieces: tuple[Piece, ...], width: int, counts: tuple[int, ...], power
         step *= count
         step = 1 << (step - 1).bit_length() if power_of_two else step
     return Register(0, width, pieces, counts, tuple(strides))
+
+
+def lay_out_naive(description: Description, spaces: Spaces) -> Layout:
+    """One register of the bus width for each slot (several for fields wider than the bus), in their order.
+
+    Pins do not count: a field that shares a register would be read and put back, which the source does not say.
+    """
+    cells = {name: tuple(Cell((slot.name,)) for slot in space.slots) for name, space in spaces.items()}
+    return assemble(description, spaces, cells, Assembly("naive", narrow=False))

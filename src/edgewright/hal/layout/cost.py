@@ -1,23 +1,55 @@
-"""What a layout costs: bytes of code, bus accesses, cycles and the size of the map (after S table 6.1).
+"""What a layout costs (after S table 6.1), and what one is to be best at: code, bus accesses, the size of the map.
 
 Every joint is one place in the code. For each register it touches it pays one access, for each field a shift unless it
 begins at bit 0, and when reading a mask unless it is alone or ends at the top. A write that must keep other bits is a
-read-modify-write. How many bytes each of these takes depends on the target (`code_bytes`). Strides of areas are not
-counted: C computes them where a pointer is made.
+read-modify-write. How many bytes each of these takes depends on the target: the numbers in `costs/` are fitted by
+benchmarks/hal_costs.py, which compiles the same drivers with many layouts. Strides of areas are not counted: C computes
+them where a pointer is made.
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cache
+from importlib import resources
 
 from ..analysis.spaces import Joint, Space, Spaces
 from ..language.description import Description
 from ..language.meaning import Natures
-from .code_bytes import CodeBytes, code_bytes
 from .layout import Layout, Piece, Register
 from .rules import rewrites
+
+DEFAULT = "rv32imc"
+
+
+@dataclass(frozen=True, slots=True)
+class CodeBytes:
+    """Bytes of code that accesses take on a target."""
+
+    access: int  # load or store, and its share of the address
+    shift: int  # a field that does not begin at bit 0
+    mask: int  # a field that is read, unless it is alone or ends at the top
+    join: int  # or, for every field of a combined write after the first
+    rewrite: int  # what read-modify-write adds to a store: load, and, or; some of it is shared
+    far: int  # a mask that may not fit an instruction: of a rewritten field that does not begin at bit 0
+    index: int  # shift and add
+    lane_read: int  # shift by a variable
+    lane_write: int
+    lane_words: int  # which word, where the lanes need several
+    critical: int  # interrupts off and on again
+
+
+@cache
+def code_bytes(target: str = DEFAULT) -> CodeBytes:
+    """The bytes of a target; of one that nothing is known about, those of RV32IMC."""
+    folder = resources.files(__package__) / "costs"
+    file = folder / f"{target}.json"
+    known = json.loads((file if file.is_file() else folder / f"{DEFAULT}.json").read_text())
+    return CodeBytes(**{field.name: int(known[field.name]) for field in fields(CodeBytes)})
+
 
 # Cycles of a load or store that goes to the bus; any other instruction takes one.
 BUS_CYCLES = 2
@@ -125,3 +157,33 @@ def _indexing(register: Register, work: Work, sizes: CodeBytes) -> int:
     if register.lanes == 1:
         return sizes.index if several else 0
     return (sizes.lane_write if work.writes else sizes.lane_read) + (sizes.index + sizes.lane_words if several else 0)
+
+
+# What one byte of code, one bus access (ten for each loop around it) and one byte of the map weigh. Where one is
+# asked for, the others only break ties. Balanced: an access is worth six bytes of code (two or three instructions, as
+# long as many a bus takes for it), ten bytes of the map one.
+WEIGHTS = {
+    "balanced": (100, 600, 10),
+    "code": (1000, 10, 1),
+    "accesses": (10, 1000, 1),
+    "map": (10, 5, 100_000),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a layout is to be best at, and within which limit."""
+
+    max_map: int | None = None  # bytes, all devices together
+    minimise: str = "balanced"  # "code", "accesses", "map"
+    target: str = DEFAULT  # whose code is estimated
+    power_of_two: bool = True  # strides of what is indexed at run time, where the limit allows it
+
+    @property
+    def sizes(self) -> CodeBytes:
+        return code_bytes(self.target)
+
+    @property
+    def weights(self) -> tuple[int, int, int]:
+        """The weights of a byte of code, an access and a byte of the map."""
+        return WEIGHTS[self.minimise]

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 
 from ..analysis.spaces import Joint, Spaces
 from ..language.description import Description
-from .code_bytes import DEFAULT
-from .cost import cost_of
+from .cost import DEFAULT, Wish, cost_of
 from .layout import Layout
 from .optimal import lay_out_optimal
-from .wish import Wish
 
 PATIENCE = 0.2  # for each point
 STEPS = 12  # limits tried between the least map and what an unlimited layout wants

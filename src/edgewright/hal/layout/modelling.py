@@ -15,8 +15,7 @@ from ortools.sat.python import cp_model
 from ..analysis.spaces import Slot, Space
 from .assembling import shaped
 from .cells import Cell, width_for
-from .code_bytes import CodeBytes
-from .cost import Work
+from .cost import CodeBytes, Work
 from .layout import Piece
 from .rules import Rules
 

@@ -24,14 +24,13 @@ from ..language.description import Description
 from ..language.meaning import Natures
 from .assembling import assemble
 from .cells import Cell, Cells
-from .cost import cost_of, touching_slots
+from .cost import Wish, cost_of, touching_slots
 from .judge import checked
 from .layout import Layout
 from .modelling import Chosen, LayoutPart, Linear, Model, add_part, add_size, cells_of, content, hint
 from .rules import packed
 from .searching import Search
 from .task import MANY, Task
-from .wish import Wish
 
 PATIENCE = 0.2  # units of deterministic time for all models of a layout: about a second
 

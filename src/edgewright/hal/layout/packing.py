@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from ..analysis.spaces import Joint, Slot, Space, Spaces
 from .assembling import Arrange, in_order
-from .code_bytes import CodeBytes
-from .cost import Work, touching_slots
+from .cost import CodeBytes, Work, touching_slots
 from .layout import Layout, Piece, Register
 from .rules import Rules
 

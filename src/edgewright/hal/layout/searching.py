@@ -13,8 +13,7 @@ from ..analysis.spaces import Space
 from ..language.meaning import Natures
 from .assembling import Assembly, registers_of
 from .cells import Cell
-from .code_bytes import CodeBytes
-from .cost import Work, register_cost
+from .cost import CodeBytes, Work, register_cost
 from .rules import Rules
 
 Key = tuple[frozenset[str], int]  # slots and lanes of a cell

@@ -11,12 +11,11 @@ from ..analysis.spaces import Joint, Space, Spaces
 from ..language.description import Description
 from .assembling import Assembly, assemble, space_size
 from .cells import Cell, Cells, pinned_cells
-from .cost import Work, works_of
+from .cost import Wish, Work, works_of
 from .modelling import LayoutPart
 from .packing import by_gain
 from .paper import paper_cells
 from .rules import Rules, packed
-from .wish import Wish
 
 NEAR = 128  # bytes that a load or store of 16 bits reaches from a pointer: 31 words on RISC-V and on Cortex-M
 MANY = 60  # slots of a space from which only those that are accessed together may share a register

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from .checking import missing_tools, verify
 from .measuring import Measured, code_sizes_of, measure
-from .models import load_model
-from .peripheral import Peripheral
+from .peripheral import Peripheral, load_model
 from .verification import Checked, Counts, Difference, Verification
 
 __all__ = [

@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..generate.words import ones
+from ..generate.texts import ones
 from ..language.description import Description
 from ..layout.layout import FieldAt, RegisterAt
-from .fault import Fault, Why
 from .order import BusEvent
 from .peripheral import Peripheral, Wire
+from .verification import Fault, Why
 
 Config = dict[tuple[str, str], tuple[int, int]]  # device and field: how often written (by hardware fields), value
 

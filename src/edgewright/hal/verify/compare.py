@@ -9,10 +9,9 @@ from random import Random
 from .abi import Signature
 from .bus import Event
 from .calls import DrawnCall, draw_call
-from .fault import Why
 from .order import disorder
 from .prototype import Outcome, Prototype
-from .verification import Checked, Counts, Difference
+from .verification import Checked, Counts, Difference, Why
 
 SEQUENCE = 4  # calls on one state before the devices are reset
 

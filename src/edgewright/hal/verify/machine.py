@@ -11,7 +11,7 @@ from ...board.unicorn import instructions_in, new_engine, require_unicorn
 from ...platform.target import Architecture
 from .abi import Type, passed
 from .building import DATA, STACK, WINDOW, Built
-from .fault import Fault, Why
+from .verification import Fault, Why
 
 LIMIT = 20_000  # instructions of one call
 PAGE = 4096

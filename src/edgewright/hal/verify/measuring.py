@@ -16,9 +16,9 @@ from ..layout.layout import RegisterAt
 from .abi import Type
 from .building import HOOKS, Built, build, free_window, target_named
 from .bus import ModelBus
-from .fault import Fault
 from .machine import LIMIT, Machine
 from .peripheral import Peripheral, wires_of
+from .verification import Fault
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,17 +17,15 @@ from ..language.description import Description
 from ..language.meaning import Natures
 from ..layout.layout import Layout, elaborate
 from .abi import Signature, Type, places_of
-from .addresses import Addresses
+from .addresses import Addresses, instances_of
 from .building import BUFFERS, DATA, Built
 from .bus import Event, ModelBus, Promise, Replay
 from .calls import Argument, DrawnCall, What
-from .fault import Fault, Why
-from .instances import instances_of
 from .machine import Machine
 from .order import BusEvent
-from .peripheral import Peripheral, wires_of
+from .peripheral import Peripheral, seeded, wires_of
 from .requests import Request, asked_by
-from .seeded import seeded
+from .verification import Fault, Why
 
 BUFFER = 1 << 14  # bytes of a buffer that are compared
 _TRUTHS = bytes(byte & 1 for byte in range(256))

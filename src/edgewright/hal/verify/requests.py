@@ -12,8 +12,8 @@ from ..analysis.accesses import Kind
 from ..analysis.spaces import Spaces
 from ..generate.calls import Call, Mark
 from ..layout.layout import Layout
-from .fault import Fault, Why
-from .instances import Instances
+from .addresses import Instances
+from .verification import Fault, Why
 
 Asked = Mapping[int, frozenset[int]]  # address to the first bit of each field
 
