@@ -15,7 +15,7 @@ from edgewright.program import Plan
 # Every warning is an error: an embedded engineer compiles with them on. Optimised a little, since tests are many.
 WARNINGS = (
     *("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-pedantic", "-Werror"),
-    *("-O1", "-ffp-contract=off", "-fno-strict-aliasing"),
+    *("-Og", "-ffp-contract=off", "-fno-strict-aliasing"),
 )
 
 

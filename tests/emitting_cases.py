@@ -25,6 +25,7 @@ from edgewright.network.operators import (
     DynamicRange,
     Quantize,
     Select,
+    TopK,
 )
 from edgewright.program import Buffer, FusedLayers, FusionSchedule, Plan, Program, Split, Stage, View
 from emitting_batch import check_together
@@ -90,7 +91,7 @@ def quantised_layer(
         )
     names = [f"x{i}" for i in range(len(case.shapes))]
     result = result_for(case)
-    if not isinstance(case.op, ArgMax | Cast | Dequantize):
+    if not isinstance(case.op, ArgMax | Cast | Dequantize | TopK):
         kept = b.tensors["x0"].quant if one_scale else None
         result = replace(result, dtype=dtype, quant=kept or Quant.of(0.05, int(info.max) - 90))
     return b.build([b.layer(case.op, names, "y", dtype=result.dtype, quant=result.quant)]), values

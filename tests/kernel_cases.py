@@ -34,6 +34,7 @@ from edgewright.network.operators import (
     Elu,
     Expand,
     Gather,
+    GatherElements,
     HardSigmoid,
     L2Normalize,
     LeakyRelu,
@@ -57,6 +58,7 @@ from edgewright.network.operators import (
     Softmax,
     SpaceToDepth,
     Tile,
+    TopK,
     Transpose,
     Unary,
     UnaryKind,
@@ -127,6 +129,7 @@ def tensors_for(values: list[Array]) -> list[Tensor]:
 def result_for(case: Case) -> Tensor:
     known = {
         ArgMax: DType.INT64,
+        TopK: DType.INT64,
         Cast: getattr(case.op, "dtype", None),
         DynamicQuantize: DType.INT8,
         Compare: DType.BOOL,
@@ -344,6 +347,19 @@ def gather(draw: Draw) -> Case:
     return Case(Gather(axis), (data, shape(draw, (1, 2))), integers=(1,), limit=data[axis])
 
 
+def gather_elements(draw: Draw) -> Case:
+    data = shape(draw, (1, 4))
+    axis = draw(st.integers(0, len(data) - 1))
+    sizes = tuple(draw(st.integers(1, 5 if i == axis else size)) for i, size in enumerate(data))
+    return Case(GatherElements(axis), (data, sizes), integers=(1,), limit=data[axis])
+
+
+def top_k(draw: Draw) -> Case:
+    x = shape(draw, (1, 4))
+    axis = draw(st.integers(-len(x), len(x) - 1))
+    return Case(TopK(axis, draw(st.integers(1, x[axis])), draw(st.booleans())), (x,))
+
+
 def resize(draw: Draw) -> Case:
     x = image(draw, least=1)
     size = pair(draw, 1, 12)
@@ -411,6 +427,8 @@ CASES: Mapping[type, Callable[[Draw], Case]] = {
     SpaceToDepth: space_to_depth,
     DepthToSpace: depth_to_space,
     Gather: gather,
+    GatherElements: gather_elements,
+    TopK: top_k,
     Resize: resize,
 }
 

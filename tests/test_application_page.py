@@ -64,6 +64,6 @@ def test_the_page_stands_alone_and_says_what_was_found(planned: tuple[JointSearc
 def test_the_verb_writes_the_page(tmp_path: Path) -> None:
     paper = samples.write_application("paper_application", tmp_path)
     done = CliRunner().invoke(main, ["app", str(paper), "--page", str(tmp_path / "app.html")])
-    assert done.exit_code == 0 and "15,628 B" in (tmp_path / "app.html").read_text()
+    assert done.exit_code == 0 and "9,792 B" in (tmp_path / "app.html").read_text()
     refused = CliRunner().invoke(main, ["app", str(paper), "--method", "paper", "--page", str(tmp_path / "x.html")])
     assert refused.exit_code == 2 and "--page" in refused.output

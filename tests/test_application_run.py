@@ -39,7 +39,7 @@ def test_the_verb_runs_a_pipeline_and_a_network_in_one_arena(tmp_path: Path) -> 
     path = samples.write_application("paper_application", tmp_path)
     path.write_text(path.read_text().replace('file = "cnn1.onnx"', 'file = "cnn1.onnx"\nthroughput = 1'))
     found = json.loads(app(path, "--run", "--frames", "6", "--json"))
-    assert found["peak_bytes"] == 15628
+    assert found["peak_bytes"] == 9792
     assert found["measured"]["cnn1"]["wanted"] == 1 and found["measured"]["cnn2"]["wanted"] is None
     path.write_text(path.read_text().replace("throughput = 1", "throughput = 1e8"))
     done = CliRunner().invoke(main, ["app", str(path), "--run", "--frames", "3"])

@@ -80,7 +80,7 @@ def test_a_partition_is_planned_around_what_its_producer_needs_when_it_may_run(t
         '[[relation]]\nkind = "pipelined"\nnetworks = ["net.1", "net.2"]\n'
     )
     search = JointSearch(load_application(tmp_path / "app.toml"))
-    reader, found = search.planners["net.2"], search.least
+    reader, found = search.planners["net.2"], search.as_given
     assert reader.reserved is not None and reader.reserved[1] == search.planners["net.1"].least.peak_bytes
     plans = found.layout.meeting.plans
     assert found.peak_bytes < sum(plan.peak_bytes for plan in plans.values())

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from edgewright.emit import TARGETS, emit
 from edgewright.emit.firmware import measure
 from edgewright.memory import plan as make_plan
-from edgewright.network import Network, random_inputs
+from edgewright.network import Arithmetic, Builder, DType, Network, Quant, random_inputs
 from edgewright.network.kernels import execute
+from edgewright.network.operators import Reduce, ReduceKind
 from emitting_batch import check_together
 from emitting_cases import plans
 from product_chains import chain
@@ -50,3 +51,18 @@ def test_vectors_are_exact_on_the_virtual_board(seed):
     for name, expected in execute(network, inputs).items():
         if name in network.outputs:
             np.testing.assert_array_equal(measured.outputs[name], expected)
+
+
+def test_loops_around_gathers_end():
+    """Clang would read every k-th byte by one gather, and count the loop around it in steps of what that skips."""
+    needs_board("cortex-m55", zig=True)
+    builder, form = Builder("means", Arithmetic.ONNX), {"dtype": DType.INT8, "quant": Quant.of(1 / 16, -3)}
+    images = [builder.input(f"x{k}", (1, k, k, 32), **form) for k in (2, 3, 4, 8)]
+    means = [Reduce((1, 2), keep=False, kind=ReduceKind.MEAN) for _ in images]
+    outputs = [builder.layer(op, [x], f"y{x}", **form) for op, x in zip(means, images, strict=True)]
+    network = builder.build(outputs)
+    inputs = random_inputs(network, 0)
+    measured = measure(emit(make_plan(network), TARGETS["cortex-m55"], network), inputs, zig=True)
+    expected = execute(network, inputs)
+    for name in network.outputs:
+        np.testing.assert_array_equal(measured.outputs[name], expected[name])

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgewright.network import Builder, DType, Network
-from edgewright.network.operators import ArgMax, L2Normalize, LogSoftmax, Lrn, Op, Reduce, ReduceKind, Softmax
+from edgewright.network.operators import ArgMax, L2Normalize, LogSoftmax, Lrn, Op, Reduce, ReduceKind, Softmax, TopK
 from emitting_batch import check_together
 from emitting_cases import FEW, check_layers
 
-KINDS = (Softmax, LogSoftmax, L2Normalize, Lrn, Reduce, Reduce, ArgMax)
+KINDS = (Softmax, LogSoftmax, L2Normalize, Lrn, Reduce, Reduce, ArgMax, TopK)
 
 
 @FEW

@@ -13,7 +13,7 @@ from edgewright.memory import plan as make_plan
 from edgewright.network import Arithmetic, random_inputs
 from edgewright.network.reference import compare, reference
 
-QUICK = ("-std=c99", "-O1", "-ffp-contract=off", "-fno-strict-aliasing")
+QUICK = ("-std=c99", "-Og", "-ffp-contract=off", "-fno-strict-aliasing")
 LARGE = 5_000_000  # MACs beyond which a model waits for `make check-all`
 MCU = ["cortex-m4", "rv32imc", "cortex-m55"]
 

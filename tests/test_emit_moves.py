@@ -18,6 +18,7 @@ from edgewright.network.operators import (
     DepthToSpace,
     Expand,
     Gather,
+    GatherElements,
     Lrn,
     Op,
     Pad,
@@ -37,7 +38,21 @@ from edgewright.program import Buffer, FusionSchedule, Plan, Program, Stage, Vie
 from emitting_batch import check_together
 from emitting_cases import FEW, check_layers
 
-KINDS = (Reshape, Transpose, Concat, Slice, Pad, Pad, Expand, Tile, SpaceToDepth, DepthToSpace, Gather, Resize)
+KINDS = (
+    Reshape,
+    Transpose,
+    Concat,
+    Slice,
+    Pad,
+    Pad,
+    Expand,
+    Tile,
+    SpaceToDepth,
+    DepthToSpace,
+    Gather,
+    GatherElements,
+    Resize,
+)
 
 
 @FEW

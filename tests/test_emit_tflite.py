@@ -25,7 +25,7 @@ TARGET_TURNS = ("host", "cortex-m4", "rv32imc")
 def drawn(name: str, dtype: str, seed: int) -> tuple[Network, dict]:
     rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
     network = read_tflite(CASES[name, dtype](rng, dtype))
-    low = 0 if name == "rsqrt" and dtype == INT16 else None  # roots of negatives are undefined
+    low = 0 if name in ("rsqrt", "sqrt") and dtype == INT16 else None  # roots of negatives are undefined
     tensors = [network.tensors[i] for i in network.inputs]
     return network, {t.name: random_value(rng, t.shape, t.dtype.value, low) for t in tensors}
 

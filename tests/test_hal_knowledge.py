@@ -29,6 +29,9 @@ KNOWN = {
     "a global": "lamp->mode = (uint8_t)current; lamp->level = 1; lamp->on = 0; current = n; lamp->on = 1;",
     "under a condition": f"{SET} if (n > 3) lamp->on = 1;",
     "in an inner block": "if (n) { { lamp->mode = (uint8_t)n; } lamp->level = 1; lamp->on = 0; n = 4; lamp->on = 1; }",
+    "of a variable that is gone": "{ uint8_t m = lamp->mode; lamp->mode = m; } lamp->level = 1; lamp->on = 0;"
+    " n = 1; lamp->on = 1;",
+    "of a constant that is gone": "{ enum { A = 3 }; lamp->mode = A; } lamp->level = 1; lamp->on = 0; lamp->on = 1;",
     "after a label": "if (n) goto a; a: lamp->mode = (uint8_t)n; lamp->level = 2; lamp->on = 0; n = 9; lamp->on = 1;",
     "one of an array": "bfGroup Lamp *p = &row->lamps[n & 3u]; p->mode = 1; p->level = 2; p->on = 0;"
     " lamp->on = 0; p->on = 1;",

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 from click.testing import CliRunner
 
-from edgewright import load_plan, read_model, samples
+from edgewright import cpsat, load_plan, read_model, samples
 from edgewright.cli import main
+from edgewright.files import write_together
 from edgewright.fusion import least
 from edgewright.fusion.choice import is_interrupted
 from edgewright.fusion.paper.trials import TrialEvaluator
 from edgewright.fusion.routes import Routes
+from edgewright.fusion.search import PlanSearch
+from edgewright.interrupts import interruptible
 from edgewright.memory.layout import exact
 from edgewright.network import random_inputs
 from edgewright.network.kernels import execute
@@ -116,12 +122,56 @@ def test_compile_goes_on_with_it(model, interrupted_at, tmp_path):
     assert is_interrupted(load_plan(tmp_path / "out" / "plan.json"))
 
 
+def test_an_application_tells_what_it_has_come_to(interrupted_at, tmp_path):
+    description = samples.write_application("tiny_application", tmp_path)
+    interrupted_at(PlanSearch, "_lower", 1)
+    result = run("app", description)
+    assert result.exit_code == 130, result.output
+    assert "interrupted; best so far: " in result.output and "nothing unfinished was written" in result.output
+
+
 def test_nothing_is_kept_where_nothing_fits_yet(model, interrupted_at):
     interrupted_at(Routes, "cheapest", 1)
     result = run("plan", model, "--ram", "8K")
-    assert result.exit_code == 1 and "Aborted" in result.output
+    assert result.exit_code == 130 and "interrupted; nothing unfinished was written" in result.output
 
 
 def test_solvers_leave_interrupts_to_the_search():
     """The solver of layouts would take a signal for itself, and the search would go on."""
-    assert exact._solver(exact.Budget(1, 1.0)).parameters.catch_sigint_signal is False
+    solver = exact._solver(exact.Budget(1, 1.0))
+    cpsat.solve(solver, cpsat.cp_model.CpModel())
+    assert solver.parameters.catch_sigint_signal is False
+
+
+@pytest.mark.parametrize("place", ["a solver", "an emulator"])
+def test_long_calls_into_c_end_at_once(place):
+    """A thread sleeps until it is stopped: without that, the signal would wait for its end."""
+    asleep, stopped = threading.Event(), threading.Event()
+
+    def call():
+        asleep.set()
+        return stopped.wait(30)
+
+    threading.Thread(target=lambda: asleep.wait() and signal.raise_signal(signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        interruptible(call, stopped.set)
+    assert stopped.is_set(), place
+
+
+def test_files_that_belong_together_are_written_all_or_none(tmp_path, monkeypatch):
+    """An interrupt among them waits until all are in place; one before leaves nothing."""
+    files = {tmp_path / name: name * 3 for name in "abc"}
+    replaced = os.replace
+
+    def replace(source, target):
+        signal.raise_signal(signal.SIGINT)
+        replaced(source, target)
+
+    monkeypatch.setattr(os, "replace", replace)
+    with pytest.raises(KeyboardInterrupt):
+        write_together(files)
+    assert {path: path.read_text() for path in tmp_path.iterdir()} == files
+    monkeypatch.setattr(os, "chmod", lambda *_: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        write_together({tmp_path / "d": "d"})
+    assert {*tmp_path.iterdir()} == {*files}

@@ -43,6 +43,7 @@ from edgewright.network.operators import (
     Elu,
     Expand,
     Gather,
+    GatherElements,
     HardSigmoid,
     L2Normalize,
     LeakyRelu,
@@ -64,6 +65,7 @@ from edgewright.network.operators import (
     Softmax,
     SpaceToDepth,
     Tile,
+    TopK,
     Transpose,
     Unary,
     UnaryKind,
@@ -228,6 +230,11 @@ def arg_max(op: ArgMax, values: list[Array]) -> Array:
     return node(name, {"x": values[0]}, axis=op.axes[0], keepdims=op.keep, select_last_index=op.last)
 
 
+def top_k(op: TopK, values: list[Array]) -> Array:
+    x = helper.make_node("TopK", ["x", "k"], ["values", "y"], axis=op.axis, largest=int(not op.least))
+    return onnx_run([x], {"x": values[0], "k": np.array([op.count])})
+
+
 def moved(kind: str, **attributes: Callable[[Any], Any]) -> Callable[[Any, list[Array]], Array]:
     """A node whose attributes are read off the operator, on values that keep their axes."""
 
@@ -275,6 +282,7 @@ TRUTH: Mapping[type, Callable[[Any, list[Array]], Array]] = {
     L2Normalize: moved("LpNormalization", axis=lambda op: op.axis, p=lambda op: 2),
     Reduce: reduce,
     ArgMax: arg_max,
+    TopK: top_k,
     Reshape: shaped("Reshape", lambda op: op.shape),
     Transpose: moved("Transpose", perm=lambda op: op.perm),
     Concat: moved("Concat", axis=lambda op: op.axis),
@@ -285,6 +293,7 @@ TRUTH: Mapping[type, Callable[[Any, list[Array]], Array]] = {
     SpaceToDepth: blocks("SpaceToDepth"),
     DepthToSpace: blocks("DepthToSpace"),
     Gather: moved("Gather", axis=lambda op: op.axis),
+    GatherElements: moved("GatherElements", axis=lambda op: op.axis),
     Resize: resize,
 }
 

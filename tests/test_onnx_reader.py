@@ -176,6 +176,25 @@ CASES: list[tuple[str, list[Array | None], dict[str, Any]]] = [
     ("ArgMax", [IMAGE], {"axis": 1}),
     ("ArgMax", [np.round(IMAGE)], {"axis": -1, "keepdims": 0, "select_last_index": 1}),
     ("ArgMin", [IMAGE], {"axis": 2}),
+    ("TopK", [IMAGE, ints(3)], {"axis": 1, "outputs": 2}),
+    ("TopK", [np.round(IMAGE), ints(2)], {"outputs": 2, "largest": 0, "sorted": 1}),
+    ("TopK", [IMAGE], {"outputs": 2, "opset": 9, "k": 2, "axis": 2}),
+    ("GatherElements", [normal(3, 4), ints(1, -1, 0, 2).reshape(2, 2)], {"axis": 1, "computed": (0, 1)}),
+    ("Mod", [ints(7, -7, 7, -7, 6), ints(3, 3, -3, -3, 3)], {}),
+    ("Mod", [ints(7, -7, 7, -7, 6), ints(3, 3, -3, -3, 3)], {"fmod": 1}),
+    ("Mod", [normal(3, 4), floats(0.7)], {"fmod": 1}),
+    ("IsNaN", [IMAGE], {}),
+    ("OneHot", [ints(1, -1, 0, 3).reshape(2, 2), ints(4), floats(-1, 2)], {}),
+    ("OneHot", [ints(1, -1, 0, 3).reshape(2, 2), ints(4), ints(0, 5)], {"axis": 1}),
+    ("Hardmax", [np.round(IMAGE)], {"axis": 1}),
+    ("LpNormalization", [IMAGE], {"axis": 1}),
+    ("LpNormalization", [IMAGE], {"axis": 2, "p": 1}),
+    ("STFT", [normal(2, 40), ints(8)[0], floats(*range(1, 17))], {}),
+    ("STFT", [normal(1, 40, 1), ints(10)[0], None, ints(12)[0]], {"onesided": 0}),
+    ("Compress", [IMAGE, np.array([True, False, True])], {"axis": 1}),
+    ("Compress", [normal(2, 3), np.array([False, True, True, False, True])], {}),
+    ("ReverseSequence", [normal(4, 3, 2), ints(4, 1, 2)], {}),
+    ("ReverseSequence", [normal(3, 4), ints(1, 4, 3)], {"time_axis": 1, "batch_axis": 0}),
     ("SpaceToDepth", [normal(1, 3, 4, 6)], {"blocksize": 2}),
     ("DepthToSpace", [normal(1, 12, 2, 3)], {"blocksize": 2}),
     ("DepthToSpace", [normal(1, 12, 2, 3)], {"blocksize": 2, "mode": "CRD"}),
@@ -211,7 +230,7 @@ def test_operator_agrees_with_onnxruntime(case: tuple[str, list[Array | None], d
 
 
 def test_every_operator_has_a_case() -> None:
-    elsewhere = {"CastLike", "Constant", "ConstantOfShape", "Shape", "Size", "Range"}  # give constants
+    elsewhere = {"CastLike", "Constant", "ConstantOfShape", "EyeLike", "Shape", "Size", "Range"}  # give constants
     elsewhere |= {
         "LSTM",
         "GRU",
@@ -332,10 +351,14 @@ def test_recurrent(
     assert stored <= w.size + r.size + 3 * directions * gates * hidden + 4 * directions * batch * hidden
 
 
-def dynamic_model(kind: str, channels: int, weights: type, groups: int, batch: int) -> tuple[onnx.ModelProto, Array]:
+def dynamic_model(
+    kind: str, channels: int, weights: type, groups: int, batch: int, is_line: bool = False
+) -> tuple[onnx.ModelProto, Array]:
     """A product as onnxruntime's dynamic quantisation writes it."""
     info = np.iinfo(weights)
-    if kind == "ConvInteger":
+    if kind == "ConvInteger" and is_line:
+        x, shape = normal(batch, 4, 9), (channels, 4 // groups, 3)
+    elif kind == "ConvInteger":
         x, shape = normal(batch, 4, 6, 5), (channels, 4 // groups, 3, 2)
     else:
         x, shape = normal(batch, 3, 4), (4, channels)
@@ -345,7 +368,8 @@ def dynamic_model(kind: str, channels: int, weights: type, groups: int, batch: i
         "wz": np.array(zero, weights),
         "ws": floats(0.01).reshape(()),
     }
-    attributes = {"pads": [1, 0, 1, 1], "strides": [2, 1], "group": groups} if kind == "ConvInteger" else {}
+    window: dict[str, Any] = {"pads": [1, 0], "strides": [2]} if is_line else {"pads": [1, 0, 1, 1], "strides": [2, 1]}
+    attributes = {**window, "group": groups} if kind == "ConvInteger" else {}
     nodes = [
         helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
         helper.make_node(kind, ["q", "w", "z", "wz"], ["sum"], **attributes),
@@ -363,10 +387,11 @@ def dynamic_model(kind: str, channels: int, weights: type, groups: int, batch: i
     st.sampled_from([np.uint8, np.int8]),
     st.sampled_from([1, 4]),
     st.integers(1, 2),
+    st.booleans(),
 )
-def test_dynamic_quantisation(kind: str, channels: int, weights: type, groups: int, batch: int) -> None:
+def test_dynamic_quantisation(kind: str, channels: int, weights: type, groups: int, batch: int, is_line: bool) -> None:
     assume(kind == "MatMulInteger" or weights is np.uint8)  # onnxruntime convolves no others
-    model, x = dynamic_model(kind, channels, weights, groups, batch)
+    model, x = dynamic_model(kind, channels, weights, groups, batch, is_line)
     network = assert_agrees(model, {"x": x})
     assert all(network.constants[name].dtype == np.int8 for name in network.constants if name.endswith("/w"))
 
@@ -633,7 +658,7 @@ def test_onnx_node_tests_are_right_or_refused() -> None:
     # Without a test there, giving constants (which are no network), slow to generate, or with outputs we lack.
     assert missing <= {
         "AveragePool", "MaxPool", "ConvInteger", "MatMulInteger", "Constant", "ConstantOfShape", "Range", "Shape",
-        "Size", "LayerNormalization",
+        "Size", "LayerNormalization", "EyeLike",
     }  # fmt: skip
 
 
@@ -648,3 +673,92 @@ def _close(actual: Array, expected: Array, case: Any) -> bool:
         atol=max(case.atol, 1e-5),
         equal_nan=True,
     )
+
+
+def _loop(rounds: Array, is_computed: bool = False) -> tuple[onnx.ModelProto, dict[str, Array]]:
+    """h = tanh(h + x[i]), and all of them."""
+    body = helper.make_graph(
+        [
+            helper.make_node("Gather", ["x", "i"], ["xi"], axis=0),
+            helper.make_node("Add", ["h", "xi"], ["sum"]),
+            helper.make_node("Tanh", ["sum"], ["new"]),
+            helper.make_node("Identity", ["goes_on"], ["still"]),
+        ],
+        "body",
+        [
+            helper.make_tensor_value_info("i", onnx.TensorProto.INT64, []),
+            helper.make_tensor_value_info("goes_on", onnx.TensorProto.BOOL, []),
+            helper.make_tensor_value_info("h", onnx.TensorProto.FLOAT, [3]),
+        ],
+        [
+            helper.make_tensor_value_info("still", onnx.TensorProto.BOOL, []),
+            helper.make_tensor_value_info("new", onnx.TensorProto.FLOAT, [3]),
+            helper.make_tensor_value_info("new", onnx.TensorProto.FLOAT, [3]),
+        ],
+    )
+    node = helper.make_node("Loop", ["n", "yes", "h0"], ["last", "every"], body=body, name="loop")
+    feeds = {"x": normal(6, 3), "h0": normal(3)}
+    constants = {"n": rounds, "yes": np.array(True)}
+    if is_computed:
+        feeds["n"] = constants.pop("n")
+    return model_of([node], feeds, ["last", "every"], constants, 17), feeds
+
+
+def test_loops_of_known_length_are_unrolled() -> None:
+    network = assert_agrees(*_loop(np.array(4, np.int64)))
+    assert network.tensors["every"].shape == (4, 3)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "is_computed", "message"),
+    [(4, True, "must be constant; export the model with fixed"), (201, False, "200 rounds")],
+)
+def test_other_loops_are_refused(rounds: int, is_computed: bool, message: str) -> None:
+    model, _ = _loop(np.array(rounds, np.int64), is_computed)
+    if rounds > 6:
+        model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = rounds
+    with pytest.raises(Unsupported, match=message):
+        read_onnx(model.SerializeToString())
+
+
+def test_what_is_refused_comes_with_advice() -> None:
+    model, _ = one_node("NonZero", [normal(2, 3)])
+    with pytest.raises(Unsupported, match=r"the size of its result depends on the data: cut the model before it"):
+        read_onnx(model.SerializeToString())
+
+
+FUSED: list[tuple[str, list[Array | None], dict[str, Any]]] = [
+    ("FusedConv", [IMAGE, normal(4, IMAGE.shape[1], 3, 3), normal(4)], {"activation": "Relu"}),
+    ("FusedConv", [IMAGE, normal(4, IMAGE.shape[1], 1, 1)], {"activation": "LeakyRelu", "activation_params": [0.2]}),
+    (
+        "FusedConv",
+        [IMAGE, normal(4, IMAGE.shape[1], 1, 1), normal(4)],
+        {"activation": "Clip", "activation_params": [0.0, 1.0]},
+    ),
+    (
+        "FusedConv",
+        [IMAGE, normal(*IMAGE.shape[1:2] * 2, 1, 1), None, IMAGE],
+        {"activation": "Sigmoid", "computed": (0, 3)},
+    ),
+    (
+        "FusedGemm",
+        [normal(2, 5), normal(3, 5), normal(3)],
+        {"transB": 1, "activation": "LeakyRelu", "activation_alpha": 0.1},
+    ),
+    ("FusedMatMul", [normal(2, 3, 4), normal(2, 3, 5)], {"transA": 1, "alpha": 0.5, "computed": (0, 1)}),
+    ("FusedMatMul", [normal(2, 3, 4), normal(5, 4)], {"transB": 1}),
+    ("BiasGelu", [normal(2, 5), normal(5)], {}),
+    ("FastGelu", [normal(2, 5), normal(5)], {}),
+    ("QuickGelu", [normal(2, 5)], {}),
+    (
+        "SkipLayerNormalization",
+        [normal(1, 4, 5), normal(1, 4, 5), normal(5), normal(5), normal(5)],
+        {"computed": (0, 1)},
+    ),
+]
+
+
+@pytest.mark.parametrize("case", FUSED, ids=_case_id)
+def test_what_onnxruntime_fuses(case: tuple[str, list[Array | None], dict[str, Any]]) -> None:
+    op, operands, attributes = case
+    assert_agrees(*one_node(op, operands, domain="com.microsoft", **attributes))

@@ -14,7 +14,8 @@ from edgewright.memory.ordering.flood import flood
 from edgewright.memory.ordering.lattice import Lattice
 from edgewright.memory.ordering.model import improve
 from edgewright.memory.ordering.pivots import interleave
-from edgewright.memory.ordering.waists import topological_order
+from edgewright.memory.ordering.waists import cut_at_waists, topological_order
+from order_shapes import from_edges
 
 # Little effort sends small problems through the methods meant for large ones.
 EFFORTS = (
@@ -211,3 +212,14 @@ def test_only_a_valley_keeps_a_chain_apart() -> None:
     )
     chain = OrderProblem(tuple("abcdef"), ((), (0,), (1,), (2,), (3,), (4,)), stores)
     assert contract(chain).stands_for == ((0,), (1, 2, 3), (4, 5))
+
+
+def test_segments_that_repeat_have_one_pattern() -> None:
+    """The steps of an unrolled loop are alike; the first may find other stores beside it, and another base."""
+    ways = ((0, 1), (0, 2), (1, 3), (2, 4), (3, 5), (4, 5))
+    edges = [(5 * turn + a, 5 * turn + b) for turn in range(20) for a, b in ways]
+    problem = from_edges(edges, [1, *(3, 5, 9, 2, 1) * 20])
+    segments = [part for part in cut_at_waists(problem).parts if not isinstance(part, int)]
+    assert len(segments) == 20 and len({segment.pattern for segment in segments}) <= 3
+    found = order(problem)
+    assert found.optimal and found.peak == order(from_edges(edges[: 3 * 6], [1, *(3, 5, 9, 2, 1) * 3])).peak

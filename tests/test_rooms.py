@@ -10,7 +10,7 @@ import edgewright
 ROOT = Path(edgewright.__file__).parent
 BELOW_EMIT = ("dataflow", "memory", "kernels", "program", "board", "network", "platform")
 BELOW_REPORT = ("hal", "application", "mapping", "run", "fusion", "emit", *BELOW_EMIT)
-# Each room with the rooms it may look into. `cpsat`, `errors`, `files`, `lazy` and `text` are for everybody.
+# Each room with the rooms it may look into. `cpsat`, `errors`, `files`, `interrupts`, `lazy`, `text` are for everybody.
 MAY_IMPORT = {
     "samples": (),
     "network": (),
@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "report": BELOW_REPORT,
     "cli": ("compiling", "completing", "report", *BELOW_REPORT, "samples"),
 }
-EVERYBODY = {"cpsat", "errors", "files", "lazy", "text"}
+EVERYBODY = {"cpsat", "errors", "files", "interrupts", "lazy", "text"}
 
 
 def imports(path: Path) -> set[str]:

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edgewright.errors import ModelError
+from edgewright.errors import ModelError, Unsupported
 from edgewright.network import Arithmetic, Network
 from edgewright.network.kernels import execute
-from edgewright.network.operators import Clamp, Conv2d, ConvTranspose2d, Dense, Gather, Reshape
+from edgewright.network.operators import Clamp, Concat, Conv2d, ConvTranspose2d, Dense, Gather, Reshape
 from edgewright.network.tflite import read_tflite
-from tflite_models import Array, Node, Spec, constant, model, options, packed, run_litert, unpacked
+from tflite_models import Array, Node, Spec, constant, model, options, packed, run_litert, unpacked, with_graphs
 
 RNG = np.random.default_rng(5)
 
@@ -278,3 +278,96 @@ def test_an_output_may_be_an_input() -> None:
     specs = [Spec("x", (2,)), Spec("y", (2,))]
     network = read_tflite(model(specs, [Node("RELU", ("x",), ("y",))], ["x"], ["x", "y"]))
     assert network.outputs == ("x", "y")
+
+
+def _loop(rounds: int, computed: bool = False) -> bytes:
+    """A recurrent layer that keeps all its states, as Keras writes it: a loop over a counter that cuts and joins."""
+    rng = np.random.default_rng(4)
+    x, h, states = Spec("x", (rounds, 1, 3)), Spec("h", (1, 4)), Spec("all", (rounds, 1, 4))
+    number = Spec("i", (), "int32")
+    limit = Spec("n", (), "int32") if computed else constant("n", rounds)
+    zeros = [constant(s.name, np.zeros(s.shape), s.dtype) for s in (number, h, states)]
+    given = [x, limit] if computed else [x]
+    ends = [Spec(f"{s.name}_end", s.shape, s.dtype) for s in (number, h, states, x, limit)]
+    while_ = Node(
+        "WHILE",
+        ("i", "h", "all", "x", "n"),
+        tuple(s.name for s in ends),
+        options("While", condSubgraphIndex=1, bodySubgraphIndex=2),
+    )
+    main = model([x, limit, *zeros, *ends], [while_], [s.name for s in given], ["h_end", "all_end"])
+    inside = [number, h, states, x, Spec("n", (), "int32")]
+    names = [s.name for s in inside]
+    less = Node("LESS", ("i", "n"), ("more",), options("Less"))
+    condition = model([*inside, Spec("more", (), "bool")], [less], names, ["more"])
+    numbers = [constant("one", 1), constant("first", [0, 0, 0]), constant("rest", [-1, -1]), constant("flat", [1])]
+    numbers += [constant("line", [1, 1, 4]), constant("zeros", [0, 0]), constant("all_left", [-1, -1, -1])]
+    weights = [
+        constant("w", rng.standard_normal((4, 3)), "float32"),
+        constant("u", rng.standard_normal((4, 4)), "float32"),
+    ]
+    made = {"next": (), "xt": (1, 3), "wx": (1, 4), "uh": (1, 4), "sum": (1, 4), "new": (1, 4), "row": (1, 1, 4)}
+    lists = {"it": (1,), "size": (3,), "nt": (1,), "begin": (3,)}
+    specs = [Spec(k, v, "int32" if k == "next" else "float32") for k, v in made.items()]
+    specs += [Spec(k, (1, 1, 4), signature=(-1, 1, 4)) for k in ("before", "after")] + [Spec("joined", states.shape)]
+    specs += [Spec(k, v, "int32") for k, v in lists.items()]
+    join = options("Concatenation", axis=0)
+    nodes = [
+        Node("ADD", ("i", "one"), ("next",), options("Add")),
+        Node("GATHER", ("x", "i"), ("xt",), options("Gather")),
+        Node("FULLY_CONNECTED", ("xt", "w", ""), ("wx",), options("FullyConnected")),
+        Node("FULLY_CONNECTED", ("h", "u", ""), ("uh",), options("FullyConnected")),
+        Node("ADD", ("wx", "uh"), ("sum",), options("Add")),
+        Node("TANH", ("sum",), ("new",)),
+        Node("RESHAPE", ("new", "line"), ("row",), options("Reshape")),
+        Node("RESHAPE", ("i", "flat"), ("it",), options("Reshape")),
+        Node("CONCATENATION", ("it", "rest"), ("size",), join),
+        Node("SLICE", ("all", "first", "size"), ("before",), options("Slice")),
+        Node("RESHAPE", ("next", "flat"), ("nt",), options("Reshape")),
+        Node("CONCATENATION", ("nt", "zeros"), ("begin",), join),
+        Node("SLICE", ("all", "begin", "all_left"), ("after",), options("Slice")),
+        Node("CONCATENATION", ("before", "row", "after"), ("joined",), join),
+    ]
+    body = model([*inside, *numbers, *weights, *specs], nodes, names, ["next", "new", "joined", "x", "n"])
+    return with_graphs(main, condition, body)
+
+
+def test_loops_over_a_counter_are_unrolled() -> None:
+    content = _loop(5)
+    network = read_tflite(content)
+    x = np.random.default_rng(1).standard_normal((5, 1, 3)).astype(np.float32)
+    expected = run_litert(content, [x])
+    for found, wanted in zip(execute(network, {"x": x}).values(), expected, strict=True):
+        np.testing.assert_allclose(found, wanted, atol=1e-6)
+    assert sum(isinstance(layer.op, Dense) for layer in network.layers) == 9  # the first state is constant
+    assert len({layer.inputs[1] for layer in network.layers if isinstance(layer.op, Dense)}) == 2  # weights are shared
+    assert sum(isinstance(layer.op, Concat) for layer in network.layers) == 1  # and lists are joined once
+
+
+def test_other_loops_are_refused() -> None:
+    with pytest.raises(Unsupported, match=r"computed at run time; unroll it when exporting \(unroll=True in Keras\)"):
+        read_tflite(_loop(5, computed=True))
+    with pytest.raises(Unsupported, match="more than 200 rounds"):
+        read_tflite(_loop(201))
+
+
+@pytest.mark.parametrize(("is_time_major", "clip"), [(False, 0.0), (True, 0.2)])
+def test_lstm_layers_are_unrolled(is_time_major: bool, clip: float) -> None:
+    rng = np.random.default_rng(8)
+    shape = (5, 2, 3) if is_time_major else (2, 5, 3)
+    specs = [
+        Spec("x", shape),
+        Spec("y", (*shape[:2], 4)),
+        *(Spec(n, (2, 4), special={"isVariable": True}) for n in "hc"),
+    ]
+    names = ["x"]
+    for i, columns in enumerate((3,) * 4 + (4,) * 4, 1):
+        specs.append(constant(f"w{i}", rng.standard_normal((4, columns)), "float32"))
+        names.append(f"w{i}")
+    specs += [constant(f"b{i}", rng.standard_normal(4), "float32") for i in range(4)]
+    names += ["", "", "", "b0", "b1", "b2", "b3", "", "", "h", "c", "", "", "", ""]
+    made = options("UnidirectionalSequenceLSTM", fusedActivationFunction=4, timeMajor=is_time_major, cellClip=clip)
+    content = model(specs, [Node("UNIDIRECTIONAL_SEQUENCE_LSTM", tuple(names), ("y",), made)], ["x"], ["y"])
+    network = read_tflite(content)
+    agrees(content, network, rng.standard_normal(shape).astype(np.float32))
+    assert len({layer.inputs[1] for layer in network.layers if isinstance(layer.op, Dense)}) == 4

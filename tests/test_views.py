@@ -3,9 +3,10 @@
 import numpy as np
 
 from edgewright.memory import Techniques, plan
+from edgewright.memory.solving import MOST_TRIALS, ViewChoice, _alternatives, solve
 from edgewright.memory.views import find_views, with_copies
 from edgewright.network import Builder, check
-from edgewright.network.operators import Clamp, Concat, Conv2d, Reshape, Slice, Unary, UnaryKind
+from edgewright.network.operators import Binary, BinaryKind, Clamp, Concat, Conv2d, Reshape, Slice, Unary, UnaryKind
 from test_interpreter import agrees
 
 
@@ -118,3 +119,18 @@ def test_copies_let_a_part_wait_outside():
     check(net)
     views = find_views(net, {"e1:copy"})
     assert views.places["e1"].root == "e1" and views.places["e1:copy"].root == "cat"
+
+
+def test_slices_of_an_unrolled_loop_are_decided_alike():
+    """Each begins elsewhere, so that there are more kinds than trials."""
+    b = Builder("unrolled")
+    x = b.input("x", (40, 4))
+    parts = [b.layer(Slice((step, 0), (1, 4), (1, 1)), [x], f"part{step}") for step in range(40)]
+    total = parts[0]
+    for step, part in enumerate(parts[1:]):
+        total = b.layer(Binary(BinaryKind.ADD), [total, part], f"sum{step}")
+    network = b.build([total])
+    solution = solve(network, Techniques(), 4, 0, most_trials=1)
+    found = _alternatives(network, solution, ViewChoice(), MOST_TRIALS)
+    assert found == [ViewChoice(copied=frozenset(parts))]
+    assert len(_alternatives(network, solution, ViewChoice(), 100)) == 40

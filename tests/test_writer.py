@@ -32,6 +32,7 @@ from edgewright.network.operators import (
     DynamicProduct,
     DynamicQuantize,
     Gather,
+    GatherElements,
     Lrn,
     MatMul,
     MaxPool2d,
@@ -40,6 +41,7 @@ from edgewright.network.operators import (
     PadMode,
     Quantize,
     Select,
+    TopK,
     Unary,
     UnaryKind,
 )
@@ -97,7 +99,7 @@ def single(case: Case) -> Network:
     b = Builder("one")
     values = case.values()
     free = {0} if not isinstance(case.op, Binary | MatMul) and type(case.op).__name__ != "Concat" else set(range(9))
-    if isinstance(case.op, Gather):
+    if isinstance(case.op, Gather | GatherElements):
         free = set()
     names = []
     for i, value in enumerate(values):
@@ -110,7 +112,7 @@ def single(case: Case) -> Network:
     dtype: DType | None = None
     quant = None
     match case.op:
-        case ArgMax():
+        case ArgMax() | TopK():
             dtype = DType.INT64
         case Cast():
             dtype = case.op.dtype

@@ -376,7 +376,7 @@ def elu(rng: Rng, dtype: str) -> bytes:
     return _one(rng, dtype, "ELU")
 
 
-@case(FLOAT, *SMALL)
+@case(*ALL)
 def gelu(rng: Rng, dtype: str) -> bytes:
     return _one(rng, dtype, "GELU", options("Gelu", approximate=bool(rng.integers(2))))
 
@@ -430,7 +430,7 @@ def rsqrt(rng: Rng, dtype: str) -> bytes:
     return _root(rng, dtype, "RSQRT")
 
 
-@case(INT8)
+@case(INT8, INT16)
 def sqrt(rng: Rng, dtype: str) -> bytes:
     return _root(rng, dtype, "SQRT")
 
@@ -486,6 +486,20 @@ for _kind, _made in (("EQUAL", "Equal"), ("NOT_EQUAL", "NotEqual"), ("GREATER", 
     _comparison(_kind, _made, (FLOAT, *SMALL))
 for _kind, _made in (("GREATER_EQUAL", "GreaterEqual"), ("LESS_EQUAL", "LessEqual")):
     _comparison(_kind, _made, (FLOAT, INT8))
+
+
+@case(*SMALL)
+def compare_scales(rng: Rng, dtype: str) -> bytes:
+    """A constant of another scale, near the middle."""
+    kind, made = pick(
+        rng,
+        *(("GREATER", "Greater"), ("LESS", "Less")),
+        *([("GREATER_EQUAL", "GreaterEqual")] if dtype == INT8 else []),
+    )
+    shape = image(rng)
+    other = spec(rng, "c", pick(rng, (), shape[-1:]), dtype)
+    near = replace(other, data=np.array(other.zero + rng.integers(-2, 3, other.shape), dtype))
+    return one(kind, [spec(rng, "x", shape, dtype), near], Spec("y", shape, "bool"), options(made))
 
 
 def _logic(kind: str, made: str, count: int) -> None:
@@ -593,6 +607,62 @@ def _arg(rng: Rng, dtype: str, kind: str, made: str) -> bytes:
     return one(kind, [x, constant("axis", axis)], out, options(made, outputType=2))
 
 
+@case(FLOAT, *QUANTISED)
+def top_k(rng: Rng, dtype: str) -> bytes:
+    shape = image(rng)
+    x, count = spec(rng, "x", shape, dtype), int(rng.integers(1, shape[3] + 1))
+    best = (*shape[:3], count)
+    specs = [x, constant("k", count), like(x, "y", best), Spec("at", best, "int32")]
+    node = Node("TOPK_V2", ("x", "k"), ("y", "at"), options("TopKV2"))
+    return model(specs, [node], ["x"], ["y", "at"])
+
+
+@case(FLOAT)
+def cum_sum(rng: Rng, dtype: str) -> bytes:
+    shape = image(rng)
+    flags = {name: bool(rng.integers(2)) for name in ("exclusive", "reverse")}
+    axis = constant("axis", int(rng.integers(-4, 4)))
+    return one("CUMSUM", [Spec("x", shape), axis], Spec("y", shape), options("Cumsum", **flags))
+
+
+@case("int32")
+def one_hot(rng: Rng, dtype: str) -> bytes:
+    shape, axis, depth = image(rng), int(rng.integers(-1, 5)), int(rng.integers(1, 7))
+    at = 4 if axis == -1 else axis
+    values = [constant(name, rng.standard_normal(), FLOAT) for name in ("on", "off")]
+    out = Spec("y", (*shape[:at], depth, *shape[at:]))
+    return one(
+        "ONE_HOT", [Spec("x", shape, dtype), constant("depth", depth), *values], out, options("OneHot", axis=axis)
+    )
+
+
+@case(FLOAT, "int32")
+def floor_div(rng: Rng, dtype: str) -> bytes:
+    return _floored(rng, dtype, "FLOOR_DIV", "FloorDiv")
+
+
+@case(FLOAT, "int32")
+def floor_mod(rng: Rng, dtype: str) -> bytes:
+    return _floored(rng, dtype, "FLOOR_MOD", "FloorMod")
+
+
+def _floored(rng: Rng, dtype: str, kind: str, made: str) -> bytes:
+    shape = image(rng)
+    divisor = constant("b", pick(rng, -7, 3) if dtype != FLOAT else pick(rng, -0.7, 1.3), dtype)
+    return one(kind, [Spec("x", shape, dtype), divisor], Spec("y", shape, dtype), options(made))
+
+
+@case("bool")
+def reduce_any(rng: Rng, dtype: str) -> bytes:
+    return _reduce(rng, dtype, pick(rng, "REDUCE_ANY", "REDUCE_ALL"), same=True)
+
+
+@case(FLOAT)
+def add_n(rng: Rng, dtype: str) -> bytes:
+    shape = image(rng)
+    return one("ADD_N", [Spec(name, shape) for name in "abc"], Spec("y", shape), options("AddN"))
+
+
 # Element types
 
 
@@ -693,6 +763,22 @@ def split_v(rng: Rng, dtype: str) -> bytes:
     x = spec(rng, "x", (2, 4, 5, 6), dtype)
     after = [constant("sizes", pick(rng, [1, 2, 3], [2, -1, 3])), constant("axis", pick(rng, 3, -1))]
     return _several(x, "SPLIT_V", [], after, 3, options("SplitV", numSplits=3))
+
+
+@case(FLOAT, INT8)
+def gather_nd(rng: Rng, dtype: str) -> bytes:
+    shape, depth = image(rng), int(rng.integers(1, 5))
+    places = np.stack([rng.integers(0, size, (2, 3)) for size in shape[:depth]], axis=-1)
+    return _move(rng, dtype, "GATHER_ND", [constant("places", places)], options("GatherNd"), shape)
+
+
+@case(FLOAT)
+def reverse_sequence(rng: Rng, dtype: str) -> bytes:
+    shape, axes = image(rng), pick(rng, (1, 0), (2, 1), (1, 3))
+    lengths = constant("lengths", rng.integers(1, shape[axes[0]] + 1, shape[axes[1]]))
+    return _move(
+        rng, dtype, "REVERSE_SEQUENCE", [lengths], options("ReverseSequence", seqDim=axes[0], batchDim=axes[1]), shape
+    )
 
 
 @case(FLOAT, INT8)
@@ -868,7 +954,7 @@ def drawn(name: str, dtype: str, seed: int) -> tuple[bytes, Network, dict[str, A
     rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
     content = CASES[name, dtype](rng, dtype)
     network = read_tflite(content)
-    low = 0 if name == "rsqrt" and dtype == INT16 else None  # roots of negatives are undefined
+    low = 0 if name in ("rsqrt", "sqrt") and dtype == INT16 else None  # roots of negatives are undefined
     values = {}
     for tensor in (network.tensors[i] for i in network.inputs):
         values[tensor.name] = random_value(rng, tensor.shape, tensor.dtype.value, low)

@@ -85,6 +85,21 @@ def model(specs: Sequence[Spec], nodes: Sequence[Node], inputs: Sequence[str], o
     return packed(result)
 
 
+def with_graphs(main: bytes, *graphs: bytes) -> bytes:
+    """The first model with the graphs of others behind its own, as loops and branches name them."""
+    result = unpacked(main)
+    for other in map(unpacked, graphs):
+        (graph,) = other.subgraphs
+        for operator in graph.operators:
+            operator.opcodeIndex += len(result.operatorCodes)
+        for tensor in graph.tensors:
+            tensor.buffer += len(result.buffers) if tensor.buffer else 0
+        result.operatorCodes += other.operatorCodes
+        result.buffers += other.buffers
+        result.subgraphs.append(graph)
+    return packed(result)
+
+
 def packed(result: Any) -> bytes:
     builder = flatbuffers.Builder(1024)
     builder.Finish(result.Pack(builder), file_identifier=b"TFL3")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .interrupts import interruptible
 from .lazy import lazy_module
 
 if TYPE_CHECKING:
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
 else:
     cp_model = lazy_module("ortools.sat.python.cp_model")  # pandas behind it takes long to load
 
-__all__ = ["cp_model", "repeatable_solver"]
+__all__ = ["cp_model", "repeatable_solver", "solve"]
 
 
 def repeatable_solver(work: float, **parameters: int) -> cp_model.CpSolver:
@@ -22,7 +23,12 @@ def repeatable_solver(work: float, **parameters: int) -> cp_model.CpSolver:
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.max_deterministic_time = work
-    solver.parameters.catch_sigint_signal = False  # an interrupt is for whoever plans, not for one solution
     for name, value in parameters.items():
         setattr(solver.parameters, name, value)
     return solver
+
+
+def solve(solver: cp_model.CpSolver, model: cp_model.CpModel) -> int:
+    """The solver's status at its end; an interrupt ends it."""
+    solver.parameters.catch_sigint_signal = False  # an interrupt is for whoever plans, not for one solution
+    return interruptible(lambda: solver.solve(model), solver.stop_search)

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from .errors import InputError
+from .interrupts import uninterrupted
 
 NAME_BYTES = 255  # of a file's name, where the system does not say
 
@@ -59,16 +60,18 @@ def write_together(files: Mapping[Path, str | bytes]) -> None:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
             os.chmod(ready[target], 0o644)
-        for path, temporary in ready.items():
-            os.replace(temporary, path)
+        with uninterrupted():
+            for path, temporary in ready.items():
+                os.replace(temporary, path)
         for path, data in direct.items():
             with path.open("wb") as file:
                 file.write(data)
     except OSError as error:
-        for temporary in ready.values():
-            with suppress(OSError):
-                os.unlink(temporary)
         raise InputError(f"cannot write '{path}': {error.strerror or error}") from error
+    finally:
+        for temporary in ready.values():
+            with suppress(OSError):  # in place
+                os.unlink(temporary)
 
 
 @contextmanager
@@ -85,14 +88,15 @@ def whole_folder(path: Path) -> Iterator[Path]:
         fresh = Path(tempfile.mkdtemp(dir=place, prefix=".edgewright-"))
         try:
             yield fresh
-            fresh.chmod(0o755)
-            if not target.exists():
-                os.replace(fresh, target)
-                return
-            for file in sorted(each for each in fresh.rglob("*") if not each.is_dir()):
-                put = target / file.relative_to(fresh)
-                put.parent.mkdir(parents=True, exist_ok=True)
-                os.replace(file, put)
+            with uninterrupted():
+                fresh.chmod(0o755)
+                if not target.exists():
+                    os.replace(fresh, target)
+                    return
+                for file in sorted(each for each in fresh.rglob("*") if not each.is_dir()):
+                    put = target / file.relative_to(fresh)
+                    put.parent.mkdir(parents=True, exist_ok=True)
+                    os.replace(file, put)
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
     except OSError as error:

@@ -92,6 +92,11 @@ class AppGate:
         return found
 
     @property
+    def _fillers(self) -> str:
+        """C of whether a network fills a ring: its frames count from their beginning, for they may be read by then."""
+        return f"({sum(1 << self.index[ring.source[0]] for ring in self.layout.rings):#x}u >> which & 1u)"
+
+    @property
     def locks(self) -> list[str]:
         return LOCKS.replace("APP", self.name.upper()).splitlines()
 
@@ -167,10 +172,18 @@ class AppGate:
             own = sum(1 << self.index[member.name] for member in application.members_of(crossing.owner))
             for reader in (self.index[name] for name, _ in crossing.readers):
                 under_way = f"done[{source}] - done[{reader}]"
-                yield f"    if (which == {source} && done[{source}] - given[{reader}] >= {crossing.slots}u)"
+                under = f"done[{source}] - given[{reader}] >= {crossing.slots}u"
+                if crossing.rows:
+                    under = f"(paused_{self.layout.rings.index(crossing)}[0] || {under})"
+                yield f"    if (which == {source} && {under})"
                 yield f"        return {guard}_BUSY;"
                 yield f"    if (which == {reader} && {under_way} == 0u)"
                 yield f"        return {guard}_EMPTY;"
+                if crossing.rows:
+                    ring = self.layout.rings.index(crossing)
+                    none = f"made[{ring}] == taken[{ring}] || ({guard}_ALONE && (running >> {source} & 1u))"
+                    yield f"    if (which == {reader} && ({none}))"
+                    yield f"        return {guard}_EMPTY;"
                 yield f"    if ({under_way} != 0u && (excludes[which] & {own:#x}u) && !({own:#x}u >> which & 1u))"
                 yield f"        return {guard}_BUSY;"
         yield f"    return {guard}_OK;"
@@ -232,6 +245,8 @@ class AppGate:
                 c.line(f"    status = {guard}_EMPTY;")
             with c.block(f"if (status == {guard}_OK)"):
                 c.line("running |= 1u << which;")
+                if self.layout.rings:
+                    c.line(f"done[which] += {self._fillers};")
                 if self.ends:
                     c.line(f"waiting &= ~({'reads[which] | makes[which]' if cascades else 'reads[which]'});")
                 if frames:
@@ -245,7 +260,7 @@ class AppGate:
             if cascades:
                 c.line("waiting |= makes[which];")
             if is_pipelined:
-                c.line("done[which]++;")
+                c.line(f"done[which] += 1u - {self._fillers};" if self.layout.rings else "done[which]++;")
                 c.line("given[which] = done[which];")
             c.line(f"{guard}_UNLOCK();")
         c.line()

@@ -15,6 +15,7 @@ from ..network import Network
 from ..program import Plan
 from .app_ends import c_name, given_ends
 from .app_gate import AppGate
+from .app_rings import AppRings, row_outlet
 from .joint import JointLayout
 from .members import AppMember
 
@@ -27,6 +28,19 @@ class AppWriter:
     @cached_property
     def gate(self) -> AppGate:
         return AppGate(self.layout, self.libraries)
+
+    @cached_property
+    def rings(self) -> AppRings:
+        members, made = self.layout.application.by_name, self.layout.rings
+        calls = {ring.name: self._resumed(members[ring.source[0]]) for ring in made}
+        return AppRings(self.layout, self.libraries, {x.name: self._place(x.slot_name()) for x in made}, calls)
+
+    def _resumed(self, member: AppMember) -> str:
+        """C of the call that goes on where a run has stopped: inputs have been read by then."""
+        *arguments, paused = self._arguments(member)
+        arenas = len(self._parameters(member).arenas)
+        ends = [*arguments[:arenas], *("0" for _ in arguments[arenas:]), paused]
+        return f"{c_name(member)}_run_in({', '.join(ends)})"
 
     @property
     def name(self) -> str:
@@ -103,6 +117,7 @@ class AppWriter:
             f"/* {self.name}: what networks call where a stage begins. */\n#ifndef {guard}\n#define {guard}\n\n"
             f"#include <stdint.h>\n\nvoid {self.name}_at(int32_t network, int32_t stage);\n"
             + (f"void {self.name}_at_row(int32_t network, int32_t stage);\n" if self.gate.has_rows else "")
+            + "".join(f"{line}\n" for line in self.rings.prototypes())
             + f"\n#endif /* {guard} */\n"
         )
 
@@ -122,9 +137,11 @@ class AppWriter:
                 for memory, section in self.sections.items()
             ),
             *self.gate.declared_words(),
+            *self.rings.declared(),
             "",
         ]
         self.gate.write(c)
+        self.rings.write(c)
         for member in self.layout.application.members:
             self._write_run(c, member)
         for own in self.layout.application.file.buffers:
@@ -161,6 +178,8 @@ class AppWriter:
             call = f"{own}_run_in({', '.join(self._arguments(member))})"
             if return_type(plan, member.network) == "void":
                 c.line(f"{call};")
+            elif row_outlet(name, self.layout, member.name) is not None:
+                c.line(f"(void){call}; /* what remains is done when the next partition wants it */")
             else:
                 c.line(f"if ({call})")
                 c.line(f"    status = {guard}_WRONG;")
@@ -175,10 +194,13 @@ class AppWriter:
     def _arguments(self, member: AppMember) -> Iterator[str]:
         names, plan = self._parameters(member), self.libraries[member.name].plan
         yield from map(self._arena, names.arenas)
+        pulled = {ring.readers[0]: number for number, ring in enumerate(self.layout.rings)}
         for group, is_input in ((names.inputs, True), (names.outputs, False)):
             for tensor, parameter in group.items():
                 ctype = C_TYPES[member.network.tensors[tensor].dtype.value]
-                if tensor in plan.outside:
+                if is_input and (member.name, tensor) in pulled:
+                    yield from (f"pull_{pulled[member.name, tensor]}", "0")
+                elif tensor in plan.outside:
                     yield f"({ctype} *)(void *)({self._slot(member, tensor)})"
                 elif not self._is_given(member, tensor):
                     yield "0"
@@ -186,6 +208,7 @@ class AppWriter:
                     yield parameter
                     if is_input and plan.views[tensor].window:
                         yield f"{parameter}_context"
+        yield from (f"paused_{n}" for n, ring in enumerate(self.layout.rings) if ring.source[0] == member.name)
 
     def _slot(self, member: AppMember, tensor: str) -> str:
         """C of where the slot of the member's frame begins; slots lie anywhere."""
@@ -193,7 +216,7 @@ class AppWriter:
         crossing = next(
             one for one in self.layout.application.crossings if (member.name, tensor) in (one.source, *one.readers)
         )
-        places = [self._place(f"{crossing.name}[{n}]") for n in range(crossing.slots)]
+        places = [self._place(crossing.slot_name(n)) for n in range(crossing.slots)]
         text = places[-1]
         for n in range(crossing.slots - 2, -1, -1):
             text = f"(done[{which}] % {crossing.slots}u == {n}u ? {places[n]} : {text})"

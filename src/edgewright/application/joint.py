@@ -9,10 +9,10 @@ from functools import cached_property
 from ..memory.layout import ConflictGraph, LayoutEffort, Placement, conflicts, place_graph
 from ..memory.layout.graph import components, heaviest_clique
 from ..memory.layout.problem import align_up
-from ..program import Buffer, Plan
+from ..program import ROWS, Buffer, Plan
 from ..program.plan import slot_name
 from .meeting import JointBuffer, Meeting
-from .members import Application
+from .members import Application, Crossing
 from .points import InterruptionPoints
 
 ARENA = "ram"  # the common memory
@@ -32,6 +32,11 @@ class JointLayout:
     @property
     def application(self) -> Application:
         return self.meeting.application
+
+    @property
+    def rings(self) -> tuple[Crossing, ...]:
+        """What crosses row by row."""
+        return tuple(one for one in self.application.crossings if one.rows)
 
     @property
     def peak_bytes(self) -> int:
@@ -284,7 +289,10 @@ def moved_plans(
 def _moved(
     plan: Plan, member: str, buffers: tuple[JointBuffer, ...], placement: Placement, homes: Mapping[str, str]
 ) -> Plan:
-    """The plan with its buffers at their common addresses; tensors that cross partitions in a memory of their own."""
+    """The plan with its buffers at their common addresses; tensors that cross partitions in a memory of their own.
+
+    One that crosses row by row lies in its ring.
+    """
     home = {
         use.buffer: (placement.offsets[buffer.name], homes.get(buffer.name, ARENA))
         for buffer in buffers
@@ -292,18 +300,28 @@ def _moved(
         if use.member == member
     }
     slots: dict[str, str] = {}
+    views, sizes = dict(plan.views), dict[str, int]()
     for buffer in buffers:
         crossing = buffer.crossing
+        if crossing is not None and crossing.rows and crossing.source[0] == member:
+            view = plan.views[crossing.source[1]]
+            views[crossing.source[1]] = replace(view, window=(ROWS, crossing.rows))
+            sizes[view.buffer] = buffer.size
         for name, tensor in (crossing.source, *crossing.readers) if crossing and not buffer.uses else ():
             if name == member:
                 slots[plan.views[tensor].buffer] = tensor
     moved = tuple(
-        replace(buffer, offset=home[buffer.name][0], memory=home[buffer.name][1])
+        replace(
+            buffer,
+            offset=home[buffer.name][0],
+            memory=home[buffer.name][1],
+            size=sizes.get(buffer.name, buffer.size),
+        )
         if buffer.name in home
         else replace(buffer, offset=0, memory=slot_name(slots[buffer.name]))
         for buffer in plan.buffers
     )
-    return with_buffers(replace(plan, outside=tuple(sorted(slots.values()))), moved)
+    return with_buffers(replace(plan, views=views, outside=tuple(sorted(slots.values()))), moved)
 
 
 def with_buffers(plan: Plan, buffers: tuple[Buffer, ...]) -> Plan:

@@ -18,6 +18,7 @@ from ..program.interpreter import POISON, Interpreter
 from ..program.plan import slot_name
 from .description import ALWAYS, PreemptionPoints
 from .joint import JointLayout
+from .judged_rings import JudgedRing
 from .meeting import BufferUse, JointBuffer
 from .members import Crossing
 from .points import InterruptionPoints
@@ -49,6 +50,7 @@ class _MemberRun:
     next: int = 0  # the stage that comes next
     steps: Iterator[None] | None = None  # the rest of that stage, once it has begun
     turn: int = -1  # the last of its turns that has run
+    pulled: Array | None = None  # a frame that comes out of a ring, as far as its rows have come
 
 
 class Interleaving:
@@ -69,6 +71,7 @@ class Interleaving:
             buffer.name: np.frombuffer(self.random.randbytes(buffer.size), dtype=np.uint8)
             for buffer in self.application.file.buffers
         }
+        self.rings = [JudgedRing(one, layout.plans) for one in self.application.crossings if one.rows]
         self._variants: dict[str, list[Mapping[str, Array]]] = {}
         self._known: dict[tuple[str, bytes], Mapping[str, Array]] = {}
         for buffer in self.application.file.buffers:
@@ -82,6 +85,8 @@ class Interleaving:
         for _ in range(moves):
             legal = [*self._starts(), *self._stages()]
             if not legal:
+                if self.running:
+                    yield JointFault(f"{', '.join(sorted(self.running))} cannot go on", tuple(self.moves))
                 return
             member = self.random.choice(legal)
             if member in self.running:
@@ -95,9 +100,10 @@ class Interleaving:
     # What may happen next.
 
     def _stages(self) -> Iterator[str]:
-        """Members that may run their next stage: those that nobody has interrupted."""
-        for member in self.running:
-            if not any((high, member) in self.relations.preemptions for high in self.running):
+        """Members that may run their next stage: those that nobody has interrupted, and that wait for no row."""
+        for member, run in self.running.items():
+            is_interrupted = any((high, member) in self.relations.preemptions for high in self.running)
+            if not is_interrupted and not self._waits(member, run):
                 yield member
 
     def _starts(self) -> Iterator[str]:
@@ -155,8 +161,35 @@ class Interleaving:
         if member == crossing.source[0]:
             return self.done[member] - self._unread(crossing) < crossing.slots
         if member in dict(crossing.readers):
+            if crossing.rows:
+                return any(ring.ring == crossing and ring.made > ring.taken for ring in self.rings)
             return self.done[crossing.source[0]] > self.done[member]
         return True
+
+    def _ring(self, member: str, run: _MemberRun) -> JudgedRing | None:
+        """The ring that the member fills, or empties, in the stage that comes next."""
+        return next((ring for ring in self.rings if ring.is_at(member, run.next)), None)
+
+    def _waits(self, member: str, run: _MemberRun) -> bool:
+        """Whether the member waits for a row, or for room for one."""
+        ring, turn = self._ring(member, run), run.turn + 1 if run.steps is not None else 0
+        return ring is not None and ring.waits(member, run.frame, turn)
+
+    def _advance_rows(self, member: str, run: _MemberRun, ring: JudgedRing) -> Iterator[JointFault]:
+        """Turns of the stage, until it has to wait or others come; after the last one the stage is over."""
+        assert run.steps is not None
+        memory = self._bytes(ring.ring.slot_name())
+        while run.turn + 1 < ring.turns(member):
+            stop = ring.stop(member, run.frame, run.turn + 1)
+            if run.pulled is not None:
+                ring.take(stop, memory, run.pulled)
+            next(run.steps)
+            run.turn += 1
+            frame = self.results[ring.source, run.frame][ring.output]
+            if member == ring.source and not ring.make(stop, memory, frame):
+                yield JointFault(f"network '{member}' makes a wrong row of '{ring.output}'", tuple(self.moves))
+            if run.turn + 1 < ring.turns(member) and (self._waits(member, run) or self.random.random() < 0.3):
+                return
 
     def _may_start_beside(self, member: str, other: str) -> bool:
         if self.relations.are_parallel(member, other):
@@ -182,17 +215,23 @@ class Interleaving:
             if (given := self.pending.pop((owner, tensor), None)) is not None:
                 inputs[tensor] = given
                 there.add(tensor)
+        pulled: dict[str, Array] = {}
         for crossing in self.application.crossings:
             for name, tensor in crossing.readers:
                 if name == member:
                     made = self.results[crossing.source[0], self.done[member]]
                     inputs[tensor] = made[crossing.source[1]]
                     there.add(tensor)
+                    if crossing.rows:
+                        pulled[tensor] = np.zeros_like(inputs[tensor])
         for buffer in self.application.file.buffers:
             if buffer.alive != ALWAYS and owner in buffer.alive and not self._is_alive(buffer.alive):
                 self._bytes(buffer.name)[: buffer.size] = self.own[buffer.name]
-        interpreter.begin({name: value for name, value in inputs.items() if name not in there})
-        self.running[member] = _MemberRun(interpreter, inputs, self.done[member])
+        interpreter.begin({name: value for name, value in inputs.items() if name not in there} | pulled)
+        run = _MemberRun(interpreter, inputs, self.done[member], pulled=next(iter(pulled.values()), None))
+        self.running[member] = run
+        if any(ring.source == member for ring in self.rings):
+            self.results[member, run.frame] = self._expected(member, inputs)
         for frame in self.relations.frames:
             if frame[0][0] == owner:
                 for name, tensor in frame[1:]:
@@ -204,7 +243,11 @@ class Interleaving:
         if run.steps is None:
             run.turn = -1
             run.steps = run.interpreter.by_turns(run.next)
-        if self._stops_at_a_row(member, run):
+        if (ring := self._ring(member, run)) is not None:
+            yield from self._advance_rows(member, run, ring)
+            if run.turn + 1 < ring.turns(member):
+                return
+        elif self._stops_at_a_row(member, run):
             return
         for _ in run.steps:
             pass
@@ -213,7 +256,7 @@ class Interleaving:
             return
         expected = self._expected(member, run.inputs)
         for name, value in run.interpreter.results().items():
-            if value.tobytes() != expected[name].tobytes():
+            if not run.interpreter.plan.is_by_rows(name) and value.tobytes() != expected[name].tobytes():
                 yield JointFault(f"network '{member}' computes a wrong '{name}'", tuple(self.moves))
         for name, message in self._spoiled():
             yield JointFault(f"{message} '{name}' was overwritten", tuple(self.moves))
@@ -291,7 +334,7 @@ class Interleaving:
         for crossing in self.application.crossings:
             for name, tensor in (crossing.source, *crossing.readers):
                 if name == member and tensor in self.layout.plans[member].outside:
-                    slot = f"{crossing.name}[{self.done[member] % crossing.slots}]"
+                    slot = crossing.slot_name(self.done[member] % crossing.slots)
                     found[slot_name(tensor)] = self._bytes(slot)[: crossing.bytes]
         return found
 
@@ -301,15 +344,21 @@ class Interleaving:
             at, here = self.layout.at(buffer.name), alive[self.layout.home(buffer.name)]
             if self._is_in_use(buffer):
                 here[at : at + buffer.size] = True
-            for use in buffer.uses:
+            for use in buffer.uses if buffer.crossing is None or not buffer.crossing.rows else ():
                 low, high = self._within(use)
                 here[at + low : at + high] = True
+        for ring in self.rings:
+            at, here = self.layout.at(ring.ring.slot_name()), alive[self.layout.home(ring.ring.slot_name())]
+            for part in ring.alive:
+                here[at:][part] = True
         for name, arena in self.arenas.items():
             arena[~alive[name]] = POISON
 
     def _is_in_use(self, buffer: JointBuffer) -> bool:
         if buffer.is_always:
             return True
+        if buffer.crossing is not None and buffer.crossing.rows:
+            return False  # some rows of it are
         if buffer.crossing is not None:
             slot = int(buffer.name.rpartition("[")[2][:-1])
             source = buffer.crossing.source[0]

@@ -16,7 +16,9 @@ from ..platform.target import Target
 from ..program import Buffer, Plan
 from ..program.options import Options
 from .app_ends import c_name, polled_rows, resident_ends
+from .app_rings import row_outlet
 from .app_source import AppWriter
+from .description import PreemptionPoints
 from .joint import JointLayout, with_buffers
 from .meeting import BufferUse, JointBuffer
 from .members import AppMember
@@ -64,10 +66,12 @@ def emit_application(layout: JointLayout, options: Options | None = None) -> App
     libraries: dict[str, Library] = {}
     plans: dict[str, Plan] = {}
     for number, member in enumerate(application.members):
-        plans[member.name] = with_scratch(layout, member, chosen)
+        plans[member.name] = with_scratch(layout, member, chosen, plans)
         probe = f"{name}_at({number}, stage)" if layout.meeting.relations.may_be_interrupted(member.name) else ""
         rows = frozenset(polled_rows(layout, member.name))
-        share = LibraryShare(shared, probe, resident_ends(layout, member), f"{name}_at_row({number}, stage)", rows)
+        outlet = row_outlet(name, layout, member.name)
+        row = f"{name}_at_row({number}, stage)"
+        share = LibraryShare(shared, probe, resident_ends(layout, member), row, rows, outlet)
         libraries[member.name] = emit(
             plans[member.name], application.target, member.network, c_name(member), chosen, share
         )
@@ -82,18 +86,32 @@ def emit_application(layout: JointLayout, options: Options | None = None) -> App
     for library in libraries.values():
         files |= library.files
     files |= shared.files()
-    return AppLibrary(
-        selected, application.target, libraries, files, shared.constants.bytes, 4 * sum(writer.gate.words.values())
-    )
+    state = 4 * (sum(writer.gate.words.values()) + writer.rings.words)
+    return AppLibrary(selected, application.target, libraries, files, shared.constants.bytes, state)
 
 
-def with_scratch(layout: JointLayout, member: AppMember, options: Options) -> Plan:
-    """The member's plan with kernels selected: their scratch lies where nobody else has anything meanwhile."""
+def with_scratch(layout: JointLayout, member: AppMember, options: Options, selected: Mapping[str, Plan]) -> Plan:
+    """The member's plan with kernels selected: their scratch lies where nobody else has anything meanwhile.
+
+    `selected` are plans that have theirs; what runs at the same time shares none.
+    """
     plan = layout.plans[member.name]
-    others = tuple(_in_the_way(layout, member.name, plan))
-    facts = NetworkFacts(member.network, layout.application.target, options)
+    others = (*_in_the_way(layout, member.name, plan), *_scratch_beside(layout, member.name, plan, selected))
+    facts = NetworkFacts(plan.network, layout.application.target, options)
     chosen = select(with_buffers(plan, (*plan.buffers, *others)), facts)
     return with_buffers(chosen, tuple(b for b in chosen.buffers if not b.name.startswith(OTHER)))
+
+
+def _scratch_beside(layout: JointLayout, member: str, plan: Plan, selected: Mapping[str, Plan]) -> Iterator[Buffer]:
+    """Scratch of those that may be at work while the member is."""
+    last, relations = max(0, len(plan.program.stages) - 1), layout.meeting.relations
+    for name, other in selected.items():
+        planned = {buffer.name for buffer in layout.plans[name].buffers}
+        preemptions = (relations.preemptions.get(pair) for pair in ((name, member), (member, name)))
+        is_nested = any(one is not None and one.points is PreemptionPoints.ANYWHERE for one in preemptions)
+        for buffer in other.buffers if is_nested or relations.are_parallel(name, member) else ():
+            if buffer.name not in planned:
+                yield replace(buffer, name=f"{OTHER}{name} {buffer.name}", first=0, last=last)
 
 
 def _in_the_way(layout: JointLayout, member: str, plan: Plan) -> Iterator[Buffer]:

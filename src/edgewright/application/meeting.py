@@ -18,7 +18,7 @@ from .description import ALWAYS, PreemptionPoints
 from .members import Application, Crossing
 from .points import InterruptionPoints, Liveness, Span
 from .relations import Relations
-from .slots import given_back
+from .slots import given_back, last_use
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,8 @@ class Meeting:
     _spans: dict[tuple[str, PreemptionPoints], Mapping[str, Span]] = field(init=False, default_factory=dict)
 
     def buffers(self) -> tuple[JointBuffer, ...]:
-        slots = {(member, tensor): one for one in self.application.crossings for member, tensor in _ends(one)}
-        in_slots = {(member, self._buffer(member, tensor)) for member, tensor in slots}
+        ends = [end for one in self.application.crossings for end in (_ends(one) if not one.rows else (one.source,))]
+        in_slots = {(member, self._buffer(member, tensor)) for member, tensor in ends}
         shared = self._handed_over()
         kept = {(name, self._buffer(name, tensor)) for name, tensor in self._kept_ends()}
         groups: dict[tuple[str, str], list[tuple[str, str]]] = {}
@@ -78,9 +78,10 @@ class Meeting:
         found = [self._joint(keys, is_kept=bool(kept & set(keys))) for keys in groups.values()]
         for crossing in self.application.crossings:
             members = frozenset(member.name for member in self.application.members_of(crossing.owner))
-            uses = tuple(self._slot_uses(crossing)) if self._is_fixed(crossing) else ()
+            uses = tuple(self._slot_uses(crossing)) if crossing.rows or self._is_fixed(crossing) else ()
+            size = crossing.rows * crossing.row_bytes or crossing.bytes
             found += [
-                JointBuffer(f"{crossing.name}[{n}]", crossing.bytes, uses, during=members, crossing=crossing)
+                JointBuffer(crossing.slot_name(n), size, uses, during=members, crossing=crossing)
                 for n in range(crossing.slots)
             ]
         for own in self.application.file.buffers:
@@ -104,9 +105,11 @@ class Meeting:
         return is_dense and size == network.tensors[tensor].bytes and view.buffer not in others
 
     def _slot_uses(self, crossing: Crossing) -> Iterator[BufferUse]:
+        """The stages of each side; a reader that pulls rows out of a ring knows it by no name."""
         for member, tensor in _ends(crossing):
             buffer = next(b for b in self.plans[member].buffers if b.name == self._buffer(member, tensor))
-            yield BufferUse(member, buffer.name, buffer.first, buffer.last)
+            is_pulled = crossing.rows and member != crossing.source[0]
+            yield BufferUse(member, "" if is_pulled else buffer.name, buffer.first, buffer.last)
 
     def _joint(self, keys: list[tuple[str, str]], is_kept: bool) -> JointBuffer:
         uses, size = [], 0
@@ -172,19 +175,31 @@ class Meeting:
         for ours in own.uses:
             for use in slot.uses:
                 if use.member == ours.member and use.first <= ours.last and ours.first <= use.last:
-                    yield use, ours
-            if ours.member != slot.crossing.source[0] and ours.last > self.freed[ours.member]:
+                    yield (use, ours) if use.buffer else None
+            freed = self.freed[slot.crossing.readers[0][0]]
+            is_early = slot.crossing.rows > 0 and freed < 0  # the next frame begins before all rows have been read
+            if is_early if ours.member == slot.crossing.source[0] else ours.last > freed:
                 yield None
 
     def _take_turns(self, a: BufferUse, b: BufferUse) -> bool:
-        """Whether one's member keeps the only slot that the other's fills until this buffer is not in use any more."""
+        """Whether one's member keeps the only slot that the other's fills until this buffer is not in use any more.
+
+        Beside a reader that pulls rows out of a ring, the last stage of the other one runs.
+        """
         return any(
             crossing.slots == 1
             and crossing.source[0] == a.member
             and b.member in dict(crossing.readers)
             and b.last <= self.freed[b.member]
+            and not (crossing.rows and self._is_pushing(a) and self._is_pulling(b, crossing))
             for crossing in self.application.crossings
         )
+
+    def _is_pushing(self, use: BufferUse) -> bool:
+        return use.last == len(self.plans[use.member].program.stages) - 1
+
+    def _is_pulling(self, use: BufferUse, crossing: Crossing) -> bool:
+        return use.first <= last_use(self.plans[use.member], [dict(crossing.readers)[use.member]])
 
     def _run_together(self, a: str, b: str) -> bool:
         """Whether some part of one may run while the other has begun and not ended."""

@@ -14,6 +14,7 @@ from ..network import Network, Region
 from ..network.parts import NetworkPart, cut
 from ..platform import Board, load_board
 from ..platform.target import TARGETS, Target, target_of
+from ..program import ROWS
 from .description import ApplicationFile, AppNetworkEntry, RelationKind, read_application
 from .quantising import read_network
 
@@ -42,10 +43,20 @@ class Crossing:
     source: tuple[str, str]  # the member, and the name of the tensor there
     readers: tuple[tuple[str, str], ...]
     slots: int
+    height: int = 1  # rows of a frame
+    rows: int = 0  # of a ring that stands for the slot: frames cross row by row; 0 where they cross as a whole
 
     @property
     def name(self) -> str:
         return f"{self.owner}:{self.tensor}"
+
+    @property
+    def row_bytes(self) -> int:
+        return self.bytes // self.height
+
+    def slot_name(self, number: int = 0) -> str:
+        """The buffer that is a slot, or the ring."""
+        return f"{self.name}[{f'{self.rows} of {self.height} rows' if self.rows else number}]"
 
 
 @dataclass(frozen=True)
@@ -183,6 +194,7 @@ def _crossings(owner: str, network: Network, names: Sequence[str], parts: Sequen
             if readers:
                 slots = max(later for later, _ in readers) - number + 1
                 named = tuple((names[later], name) for later, name in readers)
-                size = network.tensors[what.tensor].bytes
-                found.append(Crossing(owner, what.tensor, size, (names[number], own), named, slots))
+                tensor = network.tensors[what.tensor]
+                height = tensor.shape[ROWS] if len(tensor.shape) == 4 and tensor.shape[0] == 1 else 1
+                found.append(Crossing(owner, what.tensor, tensor.bytes, (names[number], own), named, slots, height))
     return found

@@ -47,7 +47,7 @@ def traffic_of(layout: JointLayout) -> Mapping[str, int]:
     for buffer in layout.buffers:
         if buffer.crossing is not None:  # each frame lies in one of its slots
             passes = 1 + len(buffer.crossing.readers)
-            found[buffer.name] = passes * buffer.size // buffer.crossing.slots
+            found[buffer.name] = passes * buffer.crossing.bytes // buffer.crossing.slots
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 
@@ -92,6 +92,11 @@ class AppOutcome:
                 for b in layout.buffers
             ]
             found["arenas"] = dict(layout.arenas)
+            if layout.rings:
+                found["rings"] = [
+                    {"name": one.name, "rows": one.rows, "of": one.height, "bytes": one.rows * one.row_bytes}
+                    for one in layout.rings
+                ]
             found["next"] = [
                 {"ram": ram, "payers": list(plan.payers), "slowdown": round(plan.slowdown, 4)} if plan else {"ram": ram}
                 for ram, plan in self.next
@@ -148,9 +153,15 @@ def outcome_of(
         ram,
         found,
         following,
-        flash_notes(application),
+        (*_ring_notes(layout), *flash_notes(application)),
         check_deadlines(layout.meeting),
     )
+
+
+def _ring_notes(layout: JointLayout) -> Iterator[str]:
+    for ring in layout.rings:
+        sizes = f"{text.size(ring.rows * ring.row_bytes)} instead of {text.size(ring.bytes)} a frame"
+        yield f"'{ring.tensor}' crosses in '{ring.owner}' row by row: {ring.rows} of {ring.height} kept, {sizes}"
 
 
 def _alone(search: JointSearch, layout: JointLayout, owner: str) -> tuple[int, int]:

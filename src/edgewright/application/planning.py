@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from ..errors import Infeasible
+from ..fusion.choice import is_interrupted
 from ..fusion.request import PlanRequest, make_plan
 from ..fusion.search import Limits, PlanSearch
 from ..fusion.timing import TimedPlan, Timing
@@ -18,6 +20,7 @@ from .meeting import held_inputs
 from .members import Application, AppMember
 from .points import with_rows
 from .relations import Relations
+from .rings import pushing_rows, reading_rows, ring_ends
 from .slots import crossing_inputs, last_use
 
 SPARE = 1.35  # times the producer's estimated run: what must remain of a run beside which it is to fill a slot again
@@ -34,7 +37,7 @@ class MemberPlanner:
     @cached_property
     def sources(self) -> tuple[MemberPlanner, ...]:
         """Of partitions that make what this one reads, where it need not leave that as it is."""
-        if held_inputs(self.application, self.member.name):
+        if held_inputs(self.application, self.member.name) or any(self.ring_ends):
             return ()
         makers = [one.source[0] for one in self.application.crossings if self.member.name in dict(one.readers)]
         return tuple(self.everyone[name] for name in dict.fromkeys(makers))
@@ -43,8 +46,14 @@ class MemberPlanner:
     def network(self) -> Network:
         """The network as it is planned: an input that must stay as it is counts as an output too."""
         held = held_inputs(self.application, self.member.name)
-        network = self.member.network
+        network, pulled = self.member.network, self.ring_ends[0]
+        network = network if pulled is None else reading_rows(network, pulled)
         return replace(network, outputs=(*network.outputs, *sorted(held))) if held else network
+
+    @cached_property
+    def ring_ends(self) -> tuple[str | None, str | None]:
+        """The input that comes out of a ring of rows, and the output that goes into one."""
+        return ring_ends(self.application, self.member.name)
 
     @property
     def entry(self) -> AppNetworkEntry:
@@ -61,21 +70,22 @@ class MemberPlanner:
         if not self.is_fixed:
             is_alone = not self.application.is_pipelined(self.member.owner)
             search = self._least_search if is_alone else self._search(Limits())
-            return self._own(search.whole.plan)
+            return self._found(search, search.whole.plan)
         request = PlanRequest(plain=self.entry.plain, phases=self.entry.phases, pull_rows=self.entry.pull_input)
         return self._own(make_plan(self.network, request, target=self.application.target))
 
     @cached_property
     def least(self) -> Plan:
         """The least RAM within the limits of the file, or else without extra MACs."""
-        return self.fastest if self.is_fixed else self._own(self._least_search.least().plan)
+        return self.fastest if self.is_fixed else self._found(self._least_search, self._least_search.least().plan)
 
     @cached_property
     def smallest(self) -> Plan:
         """The least RAM, whatever it costs within the limits of the file."""
         if self.is_fixed:
             return self.fastest
-        return self._own(self._search(self._limits, reserved=self.reserved).least().plan)
+        search = self._search(self._limits, reserved=self.reserved)
+        return self._found(search, search.least().plan)
 
     @cached_property
     def reserved(self) -> tuple[str, int] | None:
@@ -104,8 +114,9 @@ class MemberPlanner:
         if self.is_fixed or self.fastest.peak_bytes <= ram:
             return self.fastest
         if self.least.peak_bytes <= ram:
-            return self._own(self._least_search.fitting(ram).plan)
-        return self._own(self._search(self._limits, ram, self.reserved).fitting(ram).plan)
+            return self._found(self._least_search, self._least_search.fitting(ram).plan)
+        search = self._search(self._limits, ram, self.reserved)
+        return self._found(search, search.fitting(ram).plan)
 
     def cost(self, plan: Plan) -> float:
         """Estimated instructions of one run."""
@@ -159,19 +170,34 @@ class MemberPlanner:
             self.network,
             None,
             self._alignment,
-            self.entry.pull_input,
+            self.entry.pull_input or self.ring_ends[0] is not None,
             self.application.target,
             limits,
             room,
+            outside=() if self.ring_ends[1] is None else (self.ring_ends[1],),
             reserved=reserved,
             timing=self._timing,
         )
 
+    def _found(self, search: PlanSearch, plan: Plan) -> Plan:
+        """The plan as this member's own. Where it fills a ring, but not row by row, another one of the search does."""
+        if self.ring_ends[1] is None:
+            return self._own(plan)
+        others = sorted((one for one in (search.by_rows, search.whole) if search.allows(one)), key=lambda one: one.peak)
+        for one in (plan, *(other.plan for other in others)):
+            try:
+                return pushing_rows(self._own(one), self.ring_ends[1])
+            except Infeasible as error:
+                reason = error
+        raise reason
+
     def _own(self, plan: Plan) -> Plan:
         """The plan for the network itself, whose inputs are no outputs; layers that planning added stay.
 
-        It goes by rows where it may be interrupted between them.
+        It goes by rows where it may be interrupted between them. Ctrl-C in a search is for the application.
         """
+        if is_interrupted(plan):
+            raise KeyboardInterrupt
         outputs = plan.network.outputs[: len(self.member.network.outputs)]
         network = replace(plan.network, outputs=outputs) if outputs != plan.network.outputs else plan.network
         own = replace(plan, program=replace(plan.program, network=network))

@@ -28,14 +28,15 @@ from ..program.deployment_memory import reserved
 from ..program.options import Options
 from ..run.building import THIS, build_pipeline
 from ..run.executors import executor_of
-from ..run.measuring import joined, measured
+from ..run.measuring import FrameStream, joined, measured
 from ..run.pipeline import Pipeline
 from ..run.ring import MemoryBlock
 from ..run.specification import aligned
 from ..run.statistics import RunStatistics
 from .joint import JointLayout, lay_out_jointly
-from .library import with_scratch
-from .members import AppMember, partition
+from .library import emit_application, with_scratch
+from .members import partition
+from .ring_run import RingPipeline, build_threaded
 
 ROUNDS = 3  # of all networks in turns
 VARIETY = 2  # different frames
@@ -71,7 +72,7 @@ class HostApplication:
     """The networks compiled for this machine, with the inputs that they are tried with."""
 
     layout: JointLayout
-    pipelines: Mapping[str, Pipeline]
+    pipelines: Mapping[str, FrameStream]
 
     def measure(self, frames: int) -> tuple[MeasuredNetwork, ...]:
         """All networks in turns, so many frames of each; an error where one computes something wrong."""
@@ -145,17 +146,24 @@ class HostApplication:
 def run_application(layout: JointLayout, frames: int) -> tuple[MeasuredNetwork, ...]:
     """The networks of a joint plan compiled for this machine, and run in one arena."""
     application = replace(layout.application, target=TARGETS["host"])
+    rings = {one.owner for one in application.crossings if one.rows}
     if application.crossings:  # a partition runs whenever it finds a frame: none may use what another keeps for it
-        double = tuple(replace(one, slots=max(DOUBLE, one.slots)) for one in application.crossings)
-        application = replace(application, crossings=double, freed={})
+        double = tuple(one if one.rows else replace(one, slots=max(DOUBLE, one.slots)) for one in application.crossings)
+        freed = {name: at for name, at in application.freed.items() if application.by_name[name].owner in rings}
+        application = replace(application, crossings=double, freed=freed)
         layout = lay_out_jointly(application, layout.meeting.plans, layout.meeting.points)
     here = replace(layout, meeting=replace(layout.meeting, application=application))
     arenas = {memory: MemoryBlock(aligned(size)).piece(aligned(size)) for memory, size in layout.arenas.items()}
     with TemporaryDirectory(prefix="edgewright-") as name, ExitStack() as open_ones:
-        pipelines: dict[str, Pipeline] = {}
-        for owner in application.networks:
+        pipelines: dict[str, FrameStream] = {}
+        selected: dict[str, Plan] = {}
+        if rings:  # in the arena of the library
+            library = emit_application(here)
+            shared = build_threaded(library, Path(name, "rings"))
+            pipelines |= {owner: RingPipeline(library, shared, owner) for owner in rings}
+        for owner in (each for each in application.networks if each not in rings):
             folder = Path(name, owner)
-            spec = build_pipeline(_deployment(here, owner), folder)
+            spec = build_pipeline(_deployment(here, owner, selected), folder)
             executors = {
                 (worker.name, part): executor_of(spec, spec.part_named[part], folder, arenas, 1)
                 for worker in spec.workers
@@ -175,11 +183,14 @@ def check_throughput(found: Sequence[MeasuredNetwork]) -> None:
             )
 
 
-def _deployment(layout: JointLayout, owner: str) -> Deployment:
-    """A network as the runtime takes it: a worker for each partition, and slots between them."""
+def _deployment(layout: JointLayout, owner: str, selected: dict[str, Plan]) -> Deployment:
+    """A network as the runtime takes it: a worker for each partition, and slots between them.
+
+    `selected` gains their plans.
+    """
     application = layout.application
     network, members = application.networks[owner], application.members_of(owner)
-    parts = tuple(_parts(layout, owner))
+    parts = tuple(_parts(layout, owner, selected))
     workers = tuple(Worker(f"worker{n}", THIS, "cpu", (), (part.name,)) for n, part in enumerate(parts))
     fifos = []
     for tensor in network.inputs:
@@ -197,11 +208,11 @@ def _deployment(layout: JointLayout, owner: str) -> Deployment:
     return replace(draft, arenas=reserved(draft))
 
 
-def _parts(layout: JointLayout, owner: str) -> Iterator[Part]:
+def _parts(layout: JointLayout, owner: str, selected: dict[str, Plan]) -> Iterator[Part]:
     application = layout.application
     network, members = application.networks[owner], application.members_of(owner)
     for number, member in enumerate(members):
-        plan = _host_plan(layout, member)
+        plan = selected[member.name] = with_scratch(layout, member, Options(), selected)
         if len(members) == 1:
             ends = {tensor: _whole(layout, owner, tensor) for tensor in (*network.inputs, *network.outputs)}
             inputs = {tensor: ends[tensor] for tensor in network.inputs}
@@ -209,11 +220,6 @@ def _parts(layout: JointLayout, owner: str) -> Iterator[Part]:
         else:
             cut_out = partition(network, application.partitions[owner], number)
             yield Part(member.name, member.network, plan, cut_out.inputs, cut_out.outputs)
-
-
-def _host_plan(layout: JointLayout, member: AppMember) -> Plan:
-    """The member's plan at its common addresses, with scratch of this machine's kernels where nobody else is."""
-    return with_scratch(layout, member, Options())
 
 
 def _whole(layout: JointLayout, owner: str, tensor: str) -> TensorRegion:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from .. import text
@@ -14,12 +14,14 @@ from .joint import JointLayout, lay_out_jointly
 from .members import Application
 from .memories import in_memories
 from .planning import MemberPlanner, planners
+from .rings import RingPace, with_rings
 from .slots import with_few_slots
 from .waiting import WaitingTrade, chosen_points, waiting_front
 
 ROUNDS = 40  # plans that are exchanged at most until everything fits
 STEPS = 8  # budgets between the fastest and the smallest for which a front is sought
 NO_LOSS = 0.005  # of a network's time: not worth another search
+KEPT = 0.05  # of a pipeline's time: what rows in place of frames may cost at most
 KIB = 1024
 
 
@@ -38,6 +40,11 @@ class JointPlan:
     def slowdown(self) -> float:
         return sum(self.slowdowns.values())
 
+    def pace_of(self, member: str) -> float:
+        """By how much the network of a member is slower than it could be: as much as the slowest of its partitions."""
+        owners = self.layout.application.by_name
+        return max(slow for name, slow in self.slowdowns.items() if owners[name].owner == owners[member].owner)
+
     @property
     def payers(self) -> tuple[str, ...]:
         """The networks that are slower than they could be."""
@@ -50,6 +57,7 @@ class JointSearch:
     """Chooses a plan for every member."""
 
     application: Application
+    made: list[JointPlan] = field(default_factory=list, compare=False)  # all that were laid out
 
     @cached_property
     def planners(self) -> Mapping[str, MemberPlanner]:
@@ -60,8 +68,30 @@ class JointSearch:
         return self._joint({name: one.fastest for name, one in self.planners.items()})
 
     @cached_property
+    def by_rows(self) -> JointSearch | None:
+        """The same with rings of rows between partitions of pipelines; None where there can be none."""
+        ringed = with_rings(self.application)
+        return JointSearch(ringed) if ringed is not None else None
+
+    def _in_rows(self, asked: Callable[[JointSearch], JointPlan]) -> JointPlan | None:
+        """What the search with rings finds, if anything."""
+        try:
+            return asked(self.by_rows) if self.by_rows is not None else None
+        except Infeasible:
+            return None
+
+    @cached_property
     def least(self) -> JointPlan:
         """The least arena without extra MACs, each network as fast as that allows."""
+        found, rows = self.as_given, self._in_rows(lambda search: search.as_given)
+        if rows is None or rows.peak_bytes >= found.peak_bytes:
+            return found
+        is_as_fast = all(slow <= found.pace_of(name) + KEPT for name, slow in rows.slowdowns.items())
+        return rows if is_as_fast else found
+
+    @cached_property
+    def as_given(self) -> JointPlan:
+        """The same with everything that crosses partitions as this application has it."""
         found = self._lowest_free()
         for name, slow in sorted(found.slowdowns.items(), key=lambda entry: -entry[1]):
             if slow > NO_LOSS:
@@ -97,10 +127,23 @@ class JointSearch:
     @cached_property
     def smallest(self) -> JointPlan:
         """The least arena whatever it costs."""
-        return self._joint({name: one.smallest for name, one in self.planners.items()})
+        found = self._joint({name: one.smallest for name, one in self.planners.items()})
+        rows = self._in_rows(lambda search: search.smallest)
+        return found if rows is None or rows.peak_bytes >= found.peak_bytes else rows
 
     def within(self, ram: int) -> JointPlan:
         """The least slow-down that fits; an error that says the least possible and who sets it where nothing does."""
+        try:
+            found = self._within(ram)
+        except Infeasible:
+            rows = self._in_rows(lambda search: search.within(ram))
+            if rows is None:
+                raise
+            return rows
+        rows = self._in_rows(lambda search: search.within(ram)) if found.slowdown > NO_LOSS else None
+        return rows if rows is not None and rows.slowdown < found.slowdown else found
+
+    def _within(self, ram: int) -> JointPlan:
         plans = {name: one.fastest for name, one in self.planners.items()}
         stuck: set[str] = set()
         for _ in range(ROUNDS):
@@ -183,7 +226,7 @@ class JointSearch:
         """RAM against the worst wait, where networks interrupt others and a board says how fast they are."""
         if self.application.board is None:
             return ()
-        return waiting_front(self.application, self.least.layout.meeting.plans)
+        return waiting_front(self.least.layout.application, self.least.layout.meeting.plans)
 
     def next_steps(self, found: JointPlan, most: int = 2) -> Iterator[tuple[int, JointPlan | None]]:
         """What each KiB less would cost: the budget, and the plan within it, or None where there is none."""
@@ -203,7 +246,13 @@ class JointSearch:
             name: planner.cost(plans[name]) / max(1.0, planner.cost(planner.fastest)) - 1
             for name, planner in self.planners.items()
         }
-        return JointPlan(layout, slow)
+        for ring in (one for one in application.crossings if one.rows):  # partitions wait for each other
+            ends = (ring.source[0], ring.readers[0][0])
+            alone = max(self.planners[name].cost(self.planners[name].fastest) for name in ends)
+            period = RingPace.of(ring, plans, times).period(ring.rows, application.freed[ends[1]])
+            slow |= {name: max(slow[name], period / max(1.0, alone) - 1) for name in ends}
+        self.made.append(JointPlan(layout, slow))
+        return self.made[-1]
 
     def _refusal(self, ram: int) -> str:
         least = self.smallest

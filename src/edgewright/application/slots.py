@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from ..program import Plan
 from .members import Application, Crossing
+from .rings import RingPace
 
 FRAMES = 24  # of a simulation; the second half counts
 SLOWER = 1e-6  # a share of the period that is rounding
@@ -46,6 +47,11 @@ def with_few_slots(
     found, freed = list(application.crossings), dict[str, int]()
     for owner in dict.fromkeys(crossing.owner for crossing in found):
         own = sorted((n for n, one in enumerate(found) if one.owner == owner), key=lambda n: (-found[n].bytes, n))
+        if found[own[0]].rows:
+            rows, stage = RingPace.of(found[own[0]], plans, times).settled()
+            found[own[0]] = replace(found[own[0]], rows=rows)
+            freed[found[own[0]].readers[0][0]] = stage
+            continue
         until = {
             name: sum(times[name][: last_use(plans[name], tensors) + 1])
             for name, tensors in crossing_inputs(found[n] for n in own).items()

@@ -29,6 +29,9 @@ FLAGS = (
 ON_ARM = platform.machine() in ("aarch64", "arm64")
 # Code for this very machine: on Arm the option that every compiler has is the processor's.
 NATIVE = "-mcpu=native" if ON_ARM else "-march=native"
+# Clang's lowering of gathers for M-profile vectors steps the counter of a loop around a short one by the stride of what
+# is gathered (LLVM 22 does), and the loop never ends. Gathers gain next to nothing there.
+CLANG_ON_HELIUM = ("-mllvm", "-enable-arm-maskedgatscat=false")
 BARE = ("-ffreestanding", "-fbuiltin", "-fno-common", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables")
 
 _CANDIDATES = {
@@ -124,7 +127,8 @@ def zig_flags(target: Target) -> tuple[str, ...]:
     match target.architecture:
         case Architecture.CORTEX_M:
             abi = "eabihf" if target.has_fpu else "eabi"
-            return ("-target", f"thumb-freestanding-{abi}", f"-mcpu={_zig_cpu(target)}", *bare)
+            gathers = CLANG_ON_HELIUM if target.family is Family.HELIUM else ()
+            return ("-target", f"thumb-freestanding-{abi}", f"-mcpu={_zig_cpu(target)}", *gathers, *bare)
         case Architecture.RV32:
             float_abi = "ilp32d" if target.has_fpu else "ilp32"
             cpu = "baseline_rv32" if target.has_fpu else "generic_rv32+m+c"

@@ -13,6 +13,7 @@ from typing import Any
 from weakref import WeakSet
 
 from ..errors import EdgewrightError
+from ..interrupts import interruptible
 from ..platform.target import Architecture, Target
 from .elf import Elf
 from .layout import LinkLayout
@@ -106,7 +107,8 @@ class _EmulatedCore:
     thumb: bool
 
     def start(self, elf: Elf, timeout_us: int) -> None:
-        self.uc.emu_start(elf.symbols["board_reset"][0] | int(self.thumb), 0xFFFF_FFFE, timeout=timeout_us)
+        begin = elf.symbols["board_reset"][0] | int(self.thumb)
+        interruptible(lambda: self.uc.emu_start(begin, 0xFFFF_FFFE, timeout=timeout_us), self.uc.emu_stop)
 
 
 def new_engine(target: Target) -> Any:

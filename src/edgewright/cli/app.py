@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 
@@ -67,7 +68,7 @@ def app(
         _front(found, as_json)
         return
     search = JointSearch(found)
-    with working("planning all networks"):
+    with working("planning all networks"), interrupted_with(search):
         outcome = (
             plan_application(found, ram, search=search)
             if method == "joint"
@@ -102,6 +103,17 @@ def app(
     if compiled is not None:
         console.print(shown(compiled.sentence), style="green" if verify else "yellow", soft_wrap=True)
     check_throughput(measured)
+
+
+@contextmanager
+def interrupted_with(search: JointSearch) -> Iterator[None]:
+    """An interrupt tells the least arena that the search has come to."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        if search.made:
+            interrupt.add_note(f"best so far: {min(one.peak_bytes for one in search.made):,} B for all networks")
+        raise
 
 
 def _measured(outcome: AppOutcome, frames: int) -> Sequence[MeasuredNetwork]:

@@ -65,6 +65,12 @@ HOMES = {  # the files of their options, where not of the same name
 }
 
 
+class Interrupted(click.ClickException):
+    """Ctrl-C, with the status by which shells know it."""
+
+    exit_code = 130
+
+
 class Verbs(click.Group):
     """Verbs that are loaded when they are called; until then a line of help stands for each.
 
@@ -84,6 +90,9 @@ class Verbs(click.Group):
             notes: list[str] = getattr(error, "__notes__", [])
             sentence = " ".join([str(error), *(f"({note})" for note in notes)])
             raise click.ClickException(abridged(printable_lines(sentence))) from error
+        except KeyboardInterrupt as interrupt:
+            what = "; ".join(["interrupted", *getattr(interrupt, "__notes__", []), "nothing unfinished was written"])
+            raise Interrupted(what) from None
         except OSError as error:  # what the system refuses is no bug of ours; click knows about closed pipes
             if error.errno in (None, EPIPE):
                 raise

@@ -15,6 +15,7 @@ from .lanes import declarations
 from .names import Parameters
 
 VERSION = 1  # of the interface that the header declares
+PAUSED = "ew_paused"  # words in which a run that stops where there is no room for a row remembers where it is
 
 
 def arena_macro(prefix: str, memory: str, names: Parameters) -> str:
@@ -116,8 +117,8 @@ def header(
 
 
 def return_type(plan: Plan, network: Network) -> str:
-    """Of the run functions: a number where the call can be refused, which is where rows are asked for."""
-    return "int32_t" if any(plan.views[name].window for name in network.inputs) else "void"
+    """Of the run functions: a number where rows are asked for, and the call may be refused, or where it may stop."""
+    return "int32_t" if any(map(plan.is_by_rows, (*network.inputs, *network.outputs))) else "void"
 
 
 def _run_comment(guard: str, plan: Plan, network: Network, names: Parameters) -> list[str]:
@@ -125,7 +126,8 @@ def _run_comment(guard: str, plan: Plan, network: Network, names: Parameters) ->
     pulled = [p for name, p in names.inputs.items() if plan.views[name].window]
     dense = {way: [p for n, p in group.items() if lies_densely(plan, network, n)] for way, group in _ways(names)}
     elsewhere = [p for _, group in _ways(names) for n, p in group.items() if n in plan.outside]
-    settled = {*pulled, *elsewhere, *dense["INPUT"], *dense["OUTPUT"]}
+    pushed = [p for name, p in names.outputs.items() if plan.is_by_rows(name)]
+    settled = {*pulled, *pushed, *elsewhere, *dense["INPUT"], *dense["OUTPUT"]}
     copied = [p for p in names.inputs.values() if p not in settled]
     lost = [p for p in names.outputs.values() if p not in settled]
     several = "arenas" if len(plan.arenas) > 1 else "an arena"
@@ -145,6 +147,8 @@ def _run_comment(guard: str, plan: Plan, network: Network, names: Parameters) ->
         lines.append(f"Always to be given, since the arena has no room where it lies as a whole: {', '.join(copied)}.")
     if lost:
         lines.append(f"NULL drops it, since it does not lie in the arena as a whole: {', '.join(lost)}.")
+    if pushed:
+        lines.append(f"Leaves by rows; returns 2 where there is no room, and goes on when called again: {pushed[0]}.")
     if pulled:
         lines += [
             f"Rows come from a function, which must not be NULL: {', '.join(pulled)}.",
@@ -166,6 +170,8 @@ def declared(
 ) -> list[str]:
     """The parameters of the run function: inputs (a pulled one as a function and its context), then outputs.
 
+    Where an output leaves by rows, there are words to remember where it stopped: zeros before the first call.
+
     Types are called after `public` names, those of the header, where the C code has others.
     """
     parts = []
@@ -175,7 +181,8 @@ def declared(
             parts += [f"{kind} {parameter}", f"void *{parameter}_context"]
         else:
             parts.append(f"const {C_TYPES[network.tensors[name].dtype.value]} *{parameter}")
-    return parts + [f"{C_TYPES[network.tensors[n].dtype.value]} *{p}" for n, p in names.outputs.items()]
+    parts += [f"{C_TYPES[network.tensors[n].dtype.value]} *{p}" for n, p in names.outputs.items()]
+    return [*parts, f"int32_t *{PAUSED}"] if any(map(plan.is_by_rows, names.outputs)) else parts
 
 
 def _describe(c: CWriter, macro: str, tensor: Tensor) -> None:

@@ -28,6 +28,7 @@ from .header import header
 from .lanes import lanes_file
 from .names import library_name
 from .schedule import RunFunction, schedule_file
+from .streaming import RowOutlet
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ class LibraryShare:
     resident: frozenset[str] = frozenset()  # inputs and outputs that are never copied
     row_probe: str = ""  # C that is called between the rows of some stages, with `stage` for its number
     rows: frozenset[int] = frozenset()  # these stages
+    outlet: RowOutlet | None = None  # for an output that leaves by rows
 
 
 def _probes(share: LibraryShare | None) -> dict[str, str]:
@@ -107,9 +109,9 @@ def emit(
         checked_kernels(plan, facts)
     else:
         plan = select(plan, facts)
-    schedule = RunFunction(
-        module, Sites(plan, facts), share.resident if share else frozenset(), share.rows if share else frozenset()
-    )
+    sites = Sites(plan, facts)
+    own = (share.resident, share.rows, share.outlet) if share else ()
+    schedule = RunFunction(module, sites, *own)
     body = schedule.write()
     files: dict[str, str | bytes] = {
         f"{prefix}.h": header(prefix, plan, whole, schedule.public, module.options, target, has_arena=share is None),

@@ -16,12 +16,12 @@ from ..network import Tensor
 from ..program import Stage
 from ..program.plan import slot_name
 from .files import renamed
-from .header import arena_macro, declared, lies_densely, return_type
+from .header import PAUSED, arena_macro, declared, lies_densely, return_type
 from .lanes import LANED, meeting, write_meeting, write_run
 from .names import local_names, parameters
 from .stages import StageWriter
 from .storage import LANE, ArenaPointers
-from .streaming import Pulling
+from .streaming import Pulling, RowOutlet
 
 FENCE = "EW_FENCE();"  # between stages: memory is used anew under other types
 
@@ -35,12 +35,13 @@ class RunFunction:
         sites: Sites,
         resident: frozenset[str] = frozenset(),
         rows: frozenset[int] = frozenset(),
+        outlet: RowOutlet | None = None,
     ) -> None:
         """Inputs and outputs that are `resident` stay where they lie in the arena, whatever is given for them.
 
-        EW_BETWEEN_ROWS stands between the rows of the stages in `rows`.
+        EW_BETWEEN_ROWS stands between the rows of the stages in `rows`. With an `outlet`, the last stage may stop.
         """
-        self.resident = resident
+        self.resident, self.outlet = resident, outlet
         plan, network = sites.plan, sites.facts.network
         self.module, self.plan, self.network = module, plan, network
         self.public = parameters(module.prefix, network, plan.arenas)  # as the header has them
@@ -48,7 +49,7 @@ class RunFunction:
         self.pulled = {name for name in network.inputs if plan.views[name].window}
         self.storage = ArenaPointers(sites, {**self.parameters.arenas, **self._slots})
         pulling = Pulling(module, self.storage, self.parameters.inputs, self.pulled)
-        self.stages = StageWriter(module, self.storage, pulling, rows)
+        self.stages = StageWriter(module, self.storage, pulling, rows, outlet)
 
     def write(self) -> CWriter:
         c = CWriter()
@@ -67,14 +68,11 @@ class RunFunction:
             if self.pulled:
                 with c.block(f"if ({' || '.join(missing)})"):
                     c.line("return 1;")
-            with self._by_one(c):
-                for name in self.network.inputs:
-                    if name in self.resident:
-                        c.line(f"(void){self.parameters.inputs[name]};")
-                    elif name not in self.pulled and name not in self.plan.outside:
-                        self._copy_in(c, name)
-            for index, stage in enumerate(self.plan.program.stages):
-                self._stage(c, index, stage)
+            with c.block(f"if (!{PAUSED}[0])") if self.outlet else nullcontext():
+                self._until_the_last(c)
+            stages = self.plan.program.stages
+            if self.outlet:
+                self.stages.write(c, len(stages) - 1, stages[-1])
             self._begin(c, len(self.plan.program.stages))
             with self._by_one(c):
                 c.line(f"EW_PROBE({len(self.plan.program.stages)});")
@@ -83,12 +81,27 @@ class RunFunction:
                         c.line(f"(void){self.parameters.outputs[name]};")
                     elif name not in self.plan.outside:
                         self._copy_out(c, name)
-            if self.pulled:
+            if self.pulled or self.outlet:
                 c.line("return 0;")
         if is_laned:
             c.line()
             write_run(c, self.returns, prefix, self.signature(arenas=True), missing)
         return c
+
+    def _until_the_last(self, c: CWriter) -> None:
+        """Inputs and stages, up to the last one where that may stop and go on."""
+        with self._by_one(c):
+            for name in self.network.inputs:
+                if name in self.resident:
+                    c.line(f"(void){self.parameters.inputs[name]};")
+                elif name not in self.pulled and name not in self.plan.outside:
+                    self._copy_in(c, name)
+        for index, stage in enumerate(self.plan.program.stages):
+            if self.outlet and stage is self.plan.program.stages[-1]:
+                self._begin(c, index)
+                c.line(f"EW_PROBE({index});")
+            else:
+                self._stage(c, index, stage)
 
     def _begin(self, c: CWriter, index: int) -> None:
         """Between two stages."""
@@ -200,10 +213,10 @@ def schedule_file(module: Module, schedule: RunFunction, body: CWriter, common: 
     names = []
     for name, parameter in schedule.parameters.inputs.items():
         names += [parameter, f"{parameter}_context"] if name in schedule.pulled else [parameter]
-    names += schedule.parameters.outputs.values()
+    names += [*schedule.parameters.outputs.values(), *([PAUSED] if schedule.outlet else [])]
     with c.block(f"{schedule.returns} {prefix}_run({', '.join(schedule.signature(arenas=False))})"):
         call = f"{prefix}_run_in({', '.join([*arenas.values(), *names])});"
-        c.line(f"return {call}" if schedule.pulled else call)
+        c.line(call if schedule.returns == "void" else f"return {call}")
     for way, group in (("input", schedule.public.inputs), ("output", schedule.public.outputs)):
         for name, parameter in group.items():
             if not lies_densely(schedule.plan, schedule.network, name):

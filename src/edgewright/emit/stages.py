@@ -12,13 +12,13 @@ from ..kernels.module import Module
 from ..kernels.printing.nest import elements, printed
 from ..kernels.printing.source import CWriter, Expr, times
 from ..kernels.sites import Loops, channel_ranges
-from ..program import Plan, Stage, sums_bytes
+from ..program import Plan, RowTrace, Stage, sums_bytes
 from ..program.index import AffineExpr, Bounds, IndexExpr, TableExpr, scaled
 from ..program.lower import For, KernelCall, Node, OnDemand, is_one_turn, lower
 from ..program.selection import CallKind, Selection
 from .lanes import lane_loop
 from .storage import ArenaPointers
-from .streaming import Pulling, write_on_demand
+from .streaming import Pulling, RowOutlet, write_on_demand
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class StageWriter:
     storage: ArenaPointers
     pulling: Pulling
     rows: frozenset[int] = frozenset()  # stages between whose rows somebody may come
+    outlet: RowOutlet | None = None  # of the last stage
 
     @property
     def plan(self) -> Plan:
@@ -40,6 +41,11 @@ class StageWriter:
             self._clear_sums(c, name)
         row = f"EW_BETWEEN_ROWS({index});" if index in self.rows else ""
         self._nodes(c, lower(self.plan, stage), {}, iter(self.plan.selections[index]), row)
+
+    def _outlet(self, trace: RowTrace) -> RowOutlet | None:
+        """Where the rows of this stream leave, if they do."""
+        sinks = {trace.network.by_name[name].output for name in trace.fused.sinks}
+        return self.outlet if self.outlet is not None and self.outlet.tensor in sinks else None
 
     def _clear_sums(self, c: CWriter, name: str) -> None:
         """Running sums begin at zero. Those in an output that lies among others are cleared one by one."""
@@ -68,7 +74,7 @@ class StageWriter:
                         if row and is_one_turn(body):
                             c.line(row)
                 case OnDemand(trace, bodies):
-                    with write_on_demand(c, self.module, trace) as turns:
+                    with write_on_demand(c, self.module, trace, self._outlet(trace)) as turns:
                         for body, _ in zip(bodies, turns, strict=True):
                             self._nodes(c, body, loops, chosen)
                             if row:

@@ -18,29 +18,70 @@ from ..network import Layer
 from ..program import RowTrace, rows_needed
 from ..program.index import AffineExpr, TableExpr, fit, value
 from ..program.lower import BELOW, ROW
+from .header import PAUSED
 from .storage import ArenaPointers
+
+STOPPED = 2  # what a run function returns where there is no room for a row
+
+
+@dataclass(frozen=True)
+class RowOutlet:
+    """An output that leaves row by row: the run stops where there is no room for a row, and goes on when called again.
+
+    `room` and `made` are C, with {stop} for one past the last of the rows: whether they may be written, and what is
+    called when they have been.
+    """
+
+    tensor: str
+    room: str
+    made: str
+
+    def write_stop(self, c: CWriter, stop: Expr) -> None:
+        with c.block(f"if (!{self.room.format(stop=stop)})"):
+            c.line(f"memcpy({PAUSED} + 3, rows, sizeof rows);")
+            c.line(f"{PAUSED}[0] = 1;")
+            c.line(f"{PAUSED}[1] = rounds;")
+            c.line(f"{PAUSED}[2] = turn;")
+            c.line(f"return {STOPPED};")
+
+    def write_return(self, c: CWriter) -> None:
+        with c.block(f"if ({PAUSED}[0])"):
+            c.line(f"memcpy(rows, {PAUSED} + 3, sizeof rows);")
+            c.line(f"rounds = {PAUSED}[1];")
+            c.line(f"turn = {PAUSED}[2];")
+            c.line(f"{PAUSED}[0] = 0;")
+
+
+def paused_words(trace: RowTrace) -> int:
+    """Words that a run needs to remember where it stopped."""
+    return 3 + len(trace.chains)
 
 
 @contextmanager
-def write_on_demand(c: CWriter, module: Module, trace: RowTrace) -> Iterator[Iterator[int]]:
+def write_on_demand(
+    c: CWriter, module: Module, trace: RowTrace, outlet: RowOutlet | None = None
+) -> Iterator[Iterator[int]]:
     """The whole stream; gives the chains, one after the other: what is written then computes rows ROW to BELOW."""
     count = len(trace.chains)
     with c.block():
         c.line(f"int32_t rows[{count}] = {{0}}; /* of each layer, so far */")
         c.line(f"int32_t rounds = 0, turn = {count};")
+        if outlet is not None:
+            outlet.write_return(c)
         with c.block(f"while (rounds < {trace.rounds})"), c.block("switch (turn)"):
-            yield _turns(c, module, trace)
+            yield _turns(c, module, trace, outlet)
             _driver(c, trace)
 
 
-def _turns(c: CWriter, module: Module, trace: RowTrace) -> Iterator[int]:
-    for index in range(len(trace.chains)):
-        with _turn(c, module, trace, index):
+def _turns(c: CWriter, module: Module, trace: RowTrace, outlet: RowOutlet | None) -> Iterator[int]:
+    for index, chain in enumerate(trace.chains):
+        is_leaving = outlet is not None and trace.network.by_name[chain.last].output == outlet.tensor
+        with _turn(c, module, trace, index, outlet if is_leaving else None):
             yield index
 
 
 @contextmanager
-def _turn(c: CWriter, module: Module, trace: RowTrace, index: int) -> Iterator[None]:
+def _turn(c: CWriter, module: Module, trace: RowTrace, index: int, outlet: RowOutlet | None) -> Iterator[None]:
     size, height = trace.chains[index].rows, trace.heights[index]
     name = trace.chains[index].last
     done: Expr = f"rows[{index}]" if size == 1 else f"(rows[{index}] / {size})"
@@ -50,9 +91,14 @@ def _turn(c: CWriter, module: Module, trace: RowTrace, index: int) -> Iterator[N
         c.line(f"const int32_t {ROW} = rows[{index}];")
         if size > 1:
             c.line(f"const int32_t {BELOW} = ew_between(0, {ROW} + {size}, {height});")
+        stop = BELOW if size > 1 else f"{ROW} + 1"
+        if outlet is not None:
+            outlet.write_stop(c, stop)
         with c.block():
             yield
-        c.line(f"rows[{index}] = {BELOW if size > 1 else f'{ROW} + 1'};")
+        if outlet is not None:
+            c.line(f"{outlet.made.format(stop=stop)};")
+        c.line(f"rows[{index}] = {stop};")
         c.line(f"turn = {_asker(trace, index)};")
         c.line("break;")
 

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from ..memory import Techniques
 from ..memory import plan as make_plan
-from ..memory.planner import alignment_of, pulled_inputs
+from ..memory.planner import alignment_of, explained, pulled_inputs
 from ..memory.problems import PlanningProblem
 from ..memory.streamed import loose_work
 from ..network import Network
@@ -100,14 +100,21 @@ class Maker:
             )
         )
 
-    def plan(self, choice: Choice, network: Network, explain: bool = False) -> Plan:
+    def explained(self, choice: Choice) -> Plan:
+        """The plan of a choice of whole layers, with what each technique saved."""
+        return explained(self.made(choice).plan, self.network, self._techniques(choice))
+
+    def _techniques(self, choice: Choice) -> Techniques:
+        return replace(self.techniques, apart=choice.apart, rooms=choice.rooms)
+
+    def plan(self, choice: Choice, network: Network) -> Plan:
         """A new plan for a network with the same layers."""
         return make_plan(
             network,
             self._board,
-            techniques=replace(self.techniques, apart=choice.apart, rooms=choice.rooms),
+            techniques=self._techniques(choice),
             alignment=self._alignment,
-            explain=explain,
+            explain=False,
             schedules=choice.schedules,
             outside=self._outside,
         )

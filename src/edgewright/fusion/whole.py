@@ -31,7 +31,7 @@ def whole_found(
     """
     maker = Maker(network, Timing(target), board, alignment, pull_rows, outside)
     found = fast_whole(maker)
-    plan = maker.plan(found.choice, network, explain=True) if explain else found.plan
+    plan = maker.explained(found.choice) if explain else found.plan
     trades = undominated_trades([trade_of(timed, found.cost) for timed in maker.all_made])
     is_least = found.peak == maker.made(Choice()).plan.peak_bytes
     return Found(plan, plan, () if is_least else trades)

@@ -19,7 +19,7 @@ from .layout.cost import Cost, cost_of
 from .layout.judge import faults
 from .layout.layout import Layout, Register
 from .layout.optimal import lay_out_optimal
-from .layout.packing import roomy, side_by_side
+from .layout.packing import as_read, roomy, side_by_side
 from .layout.paper import lay_out_paper
 from .layout.wish import Wish
 from .lock.lock import RELOCK, Lock
@@ -114,11 +114,13 @@ def _moved(made: Design, layout: Layout, wish: Wish) -> Design:
 
 
 def _arranged(made: Design, spaces: Spaces, wish: Wish) -> Iterator[Design]:
-    """The design as it is, and with fields of registers side by side as they are declared, without room and with it.
+    """The design as it is, and with fields of registers side by side: as they are declared, without room and with it,
+    and as they are read.
 
     Where code takes flags apart and puts them together again in that order, a compiler takes all of them at once.
     """
-    for some in (made.analysis.spaces, spaces):
+    read = as_read(made.analysis.spaces, made.analysis.joints)
+    for some in (made.analysis.spaces, spaces, read):
         yield _moved(made, side_by_side(made.layout, some), wish)
     yield made
 

@@ -15,8 +15,8 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from ortools.sat.python import cp_model
 
+from ..cpsat import cp_model, solve
 from ..dataflow.cnn.subnets import Wiring, cut
 from ..errors import Infeasible
 from .downsets import Flags, Floats
@@ -209,7 +209,7 @@ def assign_exact(
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.max_deterministic_time = effort
-    status = solver.solve(model)
+    status = solve(solver, model)
     found = [start]
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         found.append(

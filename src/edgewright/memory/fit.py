@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 from .. import text
 from ..errors import InputError
@@ -80,9 +79,14 @@ def critical_buffers(plan: Plan) -> tuple[str, ...]:
 def _gaps(buffers: Sequence[Buffer], alignment: int) -> Mapping[tuple[str, str], tuple[int, int]]:
     """Pairs that share bytes while both are alive: an output that trails its input rests on it at this distance."""
     gaps = {}
-    for x, y in combinations(sorted(buffers, key=lambda b: b.offset), 2):
-        if y.offset < x.end and x.first <= y.last and y.first <= x.last:
-            gaps[x.name, y.name] = (y.offset - x.offset, align_up(y.size, alignment))
+    alive: list[Buffer] = []
+    for buffer in sorted(buffers, key=lambda b: b.first):
+        alive = [other for other in alive if other.last >= buffer.first]
+        for other in alive:
+            x, y = sorted((other, buffer), key=lambda b: b.offset)
+            if y.offset < x.end:
+                gaps[x.name, y.name] = (y.offset - x.offset, align_up(y.size, alignment))
+        alive.append(buffer)
     return gaps
 
 

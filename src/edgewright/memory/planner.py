@@ -73,6 +73,12 @@ def plan(
     )
 
 
+def explained(plan: Plan, network: Network, techniques: Techniques) -> Plan:
+    """A plan of the network's whole layers, with what each technique saved."""
+    known = plan.peak_bytes if len(plan.arenas) == 1 else None  # spread over memories, it may need more
+    return replace(plan, savings=_savings(network, techniques, plan.alignment, known))
+
+
 def _solved(
     network: Network,
     techniques: Techniques,
@@ -88,7 +94,10 @@ def _solved(
     if phases and phases is not True:
         best = drop_needless_overlaps(named(network, techniques, unit, phases))
         return best, min(best.peak, phased_bound(network, techniques, unit)), "layers row by row"
-    bound = 0 if techniques.is_plain else order(relaxed_problem(network, techniques, unit)).bound
+    bound = 0
+    if not techniques.is_plain:
+        relaxed = order(relaxed_problem(network, techniques, unit)).bound
+        bound = max(relaxed, least_bound(network, techniques, unit))
     best = solve(network, techniques, unit, bound)
     if phases:
         best = drop_needless_overlaps(phased(network, techniques, unit, best, loose))
@@ -202,7 +211,7 @@ def least_bound(network: Network, techniques: Techniques, alignment: int) -> int
     """Bytes that no plan at all can do without: all inputs are there at the beginning, all outputs at the end."""
     elsewhere = {*dict(techniques.pulled), *network.constants, *techniques.outside}
     given, wanted = (
-        sum(align_up(network.tensors[name].bytes, alignment) for name in names if name not in elsewhere)
+        sum(align_up(network.tensors[name].bytes, alignment) for name in set(names) - elsewhere)
         for names in (network.inputs, network.outputs)
     )
     return max(given, wanted)

@@ -5,8 +5,10 @@ Memory is shared only where that lowers the peak (`drop_needless_overlaps`).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from ..errors import Infeasible
 from ..network import Network, Shape
@@ -66,7 +68,7 @@ def solve(
     # A reshape is always best looked at in place.
     has_choice = any(not isinstance(layer.op, Reshape) for layer in movers)
     while has_choice and best.peak > bound:
-        trials = [everything, *_alternatives(network, best, choice)]
+        trials = [everything, *_alternatives(network, best, choice, most_trials)]
         trials = [trial for trial in trials if trial not in tried][: most_trials - len(tried)]
         tried.update(trials)
         start = best.peak
@@ -81,11 +83,18 @@ def solve(
     return best
 
 
-def _alternatives(network: Network, solution: Solution, choice: ViewChoice) -> list[ViewChoice]:
+def _alternatives(network: Network, solution: Solution, choice: ViewChoice, most: int) -> list[ViewChoice]:
     """Choices that differ in how one concat or slice is treated, among those in memory at the fullest stage.
 
     Networks repeat their blocks, and all of them must change before the peak does: alike layers are decided alike.
+    Where there are more kinds than trials, as in unrolled loops, slices of other places are of one kind.
     """
+    found = _turned(network, solution, choice, False)
+    return found if len(found) < most else _turned(network, solution, choice, True)
+
+
+def _turned(network: Network, solution: Solution, choice: ViewChoice, is_broad: bool) -> list[ViewChoice]:
+    """The choices of `_alternatives`; where `is_broad`, it does not matter where slices begin."""
     work = solution.work
     spans = work.lifetimes(solution.order.steps)
     fullest = work.fullest(solution.order.steps)
@@ -99,7 +108,10 @@ def _alternatives(network: Network, solution: Solution, choice: ViewChoice) -> l
     in_the_way: dict[Kind, bool] = {}  # in the order of the network
     for layer in network.layers:
         if isinstance(layer.op, Concat | Slice):
-            kind = (layer.op, network.shapes(layer))
+            op = layer.op
+            if is_broad and isinstance(op, Slice):
+                op = replace(op, starts=(0,) * len(op.starts))
+            kind = (op, network.shapes(layer))
             alike.setdefault(kind, set()).add(layer.name)
             root = work.views.places[layer.output].root
             first, last = spans[root]
@@ -171,11 +183,15 @@ def _needless_overlaps(solution: Solution, problem: LayoutProblem) -> list[Pair]
     work = solution.work
     writer = {work.views.places[layer.output].root: layer for layer in work.layers}
     birth = {item.name: item.start for item in problem.items}
-    room = {
-        start: solution.peak - sum(i.size for i in problem.items if i.start <= start < i.end)
-        for start in set(birth.values())
-    }
-    pairs = [(x, y) for x, y in problem.gaps if writer[y].op.grain is not Grain.ELEMENT and room[birth[y]] >= 0]
+    change: Counter[int] = Counter()  # bytes that come to life, or die, at each time
+    for item in problem.items:
+        change[item.start] += item.size
+        change[item.end] -= item.size
+    times = sorted(change)
+    held = dict(zip(times, accumulate(change[time] for time in times), strict=True))
+    pairs = [
+        (x, y) for x, y in problem.gaps if writer[y].op.grain is not Grain.ELEMENT and held[birth[y]] <= solution.peak
+    ]
     return sorted(pairs, key=lambda pair: -work.network.macs(writer[pair[1]]))
 
 

@@ -189,6 +189,8 @@ class _Finder:
         self.network = network
         self.outside = outside
         self.parents: dict[str, str] = {}
+        self.children: dict[str, list[str]] = {}  # the other way round
+        self.looks: dict[str, list[Layer]] = {}  # by what they look into: layers that are free
         self.drawn: dict[str, Array] = {}
         self.free: set[str] = set()
         self.in_place: dict[str, tuple[int, ...]] = {}
@@ -200,8 +202,7 @@ class _Finder:
             return
         array = _look(layer, self._drawing(source))
         if array is not None and self._may_join(layer.output, source, array):
-            self.parents[layer.output], self.drawn[layer.output] = source, array
-            self.free.add(layer.name)
+            self._join(layer, source, array)
 
     def take_parts(self, layer: Layer) -> None:
         """A concat whose inputs are written (or already lie) in its output."""
@@ -212,8 +213,7 @@ class _Finder:
             root = self.root(first)
             array = self._shaped_like(target, first)
             if self._may_join(target, root, array) and target not in self.parents:
-                self.parents[target], self.drawn[target] = root, array
-                self.free.add(layer.name)
+                self._join(layer, root, array)
                 return
         taken, start = [], 0
         whole = self._drawing(target)
@@ -237,8 +237,12 @@ class _Finder:
     def views(self) -> Views:
         places = {}
         for name in self.network.tensors:
-            if name not in self.network.constants:
-                array = self._drawing(name)
+            if name in self.network.constants:
+                continue
+            array = self.drawn.get(name)
+            if array is None:
+                places[name] = Subview(name, 0, self.network.tensors[name].strides)
+            else:
                 places[name] = Subview(self.root(name), _address(array) - _BASE, array.strides)
         return Views(places, frozenset(self.free), self.in_place)
 
@@ -269,23 +273,32 @@ class _Finder:
             return False
         if not self._same_numbers(source, target) or self.root(target) == source:
             return False
-        moved = {source: array}
-        for layer in network.layers:  # views of the tensor move along, if numpy can still draw them
-            if layer.name in self.free and layer.output in self.parents and layer.inputs[0] in moved:
-                seen = _look(layer, moved[layer.inputs[0]])
+        moved, todo = {source: array}, [source]
+        while todo:  # views of the tensor move along, if numpy can still draw them
+            name = todo.pop()
+            for layer in self.looks.get(name, ()):
+                seen = _look(layer, moved[name])
                 if seen is None:
                     return False
                 moved[layer.output] = seen
-        children = {n for n in self.parents if self.root(n) == source}
-        if children - set(moved):
+                todo.append(layer.output)
+        if any(child not in moved for name in moved for child in self.children.get(name, ())):
             return False
         for name, drawn in moved.items():
             is_seen = name in network.inputs or name in network.outputs
             if is_seen and (self.outside or not network.tensors[name].is_dense(drawn.strides)):
                 return False
         self.parents[source] = target
+        self.children.setdefault(target, []).append(source)
         self.drawn.update(moved)
         return True
+
+    def _join(self, layer: Layer, parent: str, array: Array) -> None:
+        """The layer's output is a view of the parent's memory; nothing is left to do."""
+        self.parents[layer.output], self.drawn[layer.output] = parent, array
+        self.children.setdefault(parent, []).append(layer.output)
+        self.looks.setdefault(layer.inputs[0], []).append(layer)
+        self.free.add(layer.name)
 
     def _lies_in_order(self, layer: Layer) -> bool:
         """Whether the inputs already lie in one buffer just as the output wants them."""

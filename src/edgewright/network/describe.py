@@ -65,7 +65,9 @@ def _operator(op: ops.Op, shapes: Sequence[Shape]) -> str:
             return f"Reduce {op.kind.value} over axes {', '.join(map(str, op.axes))}"
         case ops.ArgMax():
             return f"{'ArgMin' if op.least else 'ArgMax'} axis {op.axes[0]}"
-        case ops.Concat() | ops.Gather() | ops.Softmax() | ops.LogSoftmax() | ops.L2Normalize():
+        case ops.TopK():
+            return f"{'Least' if op.least else 'Top'} {op.count} along axis {op.axis}"
+        case ops.Concat() | ops.Gather() | ops.GatherElements() | ops.Softmax() | ops.LogSoftmax() | ops.L2Normalize():
             return f"{name} axis {op.axis}"
         case ops.Lrn():
             return f"Lrn over {op.size} channels"

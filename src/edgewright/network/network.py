@@ -108,7 +108,7 @@ class Network:
     def macs(self, layer: Layer) -> int:
         return layer.op.macs(Region.whole(self.tensors[layer.output].shape), self.shapes(layer))
 
-    @property
+    @cached_property
     def total_macs(self) -> int:
         return sum(self.macs(layer) for layer in self.layers)
 

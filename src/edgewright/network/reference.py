@@ -235,6 +235,7 @@ class _Litert:
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         for name, detail in self.inputs.items():
             self.interpreter.set_tensor(detail["index"], inputs[name])
+        self.interpreter.reset_all_variables()
         self.interpreter.invoke()
         return {name: self.interpreter.get_tensor(detail["index"]) for name, detail in self.outputs.items()}
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
+from itertools import accumulate
 from math import prod
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -31,11 +34,11 @@ class DType(Enum):
     INT64 = "int64"
     BOOL = "bool"
 
-    @property
+    @cached_property
     def numpy(self) -> np.dtype[Any]:
         return np.dtype(self.value)
 
-    @property
+    @cached_property
     def bytes(self) -> int:
         return self.numpy.itemsize
 
@@ -84,7 +87,8 @@ class Tensor:
     @property
     def strides(self) -> tuple[int, ...]:
         """Bytes from one index to the next along each axis, when the tensor lies densely in memory."""
-        return tuple(self.dtype.bytes * prod(self.shape[i + 1 :]) for i in range(len(self.shape)))
+        steps = accumulate(reversed(self.shape), mul, initial=self.dtype.bytes)
+        return tuple(steps)[-2::-1]
 
     def is_dense(self, strides: Sequence[int]) -> bool:
         """Whether these strides leave no gaps; axes of size 1 do not matter."""

@@ -130,6 +130,10 @@ class Plan:
         """The layers that execute nothing."""
         return self.program.free
 
+    def is_by_rows(self, tensor: str) -> bool:
+        """Whether an input comes, or an output leaves, row by row: just a few rows of it lie in memory."""
+        return tensor in self.views and self.views[tensor].window is not None
+
     @property
     def optimal(self) -> bool:
         return self.peak_bytes == self.bound_bytes
@@ -188,7 +192,17 @@ class Plan:
         return {**self.arenas, **self.slots}
 
     def live(self, stage: int) -> tuple[Buffer, ...]:
-        return tuple(b for b in self.buffers if b.first <= stage <= b.last)
+        return self._live[stage]
+
+    @cached_property
+    def _live(self) -> tuple[tuple[Buffer, ...], ...]:
+        """The buffers of each stage."""
+        stages = range(max(1, len(self.program.stages)))
+        found: list[list[Buffer]] = [[] for _ in stages]
+        for buffer in self.buffers:
+            for stage in stages[max(0, buffer.first) : max(0, buffer.last + 1)]:
+                found[stage].append(buffer)
+        return tuple(map(tuple, found))
 
     def hole(self, stage: int) -> tuple[str, int, int]:
         """The largest piece of any memory that kernels find free during a stage: memory, offset and bytes.

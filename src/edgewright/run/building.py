@@ -64,7 +64,11 @@ def build_pipeline(deployment: Deployment, folder: Path) -> PipelineSpec:
             libraries[part.name] = emit(part.plan, TARGETS["host"], part.network, name)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         natives = pool.map(lambda library: build_shared(library, folder / library.name), libraries.values())
-        files = dict(zip(libraries, natives, strict=True))
+        try:
+            files = dict(zip(libraries, natives, strict=True))
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
     parts = tuple(
         _native(deployment, part, libraries[part.name], files[part.name], folder)
         if part.name in libraries

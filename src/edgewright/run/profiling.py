@@ -249,7 +249,11 @@ def _add_layers(
 
 
 def _slowdowns(load: Callable[[], Callable[[], object]], kind: CoreKind, repeats: int) -> tuple[float, ...]:
-    """How much longer a frame takes when n cores have one each: they share caches and memory."""
+    """How much longer a frame takes when n cores have one each.
+
+    They share caches, memory, and on some boards power or, as two threads of one core, its units: so the time that
+    passes counts, and of each core's frames the middle one.
+    """
     found = []
     for count in range(1, len(kind.cores) + 1):
         meeting = threading.Barrier(count)
@@ -260,10 +264,12 @@ def _slowdowns(load: Callable[[], Callable[[], object]], kind: CoreKind, repeats
             run = load()
             run()
             meeting.wait()
-            start = time.thread_time()
+            frames = []
             for _ in range(repeats):
+                start = time.perf_counter()
                 run()
-            rates.append((time.thread_time() - start) / repeats)
+                frames.append(time.perf_counter() - start)
+            rates.append(median(frames))
 
         threads = [threading.Thread(target=work, args=(core,), daemon=True) for core in kind.cores[:count]]
         for thread in threads:

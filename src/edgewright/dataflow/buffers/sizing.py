@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil
 
-from ...cpsat import cp_model, repeatable_solver
+from ...cpsat import cp_model, repeatable_solver, solve
 from .bounds import least_capacities
 from .circles import LeastSum, least_sum
 from .untimed import UNLIMITED, State, Untimed
@@ -199,7 +199,7 @@ def cheapest(known: Conditions, price: Sequence[int], dearest: int, work: float)
     # Objective
     model.minimize(sum(one * size for one, size in zip(price, capacity, strict=True)))
     solver = repeatable_solver(work)
-    status = solver.solve(model)
+    status = solve(solver, model)
     assert status != cp_model.INFEASIBLE
     found = [solver.value(one) for one in capacity] if status in (cp_model.OPTIMAL, cp_model.FEASIBLE) else None
     if found is not None and status == cp_model.OPTIMAL:

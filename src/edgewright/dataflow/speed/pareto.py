@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ...cpsat import cp_model, repeatable_solver
+from ...cpsat import cp_model, repeatable_solver, solve
 from ...errors import ModelError
 from ..checks.liveness import blocked
 from ..graph import Graph
@@ -175,6 +175,6 @@ def _solved(
     model.add(cost >= least)
     model.minimize(cost)
     solver = repeatable_solver(_WORK)
-    if solver.solve(model) != cp_model.OPTIMAL:
+    if solve(solver, model) != cp_model.OPTIMAL:
         return None
     return {name: solver.value(level) for name, level in chosen.items()}

@@ -290,6 +290,8 @@ class Rewriter:
         value = self.facts.values.get((spot.file, spot.value)) if spot.value else None
         if value is None or spot.value is None or spot.form is not Form.ASSIGN:
             return False
+        if not spot.scope[0] <= place.spot.whole[0] < spot.scope[1]:  # its names may mean nothing there
+            return False
         words = set(re.findall(r"\w+", value.text))
         if words & self.function.ambiguous or self.design.analysis.source.macros.is_unsteady(spot.file, spot.value):
             return False

@@ -15,8 +15,9 @@ from itertools import combinations
 from math import prod
 
 import networkx as nx
-from ortools.sat.python import cp_model
 
+from ... import cpsat
+from ...cpsat import cp_model
 from ...errors import Infeasible
 from ..analysis.spaces import Joint, Spaces
 from ..language.description import Description
@@ -47,7 +48,7 @@ class _SolvingTime:
         solver.parameters.num_workers = 1
         solver.parameters.linearization_level = 2  # Booleans too: most models are proven, in a third of the time
         solver.parameters.max_deterministic_time = max(self.left / max(self.models, 1), 0.001)
-        status = solver.solve(model)
+        status = cpsat.solve(solver, model)
         self.left -= solver.response_proto.deterministic_time
         self.models -= 1
         return status

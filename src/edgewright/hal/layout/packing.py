@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from ..analysis.spaces import Slot, Space, Spaces
+from ..analysis.spaces import Joint, Slot, Space, Spaces
 from .assembling import Arrange, in_order
 from .code_bytes import CodeBytes
 from .cost import Work, touching_slots
@@ -46,6 +46,20 @@ def side_by_side(layout: Layout, spaces: Spaces) -> Layout:
         for name, of in layout.spaces.items()
     }
     return layout if placed == layout.spaces else replace(layout, spaces=placed)
+
+
+def as_read(spaces: Spaces, joints: Iterable[Joint]) -> Spaces:
+    """The spaces with slots that are read at once in the order in which the first such place reads them."""
+    order: dict[tuple[str, str], int] = {}
+    for joint in joints:
+        if len(joint.slots) > 1 and not joint.writes:
+            for slot in joint.slots:
+                order.setdefault((joint.space, slot), len(order))
+
+    def sorted_slots(space: Space) -> tuple[Slot, ...]:
+        return tuple(sorted(space.slots, key=lambda slot: order.get((space.name, slot.name), len(order))))
+
+    return {name: replace(space, slots=sorted_slots(space)) for name, space in spaces.items()}
 
 
 def _ends(

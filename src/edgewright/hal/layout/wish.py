@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from .code_bytes import DEFAULT, CodeBytes, code_bytes
 
 # What one byte of code, one bus access (ten for each loop around it) and one byte of the map weigh. Where one is
-# asked for, the others only break ties. Balanced: an access is worth two bytes of code, ten bytes of the map one.
+# asked for, the others only break ties. Balanced: an access is worth six bytes of code (two or three instructions, as
+# long as many a bus takes for it), ten bytes of the map one.
 WEIGHTS = {
-    "balanced": (100, 200, 10),
+    "balanced": (100, 600, 10),
     "code": (1000, 10, 1),
     "accesses": (10, 1000, 1),
     "map": (10, 5, 100_000),

@@ -151,6 +151,19 @@ def write_gather(call: CCall, _: Offer, c: CWriter) -> None:
                 copy.line((*outer[:axis], "at", *inner), (*outer, *inner), rest[-1])
 
 
+def write_gather_elements(call: CCall, _: Offer, c: CWriter) -> None:
+    op = call.op
+    assert isinstance(op, ops.GatherElements)
+    axis = op.axis % len(call.region)
+    call.use("moves")
+    with opened(call, c) as copy:
+        chosen = pointed(c, reader(call, 1, ComputeType.RAW), "pa").place
+        with loops(c, call.region) as at, c.block():
+            element = f"{chosen.pointer}[{chosen.offset(at)}]"
+            c.line(f"const int32_t k = ew_index({element}, {call.shapes[0][axis]});")
+            copy.element(copy.x.place.offset((*at[:axis], "k", *at[axis + 1 :])), copy.y.place.offset(at))
+
+
 def offers_concat(site: Site) -> Iterator[Offer]:
     if all(can_carry(site, which) for which in range(len(site.inputs))):
         yield Offer()
@@ -200,5 +213,6 @@ EXPAND = Kernel("expand", (ops.Expand,), offers_copy, write_expand)
 TILE = Kernel("tile", (ops.Tile,), offers_copy, write_tile)
 SPACE_TO_DEPTH = Kernel("space_to_depth", (ops.SpaceToDepth,), offers_copy, write_space_to_depth)
 DEPTH_TO_SPACE = Kernel("depth_to_space", (ops.DepthToSpace,), offers_copy, write_depth_to_space)
+GATHER_ELEMENTS = Kernel("gather_elements", (ops.GatherElements,), offers_copy, write_gather_elements)
 GATHER = Kernel("gather", (ops.Gather,), offers_copy, write_gather, work=lambda s, _, r, __: gather_work(s, r))
 CONCAT = Kernel("concat", (ops.Concat,), offers_concat, write_concat)

@@ -1,4 +1,4 @@
-"""Reductions along axes, and arg-max."""
+"""Reductions along axes, arg-max and top-k."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 
 from ...network import Arithmetic
-from ...network.operators import ArgMax, Reduce, ReduceKind
+from ...network.operators import ArgMax, Reduce, ReduceKind, TopK
 from ...platform.target import Family
 from ..call import CCall
 from ..kernel import Kernel, Offer
@@ -232,6 +232,42 @@ def write_arg_max(call: CCall, _: Offer, c: CWriter) -> None:
             c.line(f"{y.place.pointer}[{y.place.offset(at)}] = ({y.place.ctype})found;")
 
 
+def write_top_k(call: CCall, _: Offer, c: CWriter) -> None:
+    """Each is the best of those that come after the one before: a pass over the line for each, and no scratch."""
+    op = call.op
+    assert isinstance(op, TopK)
+    is_real = call.inputs[0].tensor.dtype.is_float
+    x = reader(call, 0, ComputeType.REAL if is_real else ComputeType.RAW)
+    axis = op.axis % len(call.region)
+    first, last = call.region[axis]
+    better, worse = ("<", ">") if op.least else (">", "<")
+    with c.block():
+        x = pointed(c, x, "px")
+        y = pointed(c, writer(call, ComputeType.RAW), "py", written=True)
+        with loops(c, [(0, 1) if i == axis else b for i, b in enumerate(call.region)]) as at, c.block():
+
+            def along(k: Expr) -> tuple[Expr, ...]:
+                return (*at[:axis], k, *at[axis + 1 :])
+
+            ctype = "float" if is_real else x.place.ctype
+            c.line(f"{ctype} before = 0;")
+            c.line("int32_t taken = -1;")
+            with c.block(f"for (int32_t j = 0; j < {last}; j++)"):
+                c.line(f"{ctype} best = 0;")
+                c.line("int32_t found = -1;")
+                with c.block(f"for (int32_t k = 0; k < {call.shapes[0][axis]}; k++)"):
+                    c.line(f"const {ctype} v = {x.value((x.place.offset(along('k')),))};")
+                    free = f"taken < 0 || v {worse} before || (v == before && k > taken)"
+                    with c.block(f"if (({free}) && (found < 0 || v {better} best))"):
+                        c.line("best = v;")
+                        c.line("found = k;")
+                c.line("before = best;")
+                c.line("taken = found < 0 ? 0 : found;")
+                with c.block(f"if (j >= {first})"):
+                    c.line(f"{y.place.pointer}[{y.place.offset(along('j'))}] = ({y.place.ctype})taken;")
+
+
 POOLED_MEAN = Kernel("mean_qlinear", (Reduce,), offers_pooled, write_pooled)
 REDUCE = Kernel("loops_reduce", (Reduce,), offers_reduce, write_reduce)
 ARG_MAX = Kernel("arg_max", (ArgMax,), offers_anywhere, write_arg_max)
+TOP_K = Kernel("top_k", (TopK,), offers_anywhere, write_top_k)

@@ -18,7 +18,8 @@ from ..printing.source import CWriter
 from ..site import Site
 from .values import ComputeType, write_each
 
-_WIDE = (*FUNCTIONS, ops.UnaryKind.ABS, ops.UnaryKind.LOG, ops.UnaryKind.RSQRT)  # functions of 16-bit numbers
+# Functions of 16-bit numbers.
+_WIDE = (*FUNCTIONS, *(ops.UnaryKind[name] for name in ("ABS", "LOG", "RSQRT", "SQRT")))
 
 
 def applies(site: Site) -> bool:
@@ -133,6 +134,11 @@ def _function(call: CCall) -> Callable[[str], str]:
             return lambda e: _two_slopes(call, centred(call, 0, e), ratio, centred(call, 0, e), sloped)
         case ops.Unary(ops.UnaryKind.ABS):
             return lambda e: placed(call, _size(call, e, ratio))
+        case ops.Unary(ops.UnaryKind.SQRT):  # steps are cut off, not rounded
+            call.use("real")
+            call.use("math_functions")
+            size, step = number(scale(x)), number(scale(call.result))
+            return lambda e: placed(call, f"ew_whole(sqrtf({size} * (float)ew_max({centred(call, 0, e)}, 0)) / {step})")
         case ops.Unary(ops.UnaryKind.SIGMOID | ops.UnaryKind.TANH as kind):
             return lambda e: _by_sigmoid(call, e, kind)
         case ops.Unary(kind):

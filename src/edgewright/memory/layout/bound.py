@@ -33,8 +33,8 @@ def tightest(problem: LayoutProblem) -> Crowd:
         alive.append(item)
         if n + 1 < len(events) and events[n + 1].start == item.start:
             continue
-        size = _union(alive, pads, shared)
-        if size > best.size:
+        most = sum(other.size + pads[other.name] for other in alive)
+        if most > best.size and (size := _union(alive, pads, shared)) > best.size:
             best = Crowd(item.start, size, tuple(alive))
     for item in problem.items:
         if item.fixed is not None and item.fixed + item.size > best.size:

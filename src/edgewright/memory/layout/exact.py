@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from edgewright.cpsat import cp_model, repeatable_solver
+from edgewright.cpsat import cp_model, repeatable_solver, solve
 from edgewright.memory.layout.grid import Grid
 
 
@@ -39,7 +39,7 @@ def fit(grid: Grid, limit: int, order: Sequence[int], budget: Budget) -> tuple[S
     solver = _solver(budget)
     if not grid.special:  # a buffer that another may trail should not lie lowest
         solver.parameters.search_branching = cp_model.FIXED_SEARCH
-    status = solver.solve(model)
+    status = solve(solver, model)
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return Status.FOUND, [solver.value(o) for o in offset]
     return (Status.IMPOSSIBLE if status == cp_model.INFEASIBLE else Status.GAVE_UP), []
@@ -56,7 +56,7 @@ def minimise(grid: Grid, known: Sequence[int], bound: int, budget: Budget) -> tu
     for o, value in zip(offset, known, strict=True):
         model.add_hint(o, value)
     solver = _solver(budget)
-    status = solver.solve(model)
+    status = solve(solver, model)
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return [solver.value(o) for o in offset], max(bound, round(solver.best_objective_bound))
     assert status == cp_model.UNKNOWN, "the known placement satisfies the model"

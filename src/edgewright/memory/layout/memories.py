@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from edgewright.cpsat import cp_model, repeatable_solver
+from edgewright.cpsat import cp_model, repeatable_solver, solve
 from edgewright.errors import Infeasible, InputError
 from edgewright.memory.layout.bound import overlap, tightest
 from edgewright.memory.layout.exact import Status
@@ -183,7 +183,7 @@ def _assign(
     # Objective: traffic close to the fastest memory.
     model.minimize(sum(traffic.get(n, 0) * m * b for n, one in inside.items() for m, b in enumerate(one)))
     solver = repeatable_solver(_WORK, random_seed=0)
-    status = solver.solve(model)
+    status = solve(solver, model)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return (Status.IMPOSSIBLE if status == cp_model.INFEASIBLE else Status.GAVE_UP), {}, 0
     rank = {name: next(m for m, b in enumerate(one) if solver.value(b)) for name, one in inside.items()}

@@ -93,16 +93,18 @@ def conflicts(problem: LayoutProblem, placement: Placement) -> list[tuple[str, s
         dict(problem.gaps) | {(y, x): (h, g) for (x, y), (g, h) in problem.gaps.items()},
     )
     bad = []
-    for n, x in enumerate(problem.items):
+    alive: list[Item] = []
+    for x in sorted(problem.items, key=lambda item: item.start):
         a = at[x.name]
         if a < 0 or a % problem.alignment or a + x.size > placement.peak or x.fixed not in (None, a):
             bad.append((x.name, x.name))
-        for y in problem.items[:n]:
-            if x.start < y.end and y.start < x.end:
-                b = at[y.name]
-                g_xy, g_yx = gaps.get((x.name, y.name), (x.size, y.size))
-                if a + g_xy > b and b + g_yx > a:
-                    bad.append((y.name, x.name))
+        alive = [y for y in alive if y.end > x.start]
+        for y in alive:
+            b = at[y.name]
+            g_xy, g_yx = gaps.get((x.name, y.name), (x.size, y.size))
+            if a + g_xy > b and b + g_yx > a:
+                bad.append((y.name, x.name))
+        alive.append(x)
     return bad
 
 

@@ -18,10 +18,14 @@ class Swept:
     complete: bool
 
 
+LARGE = 100  # steps, up to which all levels are of one width
+_READY = 10  # steps of a larger problem that may be ready at once, before levels are narrower
+
+
 def sweep(lattice: Lattice, width: int, cap: int, floor: int = 0, follows: Sequence[int] | None = None) -> Swept:
     """The order with the least peak among those below `cap` that survive `width` sets per level.
 
-    Peaks up to `floor` count as equally good.
+    Peaks up to `floor` count as equally good. In a large problem, fewer sets survive where many steps are ready.
 
     The dynamic programme over executed sets of Ahn et al. 2020 ("Ordering Chaos", 3.1), thinned by one rule: a
     ready step s that needs no more than the peak so far and does not raise what is held runs at once.
@@ -66,10 +70,14 @@ def sweep(lattice: Lattice, width: int, cap: int, floor: int = 0, follows: Seque
                     following[now] = (top, after, open_, step)
                 elif top < known[0]:
                     following[now] = (top, after, known[2], step)
-        if len(following) > width:
+        kept = width
+        if lattice.count > LARGE and len(following) > 1:
+            most = max(ready.bit_count() for _, _, ready, _ in following.values())
+            kept = max(1, width * _READY // max(_READY, most))
+        if len(following) > kept:
             complete = False
             best = sorted(following.items(), key=lambda item: (item[1][0] + item[1][1], item[0]))
-            following = dict(best[:width])
+            following = dict(best[:kept])
         levels.append(following)
         level = following
     if not level:

@@ -4,7 +4,7 @@ An order is a path through the lattice of executed sets from none to all; its pe
 the path is left to `search`, `greedy` and `model`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import gcd
 
@@ -71,9 +71,12 @@ class Lattice:
         self.most = sum(self.size) + sum(problem.scratch)  # bytes that no order exceeds
         # All peaks are multiples of this.
         self.unit = max(1, gcd(*self.size, *problem.scratch, *problem.savings.values()))
-        self.moves = [self._moves(problem, step) for step in range(self.count)]
+        savings: list[list[tuple[int, int, int]]] = [[] for _ in range(self.count)]  # by step: (x, y, bytes)
+        for (step, x, y), saved in problem.savings.items():
+            savings[step].append((x, y, saved))
+        self.moves = [self._moves(step, problem.scratch[step], savings[step]) for step in range(self.count)]
 
-    def _moves(self, problem: OrderProblem, step: int) -> Moves:
+    def _moves(self, step: int, scratch: int, savings: Sequence[tuple[int, int, int]]) -> Moves:
         me = 1 << step
         born = 0
         joins: list[tuple[int, int]] = []
@@ -87,11 +90,11 @@ class Lattice:
             if not self.is_output[x]:
                 frees.append((others, size))
         shares: dict[int, list[tuple[int, int]]] = {}
-        for (at, x, y), saved in problem.savings.items():
-            if at == step and self.writers[y] == me and not self.is_output[x]:
+        for x, y, saved in savings:
+            if self.writers[y] == me and not self.is_output[x]:
                 shares.setdefault(y, []).append((self.touch[x] & ~me, saved))
         return Moves(
-            always=problem.scratch[step] + born,
+            always=scratch + born,
             born=born,
             joins=tuple(joins),
             frees=tuple(frees),

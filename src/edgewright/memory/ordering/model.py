@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from edgewright.cpsat import cp_model, repeatable_solver
+from edgewright.cpsat import cp_model, repeatable_solver, solve
 from edgewright.memory.ordering.problem import OrderProblem
 
 MOST_STEPS = 48  # beyond this the programme proves nothing in a time anybody waits
@@ -68,7 +68,7 @@ def improve(
     for step, variable in enumerate(at):
         model.add_hint(variable, position[step])
     solver = repeatable_solver(effort)
-    status = solver.solve(model)
+    status = solve(solver, model)
     assert status != cp_model.INFEASIBLE
     proven = max(bound, round(solver.best_objective_bound))
     if status == cp_model.UNKNOWN:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import permutations, product
 
-from edgewright.cpsat import cp_model, repeatable_solver
+from edgewright.cpsat import cp_model, repeatable_solver, solve
 from edgewright.memory.ordering.branches import Branches
 from edgewright.memory.ordering.hills import Chain, Climb, climbs, resting_places
 from edgewright.memory.ordering.lattice import Lattice
@@ -182,7 +182,7 @@ class _Programme:
         # Objective.
         model.minimize(peak)
         solver = repeatable_solver(effort, linearization_level=2)  # rows are knapsacks: their relaxation is what prunes
-        status = solver.solve(model)
+        status = solve(solver, model)
         if status == cp_model.INFEASIBLE:
             return None, known, known
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):

@@ -3,10 +3,11 @@
 The methods themselves live in the sibling modules.
 """
 
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from edgewright.memory.ordering.beam import sweep
+from edgewright.memory.ordering.beam import LARGE, sweep
 from edgewright.memory.ordering.branches import find_branches
 from edgewright.memory.ordering.contract import contract
 from edgewright.memory.ordering.cuts import Cuts
@@ -33,7 +34,6 @@ class OrderEffort:
 
 
 DEFAULT = OrderEffort()
-LARGE = 100  # steps
 _CLOSE = 100  # bisection ends when the open range is less than one part in this many of the peak
 
 
@@ -59,9 +59,13 @@ def order(problem: OrderProblem, effort: OrderEffort = DEFAULT, below: int | Non
 
 def _order(problem: OrderProblem, effort: OrderEffort, below: int | None) -> Order:
     pieces = cut_at_waists(problem)
-    works = {at: _Work(part, effort) for at, part in enumerate(pieces.parts) if isinstance(part, Segment)}
-    bound = max([pieces.fixed_peak, *(work.bound for work in works.values())])
-    for work in sorted(works.values(), key=lambda work: -work.peak):
+    alike: dict[Hashable, _Work] = {}  # what repeats, as the steps of unrolled loops do, is ordered once
+    works = {}
+    for at, part in enumerate(pieces.parts):
+        if isinstance(part, Segment):
+            works[at] = alike.get(part.pattern) or alike.setdefault(part.pattern, _Work(part, effort))
+    bound = max([pieces.fixed_peak, *(work.bound for work in alike.values())])
+    for work in sorted(alike.values(), key=lambda work: -work.peak):
         if below is not None and not work.may_be_below(below):
             break
         work.refine(bound)
@@ -69,10 +73,10 @@ def _order(problem: OrderProblem, effort: OrderEffort, below: int | None) -> Ord
 
     steps: list[int] = []
     for at, part in enumerate(pieces.parts):
-        steps += works[at].steps() if isinstance(part, Segment) else [part]
+        steps += [part.steps[step] for step in works[at].order] if isinstance(part, Segment) else [part]
     cost = peak(problem, steps)
     assert bound <= cost
-    methods = {work.method for work in works.values()} or {"forced"}
+    methods = {work.method for work in alike.values()} or {"forced"}
     return Order(tuple(steps), cost, bound, "+".join(sorted(methods)))
 
 
@@ -106,10 +110,6 @@ class _Work:
     def bound(self) -> int:
         """Bytes that no order of the segment can do without."""
         return self.local_bound + self.segment.base
-
-    def steps(self) -> list[int]:
-        """The order found, in the whole problem's ids."""
-        return [self.segment.steps[s] for s in self.order]
 
     def may_be_below(self, limit: int) -> bool:
         """Whether it pays to look for an order that needs less: in a large segment only where the sweep found one."""

@@ -5,6 +5,7 @@ least peak is the largest over the segments. Ordering a segment is left to `solv
 """
 
 import heapq
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 from edgewright.memory.ordering.problem import OrderProblem, Store, profile
@@ -17,6 +18,13 @@ class Segment:
     steps: tuple[int, ...]  # local id -> id in the whole problem
     problem: OrderProblem
     base: int  # bytes that lie across the whole segment, untouched by it
+
+    @property
+    def pattern(self) -> Hashable:
+        """All but the names: segments with the same pattern have the same best orders."""
+        problem = self.problem
+        stores = tuple((x.size, x.writers, x.readers, x.is_input, x.is_output) for x in problem.stores)
+        return self.base, problem.before, stores, frozenset(problem.savings.items()), problem.scratch
 
 
 @dataclass(frozen=True)

@@ -284,15 +284,15 @@ def clamped(activation: ops.Clamp, values: Array, result: Tensor) -> Array:
 def _only_moves(op: ops.Op, operands: Sequence[Operand], result: Tensor) -> bool:
     """Whether stored integers pass through unchanged, or are all that matters."""
     match op:
-        case ops.ArgMax() | ops.Cast():
+        case ops.ArgMax() | ops.Cast() | ops.TopK():
             return True
         case ops.Reduce(kind=kind) if kind not in (ops.ReduceKind.MAX, ops.ReduceKind.MIN):
             return False
         case ops.Resize(mode=mode) if mode is not ops.ResizeMode.NEAREST:
             return False
         case (
-            ops.DepthToSpace() | ops.Expand() | ops.Gather() | ops.MaxPool2d() | ops.Reduce() | ops.Reshape()
-            | ops.Resize() | ops.Slice() | ops.SpaceToDepth() | ops.Tile() | ops.Transpose()
+            ops.DepthToSpace() | ops.Expand() | ops.Gather() | ops.GatherElements() | ops.MaxPool2d() | ops.Reduce()
+            | ops.Reshape() | ops.Resize() | ops.Slice() | ops.SpaceToDepth() | ops.Tile() | ops.Transpose()
         ):  # fmt: skip
             return operands[0].tensor.quant == result.quant
         case _:

@@ -113,6 +113,17 @@ def depth_to_space(op: ops.DepthToSpace, out: Region, operands: Sequence[Operand
 def gather(op: ops.Gather, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
     data, indices = operands
     axis = normal_axis(op.axis, len(data.shape))
+    return np.take(data.data, _places(axis, data, indices), axis=axis)
+
+
+def gather_elements(op: ops.GatherElements, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    data, indices = operands
+    axis = normal_axis(op.axis, len(data.shape))
+    return np.take_along_axis(data.data, _places(axis, data, indices), axis)
+
+
+def _places(axis: int, data: Operand, indices: Operand) -> Array:
+    """The indices, counted from the beginning; refused where one lies outside."""
     size = data.shape[axis]
     chosen = indices.data.astype(np.int64)
     if chosen.min() < -size or chosen.max() >= size:
@@ -120,4 +131,4 @@ def gather(op: ops.Gather, out: Region, operands: Sequence[Operand], result: Ten
             f"indices '{indices.tensor.name}' reach from {chosen.min()} to {chosen.max()}, "
             f"but axis {axis} of '{data.tensor.name}' has {size} elements"
         )
-    return np.take(data.data, chosen % size, axis=axis)
+    return chosen % size

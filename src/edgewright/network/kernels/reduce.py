@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from ..operators import ArgMax, L2Normalize, LogSoftmax, Lrn, Reduce, ReduceKind, Softmax
+from ..operators import ArgMax, L2Normalize, LogSoftmax, Lrn, Reduce, ReduceKind, Softmax, TopK
 from ..region import Region
 from ..tensor import Array, Tensor
 from .elementwise import widened
@@ -67,6 +67,12 @@ def arg_max(op: ArgMax, out: Region, operands: Sequence[Operand], result: Tensor
     if op.last:
         return x.shape[axis] - 1 - find(np.flip(x, axis), axis=axis, keepdims=op.keep)
     return find(x, axis=axis, keepdims=op.keep)
+
+
+def top_k(op: TopK, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    x = _wide(operands[0].data)
+    order = np.argsort(x if op.least else -x, axis=op.axis, kind="stable")
+    return _cut(order, op.axis, out)
 
 
 def softmax(op: Softmax, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:

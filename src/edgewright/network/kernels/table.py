@@ -36,6 +36,7 @@ KERNELS: Mapping[type, Kernel] = {
     ops.Lrn: reduce.lrn,
     ops.Reduce: reduce.reduce,
     ops.ArgMax: reduce.arg_max,
+    ops.TopK: reduce.top_k,
     # moving elements
     ops.Reshape: rearrange.reshape,
     ops.Transpose: rearrange.transpose,
@@ -47,5 +48,6 @@ KERNELS: Mapping[type, Kernel] = {
     ops.SpaceToDepth: rearrange.space_to_depth,
     ops.DepthToSpace: rearrange.depth_to_space,
     ops.Gather: rearrange.gather,
+    ops.GatherElements: rearrange.gather_elements,
     ops.Resize: resize.resize,
 }

@@ -16,8 +16,8 @@ from .operand import Kernel, Operand
 from .table import KERNELS
 
 _MOVES = (
-    ops.ArgMax, ops.Cast, ops.Compare, ops.DepthToSpace, ops.Expand, ops.Gather, ops.Reshape, ops.Select, ops.Slice,
-    ops.SpaceToDepth, ops.Tile, ops.Transpose,
+    ops.ArgMax, ops.Cast, ops.Compare, ops.DepthToSpace, ops.Expand, ops.Gather,
+    ops.GatherElements, ops.Reshape, ops.Select, ops.Slice, ops.SpaceToDepth, ops.Tile, ops.TopK, ops.Transpose,
 )  # fmt: skip
 
 TFLITE: Mapping[type, Kernel] = {
@@ -62,13 +62,13 @@ _TYPES: Mapping[object, frozenset[DType]] = {
     ops.ReduceKind.PROD: frozenset(),
     ops.UnaryKind.ABS: _SIGNED,
     ops.UnaryKind.EXP: _SIGNED,
-    ops.UnaryKind.GELU: _SMALL,
-    ops.UnaryKind.GELU_TANH: _SMALL,
+    ops.UnaryKind.GELU: _ALL,
+    ops.UnaryKind.GELU_TANH: _ALL,
     ops.UnaryKind.HARD_SWISH: _SMALL,
     ops.UnaryKind.LOG: _SIGNED,
     ops.UnaryKind.RSQRT: _SIGNED,
     ops.UnaryKind.SIGMOID: _ALL,
-    ops.UnaryKind.SQRT: frozenset({DType.INT8}),
+    ops.UnaryKind.SQRT: _SIGNED,
     ops.UnaryKind.TANH: _ALL,
 }
 

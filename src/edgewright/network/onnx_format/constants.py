@@ -1,4 +1,4 @@
-"""Importers that give constants: Constant, ConstantOfShape, Shape, Size, Range."""
+"""Importers that give constants: Constant, ConstantOfShape, Shape, Size, Range, EyeLike."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from .context import Constant, Value
 from .node import FOLD_LIMIT, OnnxNode
-from .tensors import check_shape
+from .tensors import check_shape, dtype_of
 
 
 def constant(node: OnnxNode) -> Value:
@@ -59,3 +59,12 @@ def range_(node: OnnxNode) -> Value:
         raise node.unsupported(f"counts {count} numbers")
     steps = np.arange(count, dtype=np.int64)
     return Constant(node.outputs[0], (start + steps * delta).astype(values[0].dtype))
+
+
+def eye_like(node: OnnxNode) -> Value:
+    shape = node.shape(node.input(0))
+    if len(shape) != 2 or prod(shape) > FOLD_LIMIT:
+        raise node.unsupported(f"a diagonal of {list(shape)}")
+    to = node.integer("dtype", 0)
+    dtype = dtype_of(to, "dtype") if to else node.tensor(node.input(0)).dtype
+    return Constant(node.outputs[0], np.eye(*shape, node.integer("k", 0), dtype.numpy))

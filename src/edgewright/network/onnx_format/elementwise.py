@@ -229,6 +229,69 @@ def _is_float(node: OnnxNode, value: Value) -> bool:
     return node.tensor(value).dtype.is_float
 
 
+def mod(node: OnnxNode) -> Value:
+    """What a division leaves, with the sign of the dividend (fmod) or, of integers, of the divisor."""
+    a, b = node.input(0), node.input(1)
+    if node.tensor(a).dtype.is_float and not node.flag("fmod"):
+        raise node.unsupported("floats with the divisor's sign; write x - y * floor(x / y)")
+    quotient = pairwise(node, ops.BinaryKind.DIV, a, b, "quotient")
+    if node.tensor(a).dtype.is_float:  # cut towards zero, as integers are
+        sign, size = (node.layer(ops.Unary(kind), [quotient], kind.value) for kind in _SIGN_AND_SIZE)
+        whole = node.layer(ops.Unary(ops.UnaryKind.FLOOR), [size], "whole")
+        quotient = pairwise(node, ops.BinaryKind.MUL, sign, whole, "cut")
+    left = pairwise(node, ops.BinaryKind.SUB, a, pairwise(node, ops.BinaryKind.MUL, quotient, b, "divided"), "left")
+    if node.flag("fmod"):
+        return left
+    zero = node.constant("zero", np.zeros((), node.tensor(a).dtype.numpy))
+    other_side = pairwise(node, ops.BinaryKind.MUL, left, b, "sides")
+    return _selected(
+        node,
+        node.layer(ops.Compare(ops.CompareKind.LESS), [other_side, zero], "is_other", dtype=DType.BOOL),
+        pairwise(node, ops.BinaryKind.ADD, left, b, "turned"),
+        left,
+    )
+
+
+_SIGN_AND_SIZE = (ops.UnaryKind.SIGN, ops.UnaryKind.ABS)
+
+
+def is_nan(node: OnnxNode) -> Value:
+    return _compared(node, ops.CompareKind.NOT_EQUAL, node.input(0), node.input(0))
+
+
+def one_hot(node: OnnxNode) -> Value:
+    """One value where a counter along a new axis equals the index, which may count from the end; another elsewhere."""
+    indices, depth = node.input(0), int(node.scalar(node.input(1), "depth"))
+    off, on = node.array(node.input(2), "values").reshape(2)
+    shape = node.shape(indices)
+    axis = node.axis(node.integer("axis", -1), len(shape) + 1)
+    if not 1 <= depth <= FOLD_LIMIT:
+        raise node.error(f"the depth is {depth}")
+    chosen = node.reshaped(indices, (*shape[:axis], 1, *shape[axis:]), "chosen")
+    return hot(node, chosen, depth, axis, (node.constant("on", on), node.constant("off", off)))
+
+
+def hot(node: OnnxNode, chosen: Value, depth: int, axis: int, values: tuple[Value, Value]) -> Value:
+    """The first value where the index along the axis is the chosen one, the second elsewhere."""
+    rank, dtype = len(node.shape(chosen)), node.tensor(chosen).dtype.numpy
+    count = np.arange(depth, dtype=dtype).reshape((depth, *(1,) * (rank - axis - 1)))
+    ends = [node.constant(f"count{i}", counted) for i, counted in enumerate((count, (count - depth).astype(dtype)))]
+    equal = ops.Compare(ops.CompareKind.EQUAL)
+    found = [node.layer(equal, [chosen, end], f"is{i}", dtype=DType.BOOL) for i, end in enumerate(ends)]
+    either = node.layer(ops.Compare(ops.CompareKind.OR), found, "is", dtype=DType.BOOL)
+    return _selected(node, either, *values)
+
+
+def hardmax(node: OnnxNode) -> Value:
+    """1 at the first of the largest elements along the axis, 0 elsewhere."""
+    x = node.input(0)
+    if node.opset < 13:
+        raise node.unsupported("before opset 13, it counts over several axes")
+    axis = node.axis(node.integer("axis", -1), len(node.shape(x)))
+    largest = node.layer(ops.ArgMax((axis,)), [x], "largest", dtype=DType.INT64)
+    return hot(node, largest, node.shape(x)[axis], axis, (node.number("one", 1.0), node.number("zero", 0.0)))
+
+
 def chain(kind: ops.BinaryKind) -> Importer:
     return partial(_chain, kind)
 

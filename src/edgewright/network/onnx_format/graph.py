@@ -6,25 +6,28 @@ Nodes that cannot be read are collected, so that a model's owner hears of all of
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import onnx
 import onnx.defs
 import onnx.helper
 
 from ...errors import ModelError, Unsupported
+from ..operators import Concat, Reshape
 from ..tensor import Array
 from .context import Absent, AbsentInput, Computed, Constant, Context, Problem, Value
 from .fold import folded
 from .node import OnnxNode
 from .order import sorted_nodes
-from .table import OPERATORS
+from .table import ADVICE, OPERATORS
 from .tensors import read_tensor
 from .wire import ByteSpan, Key
 
 MOST_NODES = 1_000_000  # after inlining; calls of calls can grow without bound
 MOST_CALLS = 40  # nested
+MOST_ROUNDS = 200  # of a loop, which become layers
 
 FunctionKey = tuple[str, str, str]  # domain, name, overload
 
@@ -97,7 +100,7 @@ class GraphReader:
         key = (domain, proto.op_type, proto.overload)
         attributes = _attributes(proto, scope)
         importer = OPERATORS.get(domain, {}).get(proto.op_type)
-        is_function, is_branch = key in self.functions, (domain, proto.op_type) == ("", "If")
+        is_function, inline = key in self.functions, self._inlined().get(proto.op_type) if not domain else None
         title = proto.op_type if not domain else f"{domain}.{proto.op_type}"
         first_layer = len(self.context.builder.layers)
         results: Iterable[Value]
@@ -105,18 +108,18 @@ class GraphReader:
             inputs = tuple(self.lookup(i, scope) if i and i not in scope.left_out else None for i in proto.input)
             if absent := [value for value in inputs if isinstance(value, Absent)]:
                 self.problems.setdefault(absent[0].problem)
-                if importer or is_function or is_branch:
+                if importer or is_function or inline:
                     raise AbsentInput(absent[0])
             if is_function:
                 results = self._call(self.functions[key], inputs, attributes, scope, name)
-            elif is_branch:
-                results = self._branch(inputs, attributes, scope, name)
+            elif inline is not None:
+                results = inline(inputs, attributes, scope, name)
             elif (known := self._fold(proto, domain, inputs, attributes, scope, name)) is not None:
                 results = known
             elif importer is None:
                 function = self._schema_function(proto, domain, inputs, attributes, scope)
                 if function is None:
-                    raise Unsupported("")
+                    raise Unsupported(ADVICE.get(proto.op_type, "") if not domain else "")
                 results = self._call(function, inputs, attributes, scope, name)
             else:
                 opset = self._opset(domain, scope)
@@ -192,6 +195,10 @@ class GraphReader:
         return [Constant(output or name, array) for output, array in zip(proto.output, arrays, strict=False)]
 
     # Sub-graphs
+
+    def _inlined(self) -> Mapping[str, Callable[..., Iterable[Value]]]:
+        """Operators that hold graphs, which are read in their place."""
+        return {"If": self._branch, "Loop": self._loop}
 
     def _schema_function(
         self,
@@ -278,9 +285,53 @@ class GraphReader:
         branch = "then_branch" if condition.data.reshape(-1)[0] else "else_branch"
         if branch not in attributes or attributes[branch].type != onnx.AttributeProto.GRAPH:
             raise ModelError(f"If '{name}' has no {branch}")
-        graph = attributes[branch].g
+        return self._inner(attributes[branch].g, [], scope, name)
+
+    def _loop(
+        self,
+        inputs: Sequence[Value | None],
+        attributes: Mapping[str, onnx.AttributeProto],
+        scope: Scope,
+        name: str,
+    ) -> list[Value]:
+        """The outputs of a loop whose number of rounds is known: its body again and again."""
+        most, condition, *state = inputs
+        values = [value for value in state if value is not None]
+        graph = attributes["body"].g if "body" in attributes else onnx.GraphProto()
+        if len(graph.input) != len(values) + 2 or len(graph.output) < len(values) + 1:
+            raise ModelError(f"the body of Loop '{name}' does not fit its {len(values)} values")
+        rows: list[list[Value]] = [[] for _ in graph.output[len(values) + 1 :]]
+        limit = _known(most)
+        for number in range(MOST_ROUNDS + 1):
+            if number == limit or (condition is not None and _known(condition) == 0):
+                return [*values, *(self._stacked(row, f"{name}/stack{i}") for i, row in enumerate(rows))]
+            count = Constant(f"{name}/number", np.array(number, np.int64))
+            goes_on = condition or Constant(f"{name}/goes_on", np.array(True))
+            results = self._inner(graph, [count, goes_on, *values], scope, f"{name}/round{number}")
+            # The condition may be computed in vain: without a first one, or where it only hands that on.
+            condition = None if condition is None else results[0]
+            values = results[1 : len(values) + 1]
+            for row, value in zip(rows, results[len(values) + 1 :], strict=True):
+                row.append(value)
+        raise Unsupported(f"goes through more than {MOST_ROUNDS} rounds")
+
+    def _stacked(self, row: Sequence[Value], name: str) -> Value:
+        """What each round gave, one after the other along a new first axis."""
+        if not row:
+            raise Unsupported("a loop without rounds gives an empty tensor")
+        parts = []
+        for i, value in enumerate(row):
+            if isinstance(value, Absent):
+                return value
+            shape = (1, *self.context.shape(value))
+            parts.append(self.context.layer(Reshape(shape), [value], f"{name}/row{i}"))
+        return self.context.layer(Concat(0), parts, name)
+
+    def _inner(self, graph: onnx.GraphProto, values: Sequence[Value], scope: Scope, name: str) -> list[Value]:
+        """The outputs of a graph inside a node, from values for its inputs; it sees the names around it."""
         inner = Scope(
             opsets=scope.opsets,
+            values=dict(zip((info.name for info in graph.input), values, strict=True)),
             initializers={tensor.name: (tensor, None) for tensor in graph.initializer},
             parent=scope,
             prefix=f"{name}/",
@@ -289,6 +340,15 @@ class GraphReader:
         )
         self.read(graph.node, inner)
         return [self.lookup(output.name, inner) for output in graph.output]
+
+
+def _known(value: Value | None) -> int | None:
+    """A number that a loop depends on; None where it is left out."""
+    if value is None:
+        return None
+    if not isinstance(value, Constant) or value.data.size != 1:
+        raise Unsupported("how often it goes round must be constant; export the model with fixed shapes")
+    return int(value.data.reshape(-1)[0])
 
 
 def _resolved(proto: onnx.NodeProto, attributes: Mapping[str, onnx.AttributeProto]) -> onnx.NodeProto:

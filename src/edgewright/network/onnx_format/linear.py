@@ -1,4 +1,4 @@
-"""Importers of operators that sum: products (Dense where the right side is constant), reductions, ArgMax."""
+"""Importers of operators that sum: products (Dense where the right side is constant), reductions, ArgMax, TopK."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from math import prod
 
 import numpy as np
 
-from ..operators import ArgMax, Binary, BinaryKind, Dense, MatMul, Reduce, ReduceKind
+from ..operators import ArgMax, Binary, BinaryKind, Conv2d, Dense, GatherElements, MatMul, Reduce, ReduceKind, TopK
 from ..tensor import Array, DType
 from .context import Computed, Constant, Dequantized, Value
 from .elementwise import Importer
@@ -60,7 +60,10 @@ def _row(node: OnnxNode, c: Value, beta: float, outputs: int) -> Value | None:
 
 def matmul(node: OnnxNode) -> Value:
     """Dense for a constant matrix on the right; MatMul otherwise. Vectors become matrices of one row or column."""
-    a, b = node.input(0), node.input(1)
+    return product(node, node.input(0), node.input(1))
+
+
+def product(node: OnnxNode, a: Value, b: Value) -> Value:
     if not node.shape(a) or not node.shape(b):
         raise node.error("cannot multiply numbers; use Mul")
     if isinstance(b, Constant | Dequantized) and len(node.shape(b)) == 2:
@@ -153,6 +156,31 @@ def along_axis(node: OnnxNode, x: Value, axis: int, matrix: Array, tag: str) -> 
     return node.transposed(y, tuple(last.index(i) for i in range(rank)), f"{tag}/back")
 
 
+def stft(node: OnnxNode) -> Value:
+    """Frames times a constant matrix, the window within: a convolution along the signal."""
+    x, window, length = node.input(0), node.optional(2), node.optional(3)
+    shape = node.shape(x)
+    if len(shape) not in (2, 3) or shape[2:] not in ((), (1,)) or not node.tensor(x).dtype.is_float:
+        raise node.unsupported(f"a signal of shape {list(shape)} and {node.tensor(x).dtype.value}")
+    if window is None and length is None:
+        raise node.error("neither window nor frame_length is given")
+    weights = None if window is None else node.array(window, "window").astype(np.float64)
+    size = (
+        int(node.scalar(length, "frame_length")) if length is not None else len(weights) if weights is not None else 0
+    )
+    step = int(node.scalar(node.input(1), "frame_step"))
+    if weights is None:
+        weights = np.ones(size)
+    if weights.shape != (size,) or not 1 <= size <= min(shape[1], MOST_SUMMED) or step < 1:
+        raise node.unsupported(f"frames of {size} elements, every {step}, of {shape[1]} (at most {MOST_SUMMED})")
+    bins = size // 2 + 1 if node.flag("onesided", True) else size
+    turns = np.exp(-2j * np.pi * np.outer(np.arange(bins), np.arange(size)) / size) * weights
+    matrix = np.stack([turns.real, turns.imag], axis=1).reshape(2 * bins, 1, size, 1).astype(np.float32)
+    image = node.reshaped(x, (shape[0], 1, shape[1], 1), "image")
+    frames = node.layer(Conv2d(stride=(1, step)), [image, node.constant("matrix", matrix)])
+    return node.reshaped(frames, (shape[0], node.shape(frames)[2], bins, 2), "frames")
+
+
 def _reduce(kind: ReduceKind, since: int, node: OnnxNode) -> Value:
     x = node.input(0)
     tensor = node.tensor(x)
@@ -189,3 +217,14 @@ def arg_max(node: OnnxNode) -> Value:
 
 def arg_min(node: OnnxNode) -> Value:
     return _arg(True, node)
+
+
+def top_k(node: OnnxNode) -> tuple[Value, Value]:
+    """The elements, read at the indices, and the indices; k is an attribute before opset 10."""
+    x = node.input(0)
+    count = node.integer("k", 1) if node.opset < 10 else int(node.scalar(node.input(1), "k"))
+    axis = node.axis(node.integer("axis", -1), len(node.shape(x)))
+    node.flag("sorted", True)  # any order will do where it is not asked for
+    op = TopK(axis, count, not node.flag("largest", True))
+    indices = node.layer(op, [x], "indices", dtype=DType.INT64)
+    return node.layer(GatherElements(axis), [x, indices]), indices

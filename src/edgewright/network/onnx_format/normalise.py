@@ -77,7 +77,7 @@ def lrn(node: OnnxNode) -> Value:
     return _channels_second(node, node.layer(op, [_channels_last(node, x)]))
 
 
-def _normalised(node: OnnxNode, x: Value, axes: tuple[int, ...], epsilon: float) -> Value:
+def normalised(node: OnnxNode, x: Value, axes: tuple[int, ...], epsilon: float) -> Value:
     """(x - mean) / sqrt(variance + epsilon) along the axes, layer by layer."""
     mean = node.layer(ops.Reduce(axes, True, ops.ReduceKind.MEAN), [x], "mean")
     centred = node.layer(ops.Binary(ops.BinaryKind.SUB), [x, mean], "centred")
@@ -88,7 +88,7 @@ def _normalised(node: OnnxNode, x: Value, axes: tuple[int, ...], epsilon: float)
     return node.layer(ops.Binary(ops.BinaryKind.MUL), [centred, factor])
 
 
-def _scaled(node: OnnxNode, y: Value, scale: Value, bias: Value | None) -> Value:
+def scaled(node: OnnxNode, y: Value, scale: Value, bias: Value | None) -> Value:
     y = node.layer(ops.Binary(ops.BinaryKind.MUL), [y, scale], "scaled")
     return y if bias is None else node.layer(ops.Binary(ops.BinaryKind.ADD), [y, bias], "biased")
 
@@ -98,8 +98,8 @@ def instance_norm(node: OnnxNode) -> Value:
     _require_float(node, x, 3)
     rank, channels = len(node.shape(x)), node.shape(x)[1]
     column = (channels, *(1,) * (rank - 2))
-    y = _normalised(node, x, tuple(range(2, rank)), node.real("epsilon", 1e-5))
-    return _scaled(node, y, node.reshaped(scale, column, "scale"), node.reshaped(bias, column, "bias"))
+    y = normalised(node, x, tuple(range(2, rank)), node.real("epsilon", 1e-5))
+    return scaled(node, y, node.reshaped(scale, column, "scale"), node.reshaped(bias, column, "bias"))
 
 
 def layer_norm(node: OnnxNode) -> Value:
@@ -107,8 +107,8 @@ def layer_norm(node: OnnxNode) -> Value:
     _require_float(node, x)
     rank = len(node.shape(x))
     axes = tuple(range(node.axis(node.integer("axis", -1), rank), rank))
-    y = _normalised(node, x, axes, node.real("epsilon", 1e-5))
-    result = _scaled(node, y, node.input(1), node.optional(2))
+    y = normalised(node, x, axes, node.real("epsilon", 1e-5))
+    result = scaled(node, y, node.input(1), node.optional(2))
     if node.shape(result) != node.shape(x):
         raise node.error(f"scale or bias do not fit {list(node.shape(x))}")
     return result
@@ -123,14 +123,28 @@ def group_norm(node: OnnxNode) -> Value:
     if groups < 1 or channels % groups:
         raise node.error(f"{channels} channels do not divide into {groups} groups")
     y = node.reshaped(x, (n, groups, channels // groups * prod(image)), "groups")
-    y = _normalised(node, y, (2,), node.real("epsilon", 1e-5))
+    y = normalised(node, y, (2,), node.real("epsilon", 1e-5))
     if node.opset < 21:
         column: tuple[int, ...] = (groups, 1)
-        y = _scaled(node, y, node.reshaped(scale, column, "scale"), node.reshaped(bias, column, "bias"))
+        y = scaled(node, y, node.reshaped(scale, column, "scale"), node.reshaped(bias, column, "bias"))
         return node.reshaped(y, node.shape(x), "channels")
     column = (channels, *(1 for _ in image))
     y = node.reshaped(y, node.shape(x), "channels")
-    return _scaled(node, y, node.reshaped(scale, column, "scale"), node.reshaped(bias, column, "bias"))
+    return scaled(node, y, node.reshaped(scale, column, "scale"), node.reshaped(bias, column, "bias"))
+
+
+def lp_norm(node: OnnxNode) -> Value:
+    """Divided by the norm along an axis; zeros stay zeros."""
+    x, p = node.input(0), node.integer("p", 2)
+    _require_float(node, x)
+    axis = node.axis(node.integer("axis", -1), len(node.shape(x)))
+    if p == 2:
+        return node.layer(ops.L2Normalize(axis), [x])
+    if p != 1:
+        raise node.error(f"the norm is {p}, neither 1 nor 2")
+    size = node.layer(ops.Reduce((axis,), True, ops.ReduceKind.L1), [x], "norm")
+    some = node.layer(ops.Binary(ops.BinaryKind.MAX), [size, node.number("least", 1e-30)], "some")
+    return node.layer(ops.Binary(ops.BinaryKind.DIV), [x, some])
 
 
 def softmax(node: OnnxNode) -> Value:

@@ -290,13 +290,15 @@ def dynamic_quantize_linear(node: OnnxNode) -> tuple[Value, ...]:
 def conv_integer(node: OnnxNode) -> Value:
     x, found = _as_stored(node)
     rank = len(node.shape(node.input(0)))
-    if rank != 4:
-        raise node.unsupported(f"an image of rank {rank}")
     w, taken = _integer_weights(node)
+    if rank == 3:  # a line is an image of one row
+        x, w = image_in(node, x), w[:, :, None]
+    if w.ndim != 4:
+        raise node.unsupported(f"an image of rank {rank}")
     weights = w.transpose(0, 2, 3, 1)
-    op = conv_operator(node, 4, node.shape(x), weights.shape)
+    op = conv_operator(node, rank, node.shape(x), weights.shape)
     unit = found if node.shape(x)[0] == 1 else node.layer(ops.Expand((node.shape(x)[0], 3)), [found], "items")
-    return image_out(node, _integer_sums(node, op, x, weights, taken, unit), 4)
+    return image_out(node, _integer_sums(node, op, x, weights, taken, unit), rank)
 
 
 def matmul_integer(node: OnnxNode) -> Value:

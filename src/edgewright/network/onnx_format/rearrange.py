@@ -11,7 +11,7 @@ from .. import operators as ops
 from ..operators.base import broadcast_shape
 from ..region import Shape
 from ..tensor import Array
-from .context import Constant, Value
+from .context import Computed, Constant, Value
 from .node import FOLD_LIMIT, NCHW, NHWC, OnnxNode
 from .tensors import check_shape
 
@@ -279,8 +279,11 @@ def scatter_nd(node: OnnxNode) -> Value:
 
 
 def gather_elements(node: OnnxNode) -> Value:
-    data, indices = node.shape(node.input(0)), _indices(node, 1)
+    data = node.shape(node.input(0))
     axis = node.axis(node.integer("axis", 0), len(data))
+    if isinstance(node.input(1), Computed):
+        return node.layer(ops.GatherElements(axis), [node.input(0), node.input(1)])
+    indices = _indices(node, 1)
     if indices.ndim != len(data):
         raise node.error(f"indices {list(indices.shape)} do not fit {list(data)}")
     places: list[Array] = list(np.indices(indices.shape))
@@ -296,6 +299,35 @@ def gather_nd(node: OnnxNode) -> Value:
     first = _counted(node, indices, np.array(data[:depth])).reshape(-1, depth)
     blocks = np.arange(prod(data), dtype=np.int64).reshape(*data[:depth], -1)
     return _picked(node, node.input(0), blocks[tuple(first.T)].reshape(*indices.shape[:-1], *data[depth:]))
+
+
+def compress(node: OnnxNode) -> Value:
+    """The elements that a constant condition keeps, along an axis or of all in row-major order."""
+    x = node.input(0)
+    kept = np.flatnonzero(node.array(node.input(1), "condition"))
+    axis = node.integer("axis", 0)
+    if "axis" not in node.attributes:
+        x = node.reshaped(x, (prod(node.shape(x)),), "flat")
+    axis = node.axis(axis, len(node.shape(x)))
+    if not kept.size or kept[-1] >= node.shape(x)[axis]:
+        raise node.error(f"the condition keeps {kept.size} of {node.shape(x)[axis]} elements")
+    return node.layer(ops.Gather(axis), [x, node.constant("kept", kept.astype(np.int32))])
+
+
+def reverse_sequence(node: OnnxNode) -> Value:
+    """The first elements of each batch in reverse order; how many is constant."""
+    shape, lengths = node.shape(node.input(0)), node.array_ints(node.input(1), "sequence_lens")
+    time, batch = (
+        node.axis(node.integer(name, default), len(shape)) for name, default in (("time_axis", 0), ("batch_axis", 1))
+    )
+    if len(lengths) != shape[batch] or not all(1 <= length <= shape[time] for length in lengths) or time == batch:
+        raise node.error(f"lengths {list(lengths)} do not fit {list(shape)}")
+    if prod(shape) > FOLD_LIMIT:
+        raise node.unsupported(f"places in a tensor of shape {list(shape)}")
+    places = np.indices(shape)
+    limits = np.array(lengths)[places[batch]]
+    places[time] = np.where(places[time] < limits, limits - 1 - places[time], places[time])
+    return _picked(node, node.input(0), np.asarray(np.ravel_multi_index(tuple(places), shape)))
 
 
 def _indices(node: OnnxNode, which: int) -> Array:

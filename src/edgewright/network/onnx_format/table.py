@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..operators import BinaryKind, CompareKind, ReduceKind, UnaryKind
-from . import constants, elementwise, linear, normalise, quantised, rearrange, recurrent, resize, windows
+from . import constants, elementwise, fused, linear, normalise, quantised, rearrange, recurrent, resize, windows
 from .elementwise import Importer, binary, chain, compare, unary
 from .quantised import qlinear_binary
 
@@ -21,6 +21,7 @@ STANDARD: Mapping[str, Importer] = {
     "CastLike": elementwise.cast_like,
     "Ceil": unary(UnaryKind.CEIL),
     "Clip": elementwise.clip,
+    "Compress": rearrange.compress,
     "Concat": rearrange.concat,
     "Constant": constants.constant,
     "ConstantOfShape": constants.constant_of_shape,
@@ -37,6 +38,7 @@ STANDARD: Mapping[str, Importer] = {
     "Einsum": linear.einsum,
     "Elu": elementwise.elu,
     "Equal": compare(CompareKind.EQUAL),
+    "EyeLike": constants.eye_like,
     "Erf": unary(UnaryKind.ERF),
     "Exp": unary(UnaryKind.EXP),
     "Expand": rearrange.expand,
@@ -54,9 +56,11 @@ STANDARD: Mapping[str, Importer] = {
     "GreaterOrEqual": compare(CompareKind.GREATER_EQUAL),
     "GroupNormalization": normalise.group_norm,
     "HardSigmoid": elementwise.hard_sigmoid,
+    "Hardmax": elementwise.hardmax,
     "HardSwish": unary(UnaryKind.HARD_SWISH),
     "Identity": rearrange.identity,
     "InstanceNormalization": normalise.instance_norm,
+    "IsNaN": elementwise.is_nan,
     "LRN": normalise.lrn,
     "LSTM": recurrent.lstm,
     "LayerNormalization": normalise.layer_norm,
@@ -65,6 +69,7 @@ STANDARD: Mapping[str, Importer] = {
     "LessOrEqual": compare(CompareKind.LESS_EQUAL),
     "Log": unary(UnaryKind.LOG),
     "LogSoftmax": normalise.log_softmax,
+    "LpNormalization": normalise.lp_norm,
     "MatMul": linear.matmul,
     "MatMulInteger": quantised.matmul_integer,
     "Max": chain(BinaryKind.MAX),
@@ -72,9 +77,11 @@ STANDARD: Mapping[str, Importer] = {
     "Mean": elementwise.mean,
     "Min": chain(BinaryKind.MIN),
     "Mish": unary(UnaryKind.MISH),
+    "Mod": elementwise.mod,
     "Mul": binary(BinaryKind.MUL),
     "Neg": unary(UnaryKind.NEG),
     "Not": elementwise.negation,
+    "OneHot": elementwise.one_hot,
     "Or": compare(CompareKind.OR),
     "PRelu": elementwise.prelu,
     "Pad": rearrange.pad,
@@ -96,7 +103,9 @@ STANDARD: Mapping[str, Importer] = {
     "Relu": elementwise.relu,
     "Reshape": rearrange.reshape,
     "Resize": resize.resize,
+    "ReverseSequence": rearrange.reverse_sequence,
     "Round": unary(UnaryKind.ROUND),
+    "STFT": linear.stft,
     "ScatterElements": rearrange.scatter_elements,
     "ScatterND": rearrange.scatter_nd,
     "Selu": elementwise.selu,
@@ -118,6 +127,7 @@ STANDARD: Mapping[str, Importer] = {
     "Tanh": unary(UnaryKind.TANH),
     "Tile": rearrange.tile,
     "Transpose": rearrange.transpose,
+    "TopK": linear.top_k,
     "Trilu": elementwise.trilu,
     "Unsqueeze": rearrange.unsqueeze,
     "Upsample": resize.upsample,
@@ -125,9 +135,14 @@ STANDARD: Mapping[str, Importer] = {
     "Xor": compare(CompareKind.NOT_EQUAL),
 }
 
-# Quantised operators that onnxruntime adds to the standard ones.
+# Operators that onnxruntime adds to the standard ones: quantised ones, and what its optimised models hold.
 MICROSOFT: Mapping[str, Importer] = {
+    "BiasGelu": fused.gelu,
     "DequantizeLinear": quantised.dequantize_linear,
+    "FastGelu": fused.gelu,
+    "FusedConv": fused.conv,
+    "FusedGemm": fused.gemm,
+    "FusedMatMul": fused.matmul,
     "Gelu": elementwise.gelu,
     "QGemm": quantised.qgemm,
     "QLinearAdd": qlinear_binary(BinaryKind.ADD),
@@ -139,6 +154,25 @@ MICROSOFT: Mapping[str, Importer] = {
     "QLinearSigmoid": quantised.qlinear_sigmoid,
     "QLinearSoftmax": quantised.qlinear_softmax,
     "QuantizeLinear": quantised.quantize_linear,
+    "QuickGelu": fused.quick_gelu,
+    "SkipLayerNormalization": fused.skip_layer_norm,
 }
 
 OPERATORS: Mapping[str, Mapping[str, Importer]] = {"": STANDARD, "com.microsoft": MICROSOFT}
+
+_CUT = "cut the model before it (onnx.utils.extract_model) and compute it in the application"
+_SIZE = f"the size of its result depends on the data: {_CUT}"
+_RANDOM = "it draws random numbers: export the model for inference"
+
+# What to do about operators that are not read.
+ADVICE: Mapping[str, str] = {
+    **dict.fromkeys(("NonMaxSuppression", "NonZero", "Unique"), _SIZE),
+    **dict.fromkeys(("Col2Im", "DFT", "DeformConv", "Det", "GridSample", "MaxRoiPool", "MaxUnpool", "RoiAlign"), _CUT),
+    **dict.fromkeys(("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike"), _RANDOM),
+    **dict.fromkeys(("RandomUniform", "RandomUniformLike"), _RANDOM),
+    **dict.fromkeys(("Scan", "SequenceMap"), "unroll the loop when exporting"),
+    **dict.fromkeys(
+        ("SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceInsert", "SplitToSequence", "ConcatFromSequence"),
+        "export the model with fixed shapes, where lists of tensors become Split and Concat",
+    ),
+}

@@ -37,10 +37,11 @@ class GraphWriter:
 
     # Nodes and constants
 
-    def node(self, kind: str, inputs: Sequence[str], name: str, **attributes: Any) -> str:
-        """Adds a node; gives the name of its one output."""
+    def node(self, kind: str, inputs: Sequence[str], name: str, unread: int = 0, **attributes: Any) -> str:
+        """Adds a node; gives the name of its one output, or of that behind `unread` ones."""
         output = self._fresh(name)
-        self.nodes.append(helper.make_node(kind, list(inputs), [output], name=output, **attributes))
+        outputs = [*(self._fresh(f"{name}_unread") for _ in range(unread)), output]
+        self.nodes.append(helper.make_node(kind, list(inputs), outputs, name=output, **attributes))
         return output
 
     def constant(self, value: Array, name: str) -> str:
@@ -115,7 +116,7 @@ class GraphWriter:
         inputs = [value, self.constant(scale if per_channel else scale[0], f"{name}_scale")]
         if tensor.dtype is not DType.INT32:  # its zero point is 0, and ONNX wants it unsaid
             inputs.append(self.constant(zero if per_channel else zero[0], f"{name}_zero"))
-        attributes = {"axis": axis} if per_channel else {}
+        attributes: dict[str, Any] = {"axis": axis} if per_channel else {}
         return self.node(kind, inputs, name, **attributes)
 
     # The end

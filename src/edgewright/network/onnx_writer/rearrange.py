@@ -90,6 +90,10 @@ def gather(node: NodeWriter, op: ops.Gather) -> str:
     return node.add("Gather", [node.input(), node.graph.value(node.layer.inputs[1])], axis=op.axis)
 
 
+def gather_elements(node: NodeWriter, op: ops.GatherElements) -> str:
+    return node.add("GatherElements", [node.input(), node.graph.value(node.layer.inputs[1])], axis=op.axis)
+
+
 def resize(node: NodeWriter, op: ops.Resize) -> str:
     """By scales where the file gave them and they lead to the size; else by sizes."""
     n, c, h, w = node.shape()
@@ -128,7 +132,18 @@ def reduce(node: NodeWriter, op: ops.Reduce) -> str:
 def arg_max(node: NodeWriter, op: ops.ArgMax) -> str:
     kind = "ArgMin" if op.least else "ArgMax"
     (axis,) = op.axes
-    index = node.add(kind, [node.input()], axis=axis, keepdims=int(op.keep), select_last_index=int(op.last))
+    return _index(
+        node, node.add(kind, [node.input()], axis=axis, keepdims=int(op.keep), select_last_index=int(op.last))
+    )
+
+
+def top_k(node: NodeWriter, op: ops.TopK) -> str:
+    inputs = [node.input(), node.integers((op.count,), "k")]
+    return _index(node, node.add("TopK", inputs, unread=1, axis=op.axis, largest=int(not op.least)))
+
+
+def _index(node: NodeWriter, index: str) -> str:
+    """int64, as ONNX counts, in the layer's own type."""
     if node.result.dtype is DType.INT64:
         return index
     return node.add("Cast", [index], to=element_type(node.result.dtype))

@@ -43,6 +43,7 @@ WRITERS: Mapping[type, Callable[..., str]] = {
     ops.Lrn: rearrange.lrn,
     ops.Reduce: rearrange.reduce,
     ops.ArgMax: rearrange.arg_max,
+    ops.TopK: rearrange.top_k,
     # moving elements
     ops.Reshape: rearrange.reshape,
     ops.Transpose: rearrange.transpose,
@@ -54,5 +55,6 @@ WRITERS: Mapping[type, Callable[..., str]] = {
     ops.SpaceToDepth: rearrange.space_to_depth,
     ops.DepthToSpace: rearrange.depth_to_space,
     ops.Gather: rearrange.gather,
+    ops.GatherElements: rearrange.gather_elements,
     ops.Resize: rearrange.resize,
 }

@@ -31,6 +31,7 @@ from .rearrange import (
     DepthToSpace,
     Expand,
     Gather,
+    GatherElements,
     NearestMode,
     Pad,
     PadMode,
@@ -42,7 +43,7 @@ from .rearrange import (
     Tile,
     Transpose,
 )
-from .reduce import ArgMax, Reduce, ReduceKind
+from .reduce import ArgMax, Reduce, ReduceKind, TopK
 from .sums import BETWEEN_PARTS, FinishSums, PartialSum
 from .window import AvgPool2d, Conv2d, ConvTranspose2d, MaxPool2d, Pads, Pair
 
@@ -66,6 +67,7 @@ Op = (
     | Expand
     | FinishSums
     | Gather
+    | GatherElements
     | L2Normalize
     | LogSoftmax
     | Lrn
@@ -83,6 +85,7 @@ Op = (
     | Softmax
     | SpaceToDepth
     | Tile
+    | TopK
     | Transpose
 )
 
@@ -90,8 +93,8 @@ __all__ = [
     "ACTIVATIONS", "BETWEEN_PARTS", "Activation", "ArgMax", "AvgPool2d", "BatchNorm", "Binary", "BinaryKind",
     "Cast", "Clamp", "Compare", "CompareKind", "Concat", "Conv2d", "ConvTranspose2d", "Coordinates", "Dense",
     "DepthToSpace", "Dequantize", "DynamicProduct", "DynamicQuantize", "DynamicRange", "Elementwise", "Elu",
-    "Expand", "FinishSums", "Gather", "Grain", "HardSigmoid", "L2Normalize", "LeakyRelu", "LogSoftmax", "Lrn",
-    "MatMul", "MaxPool2d", "NearestMode", "Op", "Operator", "PRelu", "Pad", "PadMode", "Pads", "Pair",
-    "PartialSum", "Quantize", "Reduce", "ReduceKind", "Reshape", "Resize", "ResizeMode", "Select", "Slice",
-    "Softmax", "SpaceToDepth", "Tile", "Transpose", "Unary", "UnaryKind",
+    "Expand", "FinishSums", "Gather", "GatherElements", "Grain", "HardSigmoid", "L2Normalize", "LeakyRelu",
+    "LogSoftmax", "Lrn", "MatMul", "MaxPool2d", "NearestMode", "Op", "Operator", "PRelu", "Pad", "PadMode",
+    "Pads", "Pair", "PartialSum", "Quantize", "Reduce", "ReduceKind", "Reshape", "Resize", "ResizeMode", "Select",
+    "Slice", "Softmax", "SpaceToDepth", "Tile", "TopK", "Transpose", "Unary", "UnaryKind",
 ]  # fmt: skip

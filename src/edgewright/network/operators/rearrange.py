@@ -221,6 +221,26 @@ class Gather(Operator):
         return (Region((*before, (0, data[axis]), *after)), Region(picked))
 
 
+@dataclass(frozen=True, slots=True)
+class GatherElements(Operator):
+    """Inputs: data, indices, of one rank. Each output is data at its own place, along `axis` at its index."""
+
+    axis: int = 0
+
+    def output_shape(self, shapes: Sequence[Shape]) -> Shape:
+        data, indices = shapes
+        axis = normal_axis(self.axis, len(data))
+        fits = len(data) == len(indices) and all(
+            i == axis or n <= m for i, (m, n) in enumerate(zip(data, indices, strict=True))
+        )
+        require(fits, f"indices {indices} do not fit {data}")
+        return indices
+
+    def needs(self, out: Region, shapes: Sequence[Shape]) -> tuple[Region, ...]:
+        axis = normal_axis(self.axis, len(shapes[0]))
+        return (out.with_axis(axis, (0, shapes[0][axis])), out)
+
+
 class ResizeMode(Enum):
     NEAREST = "nearest"
     LINEAR = "linear"

@@ -1,4 +1,4 @@
-"""Reductions along axes, and arg-max."""
+"""Reductions along axes, arg-max and top-k."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ..region import Interval, Region, Shape
-from .base import Operator, normal_axis
+from .base import Operator, normal_axis, require
 
 
 class ReduceKind(Enum):
@@ -64,3 +64,22 @@ class ArgMax(_AlongAxes):
 
     last: bool = False
     least: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TopK(Operator):
+    """Inputs: x. Indices of the `count` largest elements along `axis`, the largest first; of equal ones the first comes
+    first. `least`: of the smallest."""
+
+    axis: int
+    count: int
+    least: bool = False
+
+    def output_shape(self, shapes: Sequence[Shape]) -> Shape:
+        axis = normal_axis(self.axis, len(shapes[0]))
+        require(1 <= self.count <= shapes[0][axis], f"{self.count} of {shapes[0][axis]} elements are asked for")
+        return (*shapes[0][:axis], self.count, *shapes[0][axis + 1 :])
+
+    def needs(self, out: Region, shapes: Sequence[Shape]) -> tuple[Region, ...]:
+        axis = normal_axis(self.axis, len(shapes[0]))
+        return (out.with_axis(axis, (0, shapes[0][axis])),)

@@ -24,7 +24,7 @@ COMPUTING = (
 CLAMPING = (*LINEAR, ops.AvgPool2d, ops.Binary)  # those that take a Clamp in
 # Layers that only move or compare elements, and so commute with Dequantize.
 MOVING = (
-    ops.Concat, ops.DepthToSpace, ops.Expand, ops.Gather, ops.MaxPool2d, ops.Pad,
+    ops.Concat, ops.DepthToSpace, ops.Expand, ops.Gather, ops.GatherElements, ops.MaxPool2d, ops.Pad,
     ops.Reshape, ops.Resize, ops.Slice, ops.SpaceToDepth, ops.Tile, ops.Transpose,
 )  # fmt: skip
 
@@ -40,7 +40,7 @@ def quantise_layers(network: Network) -> Network:
     for layer in draft.walk():
         if isinstance(layer.op, MOVING):
             _move_below(draft, layer)
-        elif isinstance(layer.op, ops.ArgMax) and (stored := _stored(draft, layer.inputs[0])) is not None:
+        elif isinstance(layer.op, ops.ArgMax | ops.TopK) and (stored := _stored(draft, layer.inputs[0])) is not None:
             draft.rewire(layer, layer.inputs[0], stored.name)
         elif isinstance(layer.op, ops.Quantize):
             _fuse(draft, layer)
@@ -58,7 +58,7 @@ def _stored(draft: Draft, tensor: str) -> Tensor | None:
 
 def _move_below(draft: Draft, layer: Layer) -> None:
     """Dequantize, move becomes move, Dequantize: the moved elements are then stored ones."""
-    count = 1 if isinstance(layer.op, ops.Gather) else len(layer.inputs)
+    count = 1 if isinstance(layer.op, ops.Gather | ops.GatherElements) else len(layer.inputs)
     found = [_stored(draft, name) for name in layer.inputs[:count]]
     stored = [tensor for tensor in found if tensor is not None]
     if len(stored) != count or stored[0].quant is None or stored[0].quant.is_per_channel:

@@ -70,6 +70,8 @@ def reordered(op: ops.Op, perm: Perm, shapes: Sequence[Shape], exact: bool) -> t
             return ops.Expand(pick(padded, held)), perm
         case ops.Gather(axis) if len(shapes[1]) == 1:
             return ops.Gather(perm[axis % rank]), perm
+        case ops.GatherElements() | ops.TopK():
+            return replace(op, axis=perm[op.axis % rank]), perm
         case ops.Reduce(axes=axes) if exact and len(axes) != 1:
             return None
         case ops.ArgMax() | ops.Softmax() | ops.LogSoftmax() | ops.L2Normalize() if exact:

@@ -11,7 +11,7 @@ from ...errors import Unsupported
 from .. import operators as ops
 from ..kernels.scales import dequantized
 from ..kernels.tflite_fixed import multiply, quantize_multiplier
-from ..tensor import DType
+from ..tensor import Array, DType, Tensor
 from .import_state import LayerImport
 
 _OPTIONS: dict[ops.BinaryKind, Any] = {
@@ -20,6 +20,9 @@ _OPTIONS: dict[ops.BinaryKind, Any] = {
     ops.BinaryKind.MUL: tflite.MulOptions,
     ops.BinaryKind.DIV: tflite.DivOptions,
 }
+
+MOST_SUMMED = 1024  # elements of running sums, whose products grow with the square
+MOST_HOT = 1 << 16  # elements of a counter that an index is looked for in
 
 
 def elementwise(layer: LayerImport, op: ops.Op) -> None:
@@ -58,13 +61,46 @@ def compare(layer: LayerImport, kind: ops.CompareKind) -> None:
     LiteRT compares 256 times what they stand for, rounded: the same, unless that takes neighbours for equal.
     """
     a, b = layer.tensor(0), layer.tensor(1)
-    if a.dtype is not b.dtype or a.quant != b.quant:
-        raise Unsupported(f"compares {a} with {b}, of another type or scale")
-    if a.quant is not None:
+    if a.dtype is not b.dtype or (a.quant is None) != (b.quant is None):
+        raise Unsupported(f"compares {a} with {b}, of another type")
+    if a.quant is not None and b.quant is not None:
         steps = multiply(np.arange(-255, 256) << 8, *quantize_multiplier(a.quant.scale[0]))
-        if not (np.diff(steps) > 0).all():
-            raise Unsupported(f"compares integers of the scale {a.quant.scale[0]:g}, below 1/256")
+        if a.quant != b.quant or not (np.diff(steps) > 0).all():
+            if not layer.is_constant(1):
+                raise Unsupported(f"compares {a} with {b}, of other scales or of such below 1/256")
+            kind, limits = _limits(layer, kind, a, b)
+            layer.emit(ops.Compare(kind), [layer.input(0), layer.constant("limit", limits, a.quant)])
+            return
     layer.emit(ops.Compare(kind), [layer.input(0), layer.input(1)])
+
+
+_TURNS = {  # kinds that hold from a number on, or up to it, and how that is said of stored integers
+    ops.CompareKind.GREATER: ops.CompareKind.GREATER_EQUAL,
+    ops.CompareKind.GREATER_EQUAL: ops.CompareKind.GREATER_EQUAL,
+    ops.CompareKind.LESS: ops.CompareKind.LESS_EQUAL,
+    ops.CompareKind.LESS_EQUAL: ops.CompareKind.LESS_EQUAL,
+}
+
+
+def _limits(layer: LayerImport, kind: ops.CompareKind, a: Tensor, b: Tensor) -> tuple[ops.CompareKind, Array]:
+    """A constant of another scale as stored integers of the first operand's: the first, or last, for which it holds."""
+    info = np.iinfo(a.dtype.numpy)
+    every = np.arange(info.min, info.max + 1)
+
+    def steps(values: Array, tensor: Tensor) -> Array:
+        assert tensor.quant is not None
+        offset = values.astype(np.int64) - tensor.quant.zero[0]
+        return multiply(offset << 8, *quantize_multiplier(tensor.quant.scale[0]))
+
+    stored, known = steps(every, a), steps(layer.value(1, "constant"), b)
+    if kind not in _TURNS or known.size > MOST_HOT:
+        raise Unsupported(f"compares {a} with {b}, of another scale")
+    is_beyond = kind in (ops.CompareKind.GREATER, ops.CompareKind.LESS_EQUAL)  # equal ones lie before the first
+    first = np.searchsorted(stored, known, "right" if is_beyond else "left")
+    places = first if _TURNS[kind] is ops.CompareKind.GREATER_EQUAL else first - 1
+    if (places < 0).any() or (places >= every.size).any():
+        raise Unsupported(f"compares {a} with {b}, which is always or never so")
+    return _TURNS[kind], every[places].astype(a.dtype.numpy)
 
 
 def logical_not(layer: LayerImport) -> None:
@@ -84,19 +120,114 @@ def select(layer: LayerImport) -> None:
 
 
 def floor_div(layer: LayerImport) -> None:
-    """Only as arithmetic on shapes."""
-    a, b = layer.value(0, "dividend"), layer.value(1, "divisor")
-    if not np.all(b):
-        raise layer.error("divides by zero")
-    layer.emit_constant(np.floor_divide(a, b))
+    """Arithmetic on shapes is worked out here; integers are divided by what leaves nothing."""
+    if layer.is_constant(0) and layer.is_constant(1):
+        _known(layer, np.floor_divide)
+    elif layer.result().dtype is DType.FLOAT32:
+        layer.same_type(0, 1)
+        layer.emit(ops.Unary(ops.UnaryKind.FLOOR), [_pair(layer, _DIV, layer.input(0), layer.input(1), "quotient")])
+    else:
+        whole = _pair(layer, _SUB, layer.input(0), _floor_rest(layer), "whole")
+        layer.emit(ops.Binary(_DIV), [whole, layer.input(1)])
 
 
 def floor_mod(layer: LayerImport) -> None:
-    """Only as arithmetic on shapes."""
+    """What the division leaves has the sign of the divisor."""
+    if layer.is_constant(0) and layer.is_constant(1):
+        _known(layer, np.mod)
+    elif layer.result().dtype is DType.FLOAT32:
+        layer.same_type(0, 1)
+        quotient = _pair(layer, _DIV, layer.input(0), layer.input(1), "quotient")
+        floor = layer.inner(ops.Unary(ops.UnaryKind.FLOOR), [quotient], "floor", DType.FLOAT32, None)
+        layer.emit(ops.Binary(_SUB), [layer.input(0), _pair(layer, _MUL, floor, layer.input(1), "divided")])
+    else:
+        layer.emit(ops.Reshape(layer.result().shape), [_floor_rest(layer)])
+
+
+_ADD, _SUB, _MUL, _DIV = (ops.BinaryKind[name] for name in ("ADD", "SUB", "MUL", "DIV"))
+
+
+def _known(layer: LayerImport, function: np.ufunc) -> None:
     a, b = layer.value(0, "dividend"), layer.value(1, "divisor")
     if not np.all(b):
         raise layer.error("divides by zero")
-    layer.emit_constant(np.mod(a, b))
+    layer.emit_constant(np.asarray(function(a, b)))
+
+
+def _pair(layer: LayerImport, kind: ops.BinaryKind, a: str, b: str, suffix: str) -> str:
+    return layer.inner(ops.Binary(kind), [a, b], suffix, layer.result().dtype, None)
+
+
+def _floor_rest(layer: LayerImport) -> str:
+    """a - b * (a / b), of integers cut towards zero; b is added where the rest lies on the other side of zero."""
+    layer.same_type(0, 1)
+    a, b = layer.input(0), layer.input(1)
+    rest = _pair(layer, _SUB, a, _pair(layer, _MUL, _pair(layer, _DIV, a, b, "cut"), b, "product"), "rest")
+    zero = layer.constant("zero", np.zeros((), layer.result().dtype.numpy))
+    less, sides = ops.Compare(ops.CompareKind.LESS), _pair(layer, _MUL, rest, b, "sides")
+    is_other = layer.inner(less, [sides, zero], "is_other", DType.BOOL, None)
+    turned = _pair(layer, _ADD, rest, b, "turned")
+    return layer.inner(ops.Select(), [is_other, turned, rest], "floor_rest", layer.result().dtype, None)
+
+
+def add_n(layer: LayerImport) -> None:
+    count = len(layer.operator.inputs)
+    layer.same_type(*range(count))
+    total = layer.input(0)
+    for i in range(1, count - 1):
+        total = _pair(layer, _ADD, total, layer.input(i), f"sum_{i}")
+    op = ops.Binary(_ADD) if count > 1 else ops.Reshape(layer.result().shape)
+    layer.emit(op, [total, layer.input(count - 1)] if count > 1 else [total])
+
+
+def cum_sum(layer: LayerImport) -> None:
+    """Running sums: each line times a triangle of ones."""
+    layer.same_type(0)
+    options, shape = layer.options(tflite.CumsumOptions), layer.shape()
+    (axis,) = _axes(layer, layer.integers(1, "axis"))
+    if layer.result().dtype is not DType.FLOAT32 or shape[axis] > MOST_SUMMED:
+        raise Unsupported(f"{layer.result().type_name} or more than {MOST_SUMMED} elements are summed along an axis")
+    ones = np.tri(shape[axis], k=-1 if options.Exclusive() else 0, dtype=np.float32)
+    weights = layer.constant("ones", np.ascontiguousarray(ones.T) if options.Reverse() else ones)
+    order = (*(i for i in range(len(shape)) if i != axis), axis)
+    lines = layer.inner(ops.Transpose(order), [layer.input()], "lines", DType.FLOAT32, None)
+    sums = layer.inner(ops.Dense(), [lines, weights], "sums", DType.FLOAT32, None)
+    layer.emit(ops.Transpose(tuple(order.index(i) for i in range(len(shape)))), [sums])
+
+
+def top_k(layer: LayerImport) -> None:
+    """Outputs of the file: values, read at the indices, and those."""
+    (count,) = layer.integers(1, "number of elements")
+    if layer.result(1).dtype is not DType.INT32:
+        raise Unsupported(f"the indices are {layer.result(1).type_name}")
+    layer.emit(ops.TopK(-1, count), [layer.input()], 1)
+    layer.move(ops.GatherElements(-1), [layer.input(), layer.state.names[layer.outputs[1]]])
+
+
+def one_hot(layer: LayerImport) -> None:
+    """One value where a counter along a new axis equals the index, another elsewhere."""
+    (depth,) = layer.integers(1, "depth")
+    shape, dtype = layer.shape(), layer.tensor().dtype
+    axis = layer.options(tflite.OneHotOptions).Axis()
+    axis = len(shape) if axis == -1 else axis
+    if not 0 <= axis <= len(shape) or not 1 <= depth <= MOST_HOT or dtype not in (DType.INT32, DType.INT64):
+        raise Unsupported(f"a depth of {depth} along axis {axis}, with {dtype.value} indices")
+    index = layer.inner(ops.Reshape((*shape[:axis], 1, *shape[axis:])), [layer.input()], "index", dtype, None)
+    count = np.arange(depth, dtype=dtype.numpy).reshape((depth, *(1,) * (len(shape) - axis)))
+    equal = ops.Compare(ops.CompareKind.EQUAL)
+    is_on = layer.inner(equal, [index, layer.constant("count", count)], "is_on", DType.BOOL, None)
+    layer.same_type(2, 3)
+    layer.emit(ops.Select(), [is_on, layer.input(2), layer.input(3)])
+
+
+def reduce_bool(layer: LayerImport, kind: ops.ReduceKind) -> None:
+    """Any is the largest, All the least."""
+    layer.same_type(0)
+    axes = _axes(layer, layer.integers(1, "axes"))
+    keep = bool(layer.options(tflite.ReducerOptions).KeepDims())
+    number = layer.inner(ops.Cast(DType.INT32), [layer.input()], "number", DType.INT32, None)
+    found = layer.inner(ops.Reduce(axes, keep, kind), [number], "found", DType.INT32, None)
+    layer.emit(ops.Cast(DType.BOOL), [found])
 
 
 def leaky_relu(layer: LayerImport) -> None:

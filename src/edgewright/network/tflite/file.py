@@ -91,6 +91,10 @@ class ModelFile:
     operators: tuple[FileOperator, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    subgraphs: tuple[ModelFile, ...] = ()  # the file's graphs behind the first: bodies and branches
+
+
+CONTROL = ("IF", "WHILE")
 
 
 def read_bytes(path: str | Path) -> mmap.mmap:
@@ -148,13 +152,15 @@ class _Parser:
         model = tflite.Model.GetRootAs(self.content, 0)
         if model.SubgraphsLength() == 0:
             raise ModelError(f"'{self.name}' holds no graph")
-        if (count := model.SubgraphsLength()) > 1:
-            raise Unsupported(
-                f"'{self.name}' holds {count} graphs (control flow or several signatures); export it with one"
-            )
-        graph = model.Subgraphs(0)
         buffers = self._count(model.BuffersLength(), "buffers")
         codes = [self._code(model.OperatorCodes(i)) for i in range(self._count(model.OperatorCodesLength(), "codes"))]
+        count = self._count(model.SubgraphsLength(), "graphs")
+        main, *others = (self._graph(model.Subgraphs(i), model, codes, buffers) for i in range(count))
+        if others and not any(operator.kind in CONTROL for operator in main.operators):
+            raise Unsupported(f"'{self.name}' holds {count} graphs (several signatures); export it with one")
+        return replace(main, subgraphs=tuple(others))
+
+    def _graph(self, graph: Any, model: Any, codes: list[str], buffers: int) -> ModelFile:
         tensors = tuple(
             self._tensor(i, graph.Tensors(i), model, buffers)
             for i in range(self._count(graph.TensorsLength(), "tensors"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -74,12 +74,22 @@ _FUSED = {
 }
 
 
+# Reads the operators of a graph; gives what is not handled, each with the names of layers.
+ReadOperators = Callable[["ImportState"], dict[str, list[str]]]
+
+
 class ImportState:
     """What the file's tensors are called in the network, and what is known of its operators."""
 
-    def __init__(self, file: ModelFile, builder: Builder) -> None:
+    def __init__(
+        self, file: ModelFile, builder: Builder, read: ReadOperators, outer: ImportState | None = None
+    ) -> None:
         self.file = file
         self.builder = builder
+        self.read = read
+        self.depth: int = outer.depth + 1 if outer else 0  # of loops and branches around
+        # Inside loops: what tensors were joined of along the first axis, in the network's names.
+        self.joined: dict[str, tuple[str, ...]] = outer.joined if outer else {}
         self.names: dict[int, str] = {}  # by index of the file's tensor, once it is in the network
         self.labels = distinct([_label(file, index) for index in range(len(file.operators))])
         self.done: set[int] = set()  # operators read as part of another
@@ -91,6 +101,12 @@ class ImportState:
         for index, operator in enumerate(file.operators):
             for tensor in dict.fromkeys(operator.inputs):
                 self.readers.setdefault(tensor, []).append(index)
+
+    def take_constants(self, other: ImportState) -> None:
+        """Goes on with what another reading of the same graph has made of its constants."""
+        stored = {i: name for i, name in other.names.items() if other.file.tensors[i].data is not None}
+        self.names.update(stored)
+        self._derived = other._derived
 
     def sole_reader(self, tensor: int) -> int | None:
         """The one operator that reads a tensor of the file; None when several do or it is an output."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from ..operators import BinaryKind, Clamp, CompareKind, ReduceKind, ResizeMode, UnaryKind
-from . import arithmetic, convolution, rearranging, shaping
+from . import arithmetic, control, convolution, rearranging, recurrent, shaping
 from .import_state import LayerImport
 
 Importer = Callable[[LayerImport], None]
@@ -52,6 +52,7 @@ IMPORTERS: dict[str, Importer] = {
     "MAXIMUM": _binary(BinaryKind.MAX),
     "POW": _binary(BinaryKind.POW),
     "SQUARED_DIFFERENCE": _binary(BinaryKind.SQUARED_DIFFERENCE),
+    "ADD_N": arithmetic.add_n,
     "FLOOR_DIV": arithmetic.floor_div,
     "FLOOR_MOD": arithmetic.floor_mod,
     # comparisons
@@ -98,8 +99,13 @@ IMPORTERS: dict[str, Importer] = {
     "REDUCE_MAX": _reduce(ReduceKind.MAX),
     "REDUCE_MIN": _reduce(ReduceKind.MIN),
     "REDUCE_PROD": _reduce(ReduceKind.PROD),
+    "REDUCE_ANY": partial(arithmetic.reduce_bool, kind=ReduceKind.MAX),
+    "REDUCE_ALL": partial(arithmetic.reduce_bool, kind=ReduceKind.MIN),
+    "CUMSUM": arithmetic.cum_sum,
+    "TOPK_V2": arithmetic.top_k,
     "ARG_MAX": partial(arithmetic.arg_max, least=False),
     "ARG_MIN": partial(arithmetic.arg_max, least=True),
+    "ONE_HOT": arithmetic.one_hot,
     # element types
     "QUANTIZE": arithmetic.quantize,
     "DEQUANTIZE": arithmetic.dequantize,
@@ -113,6 +119,10 @@ IMPORTERS: dict[str, Importer] = {
     "FILL": shaping.fill,
     "RANGE": shaping.range_,
     "ZEROS_LIKE": shaping.zeros_like,
+    # control flow
+    "WHILE": control.while_,
+    "IF": control.if_,
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": recurrent.sequence_lstm,
     # places
     "TRANSPOSE": rearranging.transpose,
     "CONCATENATION": rearranging.concatenation,
@@ -121,6 +131,7 @@ IMPORTERS: dict[str, Importer] = {
     "SPLIT": rearranging.split,
     "SPLIT_V": rearranging.split_v,
     "SLICE": rearranging.slice_,
+    "WHERE": rearranging.where,
     "REVERSE_V2": rearranging.reverse,
     "STRIDED_SLICE": rearranging.strided_slice,
     "PAD": rearranging.pad,
@@ -129,9 +140,30 @@ IMPORTERS: dict[str, Importer] = {
     "TILE": rearranging.tile,
     "BROADCAST_TO": rearranging.broadcast_to,
     "GATHER": rearranging.gather,
+    "GATHER_ND": rearranging.gather_nd,
+    "REVERSE_SEQUENCE": rearranging.reverse_sequence,
     "EMBEDDING_LOOKUP": rearranging.embedding_lookup,
     "SPACE_TO_DEPTH": rearranging.space_to_depth,
     "DEPTH_TO_SPACE": rearranging.depth_to_space,
     "RESIZE_NEAREST_NEIGHBOR": partial(rearranging.resize, mode=ResizeMode.NEAREST),
     "RESIZE_BILINEAR": partial(rearranging.resize, mode=ResizeMode.LINEAR),
 }
+
+_SIZE = "the size of its result depends on the data; convert the model without it and compute it in the application"
+_STATE = "it keeps a state between calls; make its states inputs and outputs of the model"
+_ROUNDS = "it is a layer of an old converter; convert it with unroll=True, or with TensorFlow 2.16 or later"
+_PLAIN = "it needs TensorFlow itself; convert the model with TFLITE_BUILTINS alone"
+
+# What to do about operators that are not read; those that are not listed are to be cut off.
+_ADVICE: dict[str, str] = {
+    **dict.fromkeys(("NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5", "UNIQUE"), _SIZE),
+    **dict.fromkeys(("ASSIGN_VARIABLE", "CALL_ONCE", "READ_VARIABLE", "SVDF", "VAR_HANDLE"), _STATE),
+    **dict.fromkeys(
+        ("BIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_RNN", "UNIDIRECTIONAL_SEQUENCE_RNN"), _ROUNDS
+    ),
+}
+
+
+def advice(kind: str) -> str:
+    """What to do about an operator that is not read, besides cutting it off."""
+    return _PLAIN if kind.startswith("custom operator 'Flex") else _ADVICE.get(kind, "")

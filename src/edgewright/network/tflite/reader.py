@@ -14,7 +14,7 @@ from ..open_shapes import OpenInput, open_shapes_message
 from ..region import Shape
 from .file import ModelFile, damage_named, parse, read_bytes
 from .import_state import ImportState, LayerImport, require_size
-from .importers import IMPORTERS
+from .importers import IMPORTERS, advice
 
 _NAMES_SHOWN = 4  # layers named for each thing that is not handled
 
@@ -34,9 +34,10 @@ def read_tflite(
         name, content = name or "model", source
     file = parse(content, name)
     builder = Builder(name, Arithmetic.TFLITE)
-    state = ImportState(file, builder)
+    state = ImportState(file, builder, _read_operators)
     _add_inputs(state, shapes or {})
-    _add_layers(state)
+    if problems := _read_operators(state):
+        raise Unsupported(_report(name, problems))
     with damage_named(f"'{name}'"):
         network = builder.build([state.name_of(index) for index in file.outputs])
     found = {
@@ -89,7 +90,7 @@ def _index_by_name(shapes: Mapping[str, Shape], file: ModelFile) -> dict[int, Sh
     return {inputs[name]: tuple(shape) for name, shape in shapes.items()}
 
 
-def _add_layers(state: ImportState) -> None:
+def _read_operators(state: ImportState) -> dict[str, list[str]]:
     """Reads every operator; what is not handled is collected, so that the user sees all of it at once."""
     file = state.file
     problems: dict[str, list[str]] = {}
@@ -110,8 +111,7 @@ def _add_layers(state: ImportState) -> None:
         except Unsupported as error:
             problems.setdefault(f"{operator.kind}, where {error}", []).append(state.labels[index])
             lost.update(operator.outputs)
-    if problems:
-        raise Unsupported(_report(state.builder.name, problems))
+    return problems
 
 
 def _add_layer(state: ImportState, index: int) -> None:
@@ -126,7 +126,10 @@ def _report(model: str, problems: Mapping[str, list[str]]) -> str:
     for what, layers in sorted(problems.items(), key=lambda item: -len(item[1])):
         shown = ", ".join(f"'{layer}'" for layer in layers[:_NAMES_SHOWN])
         more = f" and {len(layers) - _NAMES_SHOWN} more" if len(layers) > _NAMES_SHOWN else ""
-        lines.append(f"  {len(layers)} x {what}: {shown}{more}")
+        hint = advice(what)
+        lines.append(f"  {len(layers)} x {what}: {shown}{more}" + (f"; {hint}" if hint else ""))
+    if any("," not in what and not advice(what) for what in problems):  # no reason is given, but the kind alone
+        lines.append("Convert the model without it and compute it in the application.")
     return f"'{model}' uses what is not handled:\n" + "\n".join(lines)
 
 

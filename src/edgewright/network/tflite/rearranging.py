@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 import tflite
@@ -14,6 +15,8 @@ from ..kernels.tflite_images import fixed_places
 from ..region import Region, Shape
 from ..tensor import DType
 from .import_state import LayerImport
+
+MOST_PLACES = 1 << 22  # elements that reading numbers by itself
 
 
 def transpose(layer: LayerImport) -> None:
@@ -29,7 +32,35 @@ def concatenation(layer: LayerImport) -> None:
     count = len(layer.operator.inputs)
     layer.same_type(*range(count))
     axis = _axis(layer, options.Axis(), len(layer.shape()))
-    layer.emit(ops.Concat(axis), [layer.input(i) for i in range(count)])
+    parts = [layer.input(i) for i in range(count) if prod(layer.shape(i))]
+    if layer.state.depth and axis == 0 and parts:
+        _emit_joined(layer, [part for name in parts for part in layer.state.joined.get(name, (name,))])
+    else:
+        layer.emit(ops.Concat(axis), parts)
+
+
+def _emit_joined(layer: LayerImport, parts: list[str]) -> None:
+    """Parts joined along the first axis. Loops write one element of a list after the other, by cutting the list and
+    joining it anew: what it was made of is kept, so that the rounds before leave no copies."""
+    layer.emit(ops.Concat(0), parts)
+    layer.state.joined[layer.state.names[layer.outputs[0]]] = tuple(parts)
+
+
+def _joined_between(layer: LayerImport, start: int, stop: int) -> list[str] | None:
+    """The parts of the first input between two places along its first axis; constants are cut; None if others would."""
+    state, found, begin = layer.state, [], 0
+    for part in state.joined.get(layer.input(), ()):
+        end = begin + state.builder.shape(part)[0]
+        low, high = max(start, begin), min(stop, end)
+        if low < high and (low, high) == (begin, end):
+            found.append(part)
+        elif low < high:
+            if part not in state.builder.constants:
+                return None
+            cut, quant = state.builder.constants[part][low - begin : high - begin], state.builder.tensors[part].quant
+            found.append(state.add_constant(part, cut, quant))
+        begin = end
+    return found or None
 
 
 def pack(layer: LayerImport) -> None:
@@ -97,7 +128,21 @@ def slice_(layer: LayerImport) -> None:
     begin, size = layer.integers(1, "begin"), layer.integers(2, "size")
     _same_rank(layer, begin, size)
     sizes = tuple(extent - b if s == -1 else s for extent, b, s in zip(shape, begin, size, strict=True))
+    if 0 in sizes and min(sizes) == 0 and layer.state.depth:  # of a list, before its first or behind its last element
+        layer.emit_constant(np.zeros(sizes, layer.result().dtype.numpy), layer.result().quant)
+        return
+    if sizes[1:] == shape[1:] and (parts := _joined_between(layer, begin[0], begin[0] + sizes[0])):
+        layer.same_type(0)
+        _emit_joined(layer, parts)
+        return
     layer.move(ops.Slice(begin, sizes, (1,) * len(shape)))
+
+
+def where(layer: LayerImport) -> None:
+    """The places where a constant condition holds."""
+    if not layer.is_constant():
+        raise Unsupported("the size of its result depends on the data; use SELECT (tf.where with three arguments)")
+    layer.emit_constant(np.argwhere(layer.value(0, "condition")).astype(layer.result().dtype.numpy))
 
 
 def reverse(layer: LayerImport) -> None:
@@ -194,8 +239,56 @@ def gather(layer: LayerImport) -> None:
     options = layer.options(tflite.GatherOptions)
     if options.BatchDims() != 0:
         raise Unsupported(f"batch_dims is {options.BatchDims()}")
-    axis = _axis(layer, options.Axis(), len(layer.shape()))
-    layer.move(ops.Gather(axis), [layer.input(0), layer.input(1)])
+    shape = layer.shape()
+    axis = _axis(layer, options.Axis(), len(shape))
+    if not layer.is_constant(1) or (index := layer.value(1, "indices")).size != 1 or layer.is_constant():
+        layer.move(ops.Gather(axis), [layer.input(0), layer.input(1)])
+        return
+    if not 0 <= (place := int(index.reshape(()))) < shape[axis]:
+        raise layer.error(f"index {place} of an axis of {shape[axis]}")
+    starts, sizes = _one_axis(shape, axis, place, 1)
+    tensor = layer.tensor()
+    cut = ops.Slice(starts, sizes, (1,) * len(shape))
+    part = layer.inner(cut, [layer.input()], "slice", tensor.dtype, tensor.quant)
+    layer.move(ops.Reshape((*shape[:axis], *index.shape, *shape[axis + 1 :])), [part])
+
+
+def gather_nd(layer: LayerImport) -> None:
+    """Elements, or blocks of them, at constant places."""
+    shape, indices = layer.shape(), layer.value(1, "indices")
+    depth = indices.shape[-1] if indices.ndim else 0
+    if not 1 <= depth <= len(shape) or prod(shape) > MOST_PLACES or prod(indices.shape) > MOST_PLACES:
+        raise Unsupported(f"indices {indices.shape} choose from {shape}")
+    first = indices.reshape(-1, depth)
+    if (first < 0).any() or (first >= shape[:depth]).any():
+        raise layer.error("an index lies outside the tensor")
+    blocks = np.asarray(np.ravel_multi_index(tuple(first.T), shape[:depth]), np.int32)
+    tensor = layer.tensor()
+    flat = ops.Reshape((prod(shape[:depth]), *shape[depth:]))
+    data = layer.inner(flat, [layer.input()], "flat", tensor.dtype, tensor.quant)
+    places = layer.constant("places", blocks)
+    picked = layer.inner(ops.Gather(0), [data, places], "picked", tensor.dtype, tensor.quant)
+    layer.move(ops.Reshape((*indices.shape[:-1], *shape[depth:])), [picked])
+
+
+def reverse_sequence(layer: LayerImport) -> None:
+    """The first elements of each batch in reverse order; how many is constant."""
+    options, shape = layer.options(tflite.ReverseSequenceOptions), layer.shape()
+    time, batch = (_axis(layer, axis, len(shape)) for axis in (options.SeqDim(), options.BatchDim()))
+    lengths = layer.value(1, "lengths")
+    if lengths.shape != (shape[batch],) or time == batch or lengths.min() < 0 or lengths.max() > shape[time]:
+        raise layer.error(f"lengths {lengths.shape} do not fit {shape}")
+    if prod(shape) > MOST_PLACES:
+        raise Unsupported(f"{shape} is reversed in part")
+    places = np.indices(shape)
+    limits = lengths[places[batch]]
+    places[time] = np.where(places[time] < limits, limits - 1 - places[time], places[time])
+    tensor = layer.tensor()
+    flat = layer.inner(ops.Reshape((prod(shape),)), [layer.input()], "flat", tensor.dtype, tensor.quant)
+    source = np.ravel_multi_index(tuple(places), shape).reshape(-1).astype(np.int32)
+    order = layer.constant("places", source)
+    picked = layer.inner(ops.Gather(0), [flat, order], "picked", tensor.dtype, tensor.quant)
+    layer.move(ops.Reshape(shape), [picked])
 
 
 def embedding_lookup(layer: LayerImport) -> None:

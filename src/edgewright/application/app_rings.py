@@ -1,0 +1,125 @@
+"""Rings of rows in C: what a partition that fills one asks and says around each row, and how the next one pulls them.
+
+One thread is enough: a run that finds its ring full returns, and goes on from there whenever the reader finds it empty.
+Where partitions have a thread each, they wait for each other instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ..emit.library import Library
+from ..emit.streaming import RowOutlet, paused_words
+from ..kernels.printing.constants import C_TYPES
+from ..kernels.printing.source import CWriter
+from ..program import RowTrace
+from .joint import JointLayout
+from .members import Crossing
+
+WAITING = """\
+/* Rows cross in rings. Where partitions have a thread or a core each, define APP_WAIT() as what one does while it waits
+ * for the other: sched_yield(), for example. Without it one thread does everything: a run that finds its ring full
+ * returns, and goes on when the next partition wants rows. */
+#ifndef APP_WAIT
+#define APP_ALONE 1u
+#define APP_ORDER()
+#elif defined(__GNUC__)
+#define APP_ALONE 0u
+#define APP_ORDER() __atomic_thread_fence(__ATOMIC_SEQ_CST)
+#else
+#error "threads need a fence of memory, which is not known for this compiler"
+#endif"""
+
+
+def row_outlet(prefix: str, layout: JointLayout, member: str) -> RowOutlet | None:
+    """Where the rows of a member's output leave, if it fills a ring."""
+    for number, ring in enumerate(layout.rings):
+        if ring.source[0] == member:
+            return RowOutlet(ring.source[1], f"{prefix}_room_{number}({{stop}})", f"{prefix}_made_{number}({{stop}})")
+    return None
+
+
+@dataclass(frozen=True)
+class AppRings:
+    """The rings of an application's library: of each, C of where it begins, and of the call that goes on filling it."""
+
+    layout: JointLayout
+    libraries: Mapping[str, Library]
+    places: Mapping[str, str]
+    resumed: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        return self.layout.application.file.name.lower()
+
+    @property
+    def rings(self) -> tuple[Crossing, ...]:
+        return self.layout.rings
+
+    def _member(self, name: str) -> int:
+        return [member.name for member in self.layout.application.members].index(name)
+
+    @property
+    def words(self) -> int:
+        """Words of RAM: rows made and taken, and where each producer stands."""
+        return sum(2 + self._paused(ring) for ring in self.rings)
+
+    def _paused(self, ring: Crossing) -> int:
+        plan = self.libraries[ring.source[0]].plan
+        return paused_words(RowTrace(plan.program.fused(plan.program.stages[-1])))
+
+    def prototypes(self) -> Iterator[str]:
+        """What the producers call."""
+        for number in range(len(self.rings)):
+            yield f"int32_t {self.name}_room_{number}(int32_t stop);"
+            yield f"void {self.name}_made_{number}(int32_t stop);"
+
+    def declared(self) -> Iterator[str]:
+        """Macros and variables."""
+        if self.rings:
+            yield from WAITING.replace("APP", self.name.upper()).splitlines()
+            yield f"static volatile uint32_t made[{len(self.rings)}], taken[{len(self.rings)}]; /* rows of each ring */"
+        for number, ring in enumerate(self.rings):
+            yield f"static int32_t paused_{number}[{self._paused(ring)}]; /* where its producer stopped */"
+
+    def write(self, c: CWriter) -> None:
+        for number, ring in enumerate(self.rings):
+            self._producer(c, number, ring)
+            self._reader(c, number, ring)
+
+    def _producer(self, c: CWriter, number: int, ring: Crossing) -> None:
+        name, guard, source = self.name, self.name.upper(), self._member(ring.source[0])
+        row = f"(done[{source}] - 1u) * {ring.height}u + (uint32_t)stop"
+        with c.block(f"int32_t {name}_room_{number}(int32_t stop)"):
+            c.line(f"/* No more than {ring.rows} rows that were not taken, and none of the frame before. */")
+            c.line(f"const uint32_t most = stop < {ring.rows} ? (uint32_t)stop : {ring.rows}u;")
+            with c.block(f"while ({row} - taken[{number}] > most)"):
+                c.lines += [f"#ifdef {guard}_WAIT", f"        {guard}_WAIT();", "#else", "        return 0;", "#endif"]
+            c.line(f"{guard}_ORDER();")
+            c.line("return 1;")
+        c.line()
+        with c.block(f"void {name}_made_{number}(int32_t stop)"):
+            c.line(f"{guard}_ORDER();")
+            c.line(f"made[{number}] = {row};")
+        c.line()
+
+    def _reader(self, c: CWriter, number: int, ring: Crossing) -> None:
+        guard, reader = self.name.upper(), self._member(ring.readers[0][0])
+        source, tensor = self._member(ring.source[0]), self.libraries[ring.source[0]].network.tensors[ring.source[1]]
+        ctype = C_TYPES[tensor.dtype.value]
+        with c.block(f"static void pull_{number}(void *context, int32_t row, {ctype} *target)"):
+            c.line(f"const uint32_t at = done[{reader}] * {ring.height}u + (uint32_t)row;")
+            c.line("(void)context;")
+            with c.block(f"while (made[{number}] == at)"):
+                c.lines += [f"#ifdef {guard}_WAIT", f"        {guard}_WAIT();", "#else"]
+                c.line(f"mark(&running, 1u << {source}, 1u);")
+                c.line(f"(void){self.resumed[ring.name]};")
+                c.line(f"mark(&running, 1u << {source}, 0u);")
+                c.lines += ["#endif"]
+            c.line(f"{guard}_ORDER();")
+            place = f"{self.places[ring.name]} + row % {ring.rows} * {ring.row_bytes}"
+            c.line(f"memcpy(target, {place}, {ring.row_bytes});")
+            c.line(f"{guard}_ORDER();")
+            c.line(f"taken[{number}] = at + 1u;")
+        c.line()

@@ -1,0 +1,93 @@
+"""Importers of control flow whose course is known while reading: loops are unrolled, branches chosen.
+
+Keras writes LSTM, GRU and RNN layers as loops over a counter. All rounds share the weights of the body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import tflite
+
+from ...errors import ModelError, Unsupported
+from ..operators import Reshape
+from .file import ModelFile
+from .import_state import ImportState, LayerImport
+
+MOST_ROUNDS = 200  # each is a dozen layers, and planning takes longer than in proportion
+
+
+def while_(layer: LayerImport) -> None:
+    options = layer.options(tflite.WhileOptions)
+    condition, body = (
+        _InlinedGraph(layer, index) for index in (options.CondSubgraphIndex(), options.BodySubgraphIndex())
+    )
+    values = [layer.input(i) for i in range(len(layer.operator.inputs))]
+    for number in range(MOST_ROUNDS + 1):
+        if not _is_true(layer, condition.outputs(values, f"while_{number}")):
+            return _emit_all(layer, values)
+        values = body.outputs(values, f"round_{number}")
+    raise Unsupported(f"it goes through more than {MOST_ROUNDS} rounds; shorten the sequence")
+
+
+def if_(layer: LayerImport) -> None:
+    options = layer.options(tflite.IfOptions)
+    values = [layer.input(i) for i in range(len(layer.operator.inputs))]
+    is_then = _is_true(layer, values[:1])
+    index = options.ThenSubgraphIndex() if is_then else options.ElseSubgraphIndex()
+    _emit_all(layer, _InlinedGraph(layer, index).outputs(values[1:], "branch"))
+
+
+def _is_true(layer: LayerImport, condition: Sequence[str]) -> bool:
+    known = layer.state.builder.constants
+    if len(condition) != 1 or condition[0] not in known:
+        raise Unsupported("the condition is computed at run time; unroll it when exporting (unroll=True in Keras)")
+    return bool(known[condition[0]].all())
+
+
+def _emit_all(layer: LayerImport, values: Sequence[str]) -> None:
+    if len(values) != len(layer.outputs):
+        raise layer.error(f"{len(values)} values for {len(layer.outputs)} outputs")
+    for i, value in enumerate(values):
+        layer.emit(Reshape(layer.state.builder.shape(value)), [value], i)
+
+
+class _InlinedGraph:
+    """A graph that an operator runs, read in its place as often as that runs it."""
+
+    def __init__(self, layer: LayerImport, index: int) -> None:
+        graphs = layer.state.file.subgraphs
+        if not 1 <= index <= len(graphs):
+            raise layer.error(f"graph {index} of {len(graphs) + 1} is named")
+        if layer.state.depth > 2:
+            raise Unsupported("loops and branches are nested more than three deep")
+        self.layer = layer
+        self.graph = replace(graphs[index - 1], subgraphs=graphs)
+        self.first: ImportState | None = None
+
+    def outputs(self, inputs: Sequence[str], tag: str) -> list[str]:
+        """The tensors that the graph comes to from these."""
+        layer, outer = self.layer, self.layer.state
+        state = ImportState(_renamed(self.graph, f"{layer.label}/{tag}/"), outer.builder, outer.read, outer)
+        if self.first is None:
+            self.first = state
+        else:
+            state.take_constants(self.first)
+        if len(inputs) != len(self.graph.inputs):
+            raise layer.error(f"{len(inputs)} values for {len(self.graph.inputs)} inputs")
+        for index, name in zip(self.graph.inputs, inputs, strict=True):
+            given, wanted = outer.builder.tensors[name], self.graph.tensors[index]
+            if given.dtype is not wanted.dtype or given.quant != wanted.quant:
+                raise Unsupported(f"{given} enters as {wanted.type_name} of another scale")
+            state.names[index] = name
+        if problems := outer.read(state):
+            raise Unsupported(f"inside it, {'; '.join(problems)}")
+        try:
+            return [state.name_of(index) for index in self.graph.outputs]
+        except KeyError as error:
+            raise ModelError(f"layer '{layer.label}': {error}") from error
+
+
+def _renamed(graph: ModelFile, prefix: str) -> ModelFile:
+    return replace(graph, tensors=tuple(replace(tensor, name=prefix + tensor.name) for tensor in graph.tensors))

@@ -1,0 +1,177 @@
+"""Rings of rows between partitions of a pipeline: taken where they are smaller, judged by rows, and right in C."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import accumulate, pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edgewright.application.joint import JointLayout
+from edgewright.application.judge import Interleaving
+from edgewright.application.library import emit_application
+from edgewright.application.members import Application, load_application
+from edgewright.application.outcome import outcome_of
+from edgewright.application.rings import NEVER, RingPace, RowSteps, with_rings
+from edgewright.application.running import run_application
+from edgewright.application.search import JointSearch
+from edgewright.application.trial import AppTrial, TrialScript
+from edgewright.dataflow.checks.liveness import blocked
+from edgewright.dataflow.graph import Actor, Channel, Graph, Rates
+from edgewright.program import faults
+from edgewright.samples.builder import ModelBuilder
+from tools import on_board
+
+OTHER = """\
+[[network]]
+name = "other"
+file = "net.onnx"
+[[relation]]
+kind = "preempts"
+networks = ["other", "net"]
+"""
+
+
+def pipeline(folder: Path, more: str = "", own: str = "", residual: bool = False, target: str = "host") -> Application:
+    """Two partitions that meet in a large map, which both can go through row by row."""
+    net = ModelBuilder("pipe")
+    x = net.relu(net.conv(net.input(1, 2, 40, 10), 8, 3, 2, 1, name="stem"))
+    x = net.relu(net.conv(x, 12, 1, name="cut"))
+    y = net.relu(net.conv(x, 12, 3, 1, 1, name="depth"))
+    y = net.add(x, y) if residual else y
+    for n in range(2):
+        y = net.relu(net.conv(y, 12, 3, 2, 1, name=f"tail{n}"))
+    (folder / "net.onnx").write_bytes(net.model(net.classifier(y, 3, name="classes")).SerializeToString())
+    (folder / "app.toml").write_text(
+        f'target = "{target}"\n[[network]]\nname = "net"\nfile = "net.onnx"\n{own}'
+        'partitions = ["stem..cut", "depth..classes"]\n'
+        f'[[relation]]\nkind = "pipelined"\nnetworks = ["net.1", "net.2"]\n{more}'
+    )
+    return load_application(folder / "app.toml")
+
+
+def in_rows(application: Application) -> JointLayout:
+    rows = JointSearch(application).by_rows
+    assert rows is not None
+    return rows.least.layout
+
+
+@pytest.fixture(scope="module")
+def search(tmp_path_factory: pytest.TempPathFactory) -> JointSearch:
+    return JointSearch(pipeline(tmp_path_factory.mktemp("rings")))
+
+
+def test_rows_cross_where_that_is_smaller_than_frames(search: JointSearch) -> None:
+    found = search.least
+    (ring,) = found.layout.rings
+    assert 1 <= ring.rows <= 3 < ring.height == 20
+    assert found.peak_bytes < search.as_given.peak_bytes - ring.bytes // 2
+    assert not any(list(faults(plan)) for plan in found.layout.meeting.plans.values())
+    outcome = outcome_of(search, found, None)
+    assert outcome.notes[0].startswith(f"'cut' crosses in 'net' row by row: {ring.rows} of 20 kept")
+    assert outcome.to_dict()["rings"] == [
+        {"name": "net:cut", "rows": ring.rows, "of": 20, "bytes": ring.rows * ring.bytes // 20}
+    ]
+
+
+def test_any_interleaving_of_rows_is_right(search: JointSearch) -> None:
+    changes = 0
+    for seed in range(4):
+        trial = Interleaving(search.least.layout, seed)
+        assert list(trial.run(70)) == []
+        assert trial.done["net.2"]
+        changes += sum(x.startswith("net.1 stage") and y.startswith("net.2 stage") for x, y in pairwise(trial.moves))
+    assert changes > 20  # rows are read while others are made
+
+
+def test_an_input_that_several_layers_read_is_copied_by_rows(tmp_path: Path) -> None:
+    layout = in_rows(pipeline(tmp_path, residual=True))
+    assert any(name.endswith(":rows") for name in layout.plans["net.2"].network.by_name)
+    assert list(Interleaving(layout, 1).run(70)) == []
+
+
+def test_the_judge_finds_what_lies_in_the_way_of_a_ring(search: JointSearch) -> None:
+    layout = search.least.layout
+    (ring,) = (b for b in layout.buffers if b.crossing)
+    last = len(layout.plans["net.1"].program.stages) - 1
+    beside = [b for b in layout.buffers if not b.crossing and layout.graph.meets(b.name, ring.name)]
+    pushing = [b for b in beside if b.uses[0].member == "net.1" and b.uses[0].last == last]
+    pulling = [b for b in beside if b.uses[0].member == "net.2" and b.uses[0].first == 0]
+    for victims in (pushing, pulling):
+        offsets = {**layout.placement.offsets, ring.name: layout.at(max(victims, key=lambda b: b.size).name)}
+        wrong = replace(layout.placement, offsets=offsets)
+        plans = dict(layout.plans)
+        view = plans["net.1"].views["cut"].buffer
+        buffers = [replace(b, offset=offsets[ring.name]) if b.name == view else b for b in plans["net.1"].buffers]
+        plans["net.1"] = replace(plans["net.1"], buffers=tuple(buffers))
+        trials = (Interleaving(replace(layout, placement=wrong, plans=plans), seed) for seed in range(6))
+        assert any(list(trial.run(60)) for trial in trials)
+
+
+def test_partitions_that_wait_for_each_other_for_ever_are_a_fault(search: JointSearch) -> None:
+    """A reader that wants two rows at once gets nothing out of a ring of one."""
+    trial = Interleaving(search.least.layout, 3)
+    trial.rings[0].rows = 1
+    assert any("cannot go on" in fault.message for fault in trial.run(60))
+
+
+@pytest.mark.parametrize(
+    ("own", "more"),
+    [
+        ("plain = true\n", ""),
+        ("", OTHER),
+    ],
+)
+def test_frames_stay_whole_where_layers_do_or_others_interrupt(tmp_path: Path, own: str, more: str) -> None:
+    assert with_rings(pipeline(tmp_path, more, own)) is None
+
+
+steps = st.lists(st.tuples(st.integers(1, 9), st.integers(0, 3)), min_size=1, max_size=7)
+
+
+@settings(max_examples=40, deadline=None)
+@given(steps, steps, st.integers(0, 5))
+def test_rings_are_live_as_dataflow_says_and_more_rows_are_never_slower(
+    pushed: list[tuple[int, int]], pulled: list[tuple[int, int]], early: int
+) -> None:
+    made, read = (sum(rows for _, rows in side) for side in (pushed, pulled))
+    pushed, pulled = [*pushed, (1, max(1, read - made))], [*pulled, (1, max(0, made + max(1, read - made) - read))]
+    made, read = (list(accumulate(rows for _, rows in side)) for side in (pushed, pulled))
+    pace = RingPace(
+        float(early),
+        RowSteps(tuple(float(t) for t, _ in pushed), tuple(made)),
+        RowSteps(tuple(float(t) for t, _ in pulled), tuple(read)),
+        (2.0, 1.0),
+    )
+    graph = Graph(
+        "ring",
+        (Actor("push", len(pushed)), Actor("pull", len(pulled))),
+        (Channel("rows", "push", "pull", *(Rates(tuple(rows for _, rows in side)) for side in (pushed, pulled))),),
+    )
+    periods = [pace.period(rows) for rows in range(1, made[-1] + 1)]
+    assert periods == sorted(periods, reverse=True)
+    for rows, period in enumerate(periods, 1):
+        assert (period == NEVER) == (blocked(graph, {"rows": rows}) is not None)
+    assert periods[-1] >= max(early + sum(t for t, _ in pushed), sum(t for t, _ in pulled) + 3) - 1e-9
+    rows, freed = pace.settled()
+    assert pace.period(rows, freed) <= periods[-1] * 1.05
+
+
+def test_the_library_makes_and_reads_rows_in_turns_and_in_threads(search: JointSearch) -> None:
+    """On one thread the producer stops and goes on; with a thread each, partitions wait for each other's rows."""
+    result = AppTrial(emit_application(search.least.layout)).run(TrialScript(40, seed=3))
+    assert result.wrong == () and result.runs > 40
+    (measured,) = run_application(search.least.layout, 12)  # which compares every frame
+    assert measured.statistics.frames == 12
+
+
+@on_board
+def test_rows_cross_on_the_virtual_board(tmp_path: Path) -> None:
+    library = emit_application(JointSearch(pipeline(tmp_path, target="cortex-m4")).least.layout)
+    assert library.layout.rings
+    found = AppTrial(library).run_on_board(TrialScript(4, 6, seed=2))
+    assert found.result.wrong == () and found.result.runs > 10
+    assert found.ram_linked == library.layout.peak_bytes + library.state_bytes
