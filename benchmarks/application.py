@@ -59,7 +59,7 @@ class PaperApp:
 
 
 PAPER = {
-    "1": PaperApp(("mobilenet_v2",), 0.95, 0.12, overhead=0.06),
+    "1": PaperApp(("mobilenet_v2",), 0.95, 0.12, overhead=0.018),
     "2": PaperApp(("efficientnet_b0",), 6.23, 0.24),
     "3": PaperApp(("mobilenet_v2",), 1.97, 0.11, first=6),
     "4": PaperApp(("efficientnet_b0",), 10.3, 0.27, first=12),

@@ -151,7 +151,7 @@ def drawn_schedule(network: Network, rng: np.random.Generator) -> FusionSchedule
     first = int(rng.integers(len(names)))
     layers = tuple(names[first : first + int(rng.integers(1, 6))])
     by_rows = bool(rng.integers(2))
-    kinds: list[tuple[int, ...]] = [(), (-1,), (2,)] if by_rows else [(-1,), (2,), (1,), (1, 2), (2, 1)]
+    kinds: list[tuple[int, ...]] = [(), (-1,), (2,), (1,), (1, 2)] if by_rows else [(-1,), (2,), (1,), (1, 2), (2, 1)]
     axes = kinds[int(rng.integers(len(kinds)))]
     last = network.by_name[layers[-1]]
     names_of = [last.output, *network.activations(last)[:1]]  # or what it sums over

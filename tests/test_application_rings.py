@@ -15,12 +15,14 @@ from edgewright.application.judge import Interleaving
 from edgewright.application.library import emit_application
 from edgewright.application.members import Application, load_application
 from edgewright.application.outcome import outcome_of
+from edgewright.application.ring_run import RingPipeline
 from edgewright.application.rings import NEVER, RingPace, RowSteps, with_rings
 from edgewright.application.running import run_application
 from edgewright.application.search import JointSearch
 from edgewright.application.trial import AppTrial, TrialScript
 from edgewright.dataflow.checks.liveness import blocked
 from edgewright.dataflow.graph import Actor, Channel, Graph, Rates
+from edgewright.errors import InputError
 from edgewright.program import faults
 from edgewright.samples.builder import ModelBuilder
 from tools import on_board
@@ -160,10 +162,18 @@ def test_rings_are_live_as_dataflow_says_and_more_rows_are_never_slower(
     assert pace.period(rows, freed) <= periods[-1] * 1.05
 
 
-def test_the_library_makes_and_reads_rows_in_turns_and_in_threads(search: JointSearch) -> None:
-    """On one thread the producer stops and goes on; with a thread each, partitions wait for each other's rows."""
-    result = AppTrial(emit_application(search.least.layout)).run(TrialScript(40, seed=3))
+def test_one_thread_stops_a_run_for_want_of_room_and_goes_on(tmp_path: Path) -> None:
+    """The first partition pulls its image by rows, too: it remembers whom it asks, and how far it has come."""
+    layout = JointSearch(pipeline(tmp_path, own="pull_input = true\n")).least.layout
+    assert layout.rings and layout.plans["net.1"].is_by_rows("input") and list(Interleaving(layout, 1).run(60)) == []
+    library = emit_application(layout)
+    result = AppTrial(library).run(TrialScript(40, seed=3))
     assert result.wrong == () and result.runs > 40
+    with pytest.raises(InputError, match="pulls rows of its input"):
+        RingPipeline(library, tmp_path, "net")
+
+
+def test_two_threads_wait_for_each_others_rows(search: JointSearch) -> None:
     (measured,) = run_application(search.least.layout, 12)  # which compares every frame
     assert measured.statistics.frames == 12
 

@@ -263,7 +263,8 @@ def test_buffers_for_nothing_and_schedules_that_cannot_be():
     for wrong in (
         {"splits": [{"axis": 1, "ends": [10**15]}]},
         {"splits": twice},
-        {"splits": twice[:1], "streamed": True},
+        {"splits": [{"axis": 2, "ends": [3, 6]}, *twice[:1]], "streamed": True},  # bands are the outermost
+        {"splits": twice[:1], "streamed": True, "rows": {"a": 2}},
         {"rows": {"a": 2}},
         {"streamed": True, "columns": {"b": 2}},
     ):

@@ -259,6 +259,7 @@ def test_tiles_and_pulled_rows(models):
         ("conv1..add1:columns=2", ((2, (16, 32)),), False),
         ("conv1..add1:rows=2,columns=4", ((1, (16, 32)), (2, (8, 16, 24, 32))), False),
         ("conv1..add1:stripes=2", ((2, (16, 32)),), True),
+        ("conv1..add1:rows=3,stripes=2", ((1, (11, 22, 32)), (2, (16, 32))), True),
         ("add3..globalaveragepool1:channels=3", ((-1, (22, 43, 64)),), False),
         ("conv8..globalaveragepool1:rows=2", ((1, (4, 8)),), False),  # rows of what the mean sums up
         ("globalaveragepool1..gemm1:channels=2", ((-1, (32, 64)),), False),  # channels that gemm1 sums up

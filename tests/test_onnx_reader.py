@@ -169,6 +169,7 @@ CASES: list[tuple[str, list[Array | None], dict[str, Any]]] = [
     ("Gather", [normal(10, 4), ints(3, 1, 0)], {"computed": (1,)}),
     ("GatherElements", [normal(3, 4), ints(1, -1, 0, 2).reshape(2, 2)], {"axis": 1}),
     ("GatherND", [normal(3, 4, 2), ints(1, -1, 0, 2).reshape(2, 2)], {}),
+    ("GatherND", [normal(3, 4, 2), ints(1, -1, 0, 2).reshape(2, 2)], {"computed": (0, 1)}),
     ("ScatterElements", [normal(3, 4), ints(1, 3, 0, -1).reshape(2, 2), normal(2, 2)], {"axis": 1, "computed": (0, 2)}),
     ("ScatterND", [normal(3, 4), ints(1, 3, 0, 1).reshape(2, 2), normal(2)], {"computed": (0, 2)}),
     ("ScatterND", [normal(4, 3, 2), ints(1, 2).reshape(2, 1), normal(2, 3, 2)], {"computed": (0, 2)}),

@@ -769,6 +769,9 @@ def split_v(rng: Rng, dtype: str) -> bytes:
 def gather_nd(rng: Rng, dtype: str) -> bytes:
     shape, depth = image(rng), int(rng.integers(1, 5))
     places = np.stack([rng.integers(0, size, (2, 3)) for size in shape[:depth]], axis=-1)
+    if rng.random() < 0.5:  # indices that are given: below any size
+        x = spec(rng, "x", (12, *shape[1:]), dtype)
+        return one("GATHER_ND", [x, Spec("at", (2, 3, 1), "int32")], like(x, "y", (1, 1, 1, 1, 1)), options("GatherNd"))
     return _move(rng, dtype, "GATHER_ND", [constant("places", places)], options("GatherNd"), shape)
 
 
@@ -848,6 +851,9 @@ def broadcast_to(rng: Rng, dtype: str) -> bytes:
 def gather(rng: Rng, dtype: str) -> bytes:
     shape, axis = image(rng), int(rng.integers(0, 4))
     indices = constant("indices", rng.integers(0, shape[axis], pick(rng, (3,), (2, 2), ())))
+    if rng.random() < 0.3:
+        one_of = constant("indices", rng.integers(0, shape[2], (1, 3)))
+        return _move(rng, dtype, "GATHER", [one_of], options("Gather", axis=2, batchDims=1), (1, *shape[1:]))
     return _move(rng, dtype, "GATHER", [indices], options("Gather", axis=axis), shape)
 
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ..emit.library import Library
+from ..emit.names import parameters
 from ..emit.streaming import RowOutlet, paused_words
 from ..kernels.printing.constants import C_TYPES
 from ..kernels.printing.source import CWriter
-from ..program import RowTrace
 from .joint import JointLayout
 from .members import Crossing
 
@@ -62,12 +62,15 @@ class AppRings:
 
     @property
     def words(self) -> int:
-        """Words of RAM: rows made and taken, and where each producer stands."""
-        return sum(2 + self._paused(ring) for ring in self.rings)
+        """Words of RAM: rows made and taken, where each producer stands, and whom it asks for rows."""
+        return sum(2 + self._paused(ring) + 2 * len(self._pulled(ring)) for ring in self.rings)
+
+    def _pulled(self, ring: Crossing) -> tuple[str, ...]:
+        plan = self.libraries[ring.source[0]].plan
+        return tuple(name for name in plan.network.inputs if plan.is_by_rows(name))
 
     def _paused(self, ring: Crossing) -> int:
-        plan = self.libraries[ring.source[0]].plan
-        return paused_words(RowTrace(plan.program.fused(plan.program.stages[-1])))
+        return paused_words(self.libraries[ring.source[0]].plan)
 
     def prototypes(self) -> Iterator[str]:
         """What the producers call."""
@@ -82,6 +85,12 @@ class AppRings:
             yield f"static volatile uint32_t made[{len(self.rings)}], taken[{len(self.rings)}]; /* rows of each ring */"
         for number, ring in enumerate(self.rings):
             yield f"static int32_t paused_{number}[{self._paused(ring)}]; /* where its producer stopped */"
+            if self._pulled(ring):
+                library = self.libraries[ring.source[0]]
+                names = parameters(library.name, library.network, library.plan.arenas).inputs
+                for name in self._pulled(ring):
+                    yield f"static {library.name}_pull_{names[name]} kept_{number}_{names[name]}; /* whom it asks */"
+                    yield f"static void *kept_{number}_{names[name]}_context;"
 
     def write(self, c: CWriter) -> None:
         for number, ring in enumerate(self.rings):

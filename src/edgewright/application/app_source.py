@@ -38,9 +38,17 @@ class AppWriter:
     def _resumed(self, member: AppMember) -> str:
         """C of the call that goes on where a run has stopped: inputs have been read by then."""
         *arguments, paused = self._arguments(member)
-        arenas = len(self._parameters(member).arenas)
-        ends = [*arguments[:arenas], *("0" for _ in arguments[arenas:]), paused]
+        kept, arenas = self._kept(member), len(self._parameters(member).arenas)
+        ends = [*arguments[:arenas], *(kept.get(name, "0") for name in arguments[arenas:]), paused]
         return f"{c_name(member)}_run_in({', '.join(ends)})"
+
+    def _kept(self, member: AppMember) -> dict[str, str]:
+        """C variables for the parameters of a run that may go on later: whom it asks for rows."""
+        numbers = [n for n, ring in enumerate(self.layout.rings) if ring.source[0] == member.name]
+        inputs, plan = self._parameters(member).inputs, self.libraries[member.name].plan
+        pulled = [parameter for tensor, parameter in inputs.items() if plan.is_by_rows(tensor)] if numbers else []
+        both = [name for parameter in pulled for name in (parameter, f"{parameter}_context")]
+        return {name: f"kept_{numbers[0]}_{name}" for name in both}
 
     @property
     def name(self) -> str:
@@ -175,11 +183,15 @@ class AppWriter:
             c.line(f"int32_t status = enter({which});")
             c.line(f"if (status != {guard}_OK)")
             c.line("    return status;")
+            for parameter, kept in self._kept(member).items():
+                c.line(f"{kept} = {parameter};")
             call = f"{own}_run_in({', '.join(self._arguments(member))})"
             if return_type(plan, member.network) == "void":
                 c.line(f"{call};")
             elif row_outlet(name, self.layout, member.name) is not None:
-                c.line(f"(void){call}; /* what remains is done when the next partition wants it */")
+                with c.block(f"if ({call} == 1)"):  # what remains otherwise is done when the next partition wants it
+                    c.line(f"done[{which}] -= 1u;")
+                    c.line(f"status = {guard}_WRONG;")
             else:
                 c.line(f"if ({call})")
                 c.line(f"    status = {guard}_WRONG;")

@@ -130,8 +130,8 @@ def assemble_application(file: ApplicationFile, folder: Path, where: str, pull_i
 
 
 def _has_held_ends(file: ApplicationFile, name: str) -> bool:
-    """Whether the network's inputs may have to lie in memory as a whole: handed over, kept, or in a pipeline."""
-    together = (RelationKind.AFTER, RelationKind.SAME_INPUT, RelationKind.PIPELINED)
+    """Whether the network's inputs may have to lie in memory as a whole: handed over, or kept."""
+    together = (RelationKind.AFTER, RelationKind.SAME_INPUT)
     related = {file.network(n).name for one in file.relations if one.kind in together for n in one.networks}
     return name in related or any(text.partition(".")[0] == name for text in file.keep)
 

@@ -21,9 +21,9 @@ from .members import Application, AppMember
 from .points import with_rows
 from .relations import Relations
 from .rings import pushing_rows, reading_rows, ring_ends
-from .slots import crossing_inputs, last_use
+from .slots import SPARE, crossing_inputs, last_use
 
-SPARE = 1.35  # times the producer's estimated run: what must remain of a run beside which it is to fill a slot again
+EARLIER = 1.125  # on top of SPARE: the plan that is then sought may be through with its last layers sooner
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,12 @@ class MemberPlanner:
         return self.member.entry
 
     @property
+    def _pulls(self) -> bool:
+        """Whether images come row by row: out of a ring, or to the first partition if the file says so."""
+        reads_slots = self.member.name in crossing_inputs(self.application.crossings)
+        return self.ring_ends[0] is not None or (self.entry.pull_input and not reads_slots)
+
+    @property
     def is_fixed(self) -> bool:
         """Whether the file says how layers run."""
         return self.entry.plain or self.entry.phases
@@ -71,7 +77,7 @@ class MemberPlanner:
             is_alone = not self.application.is_pipelined(self.member.owner)
             search = self._least_search if is_alone else self._search(Limits())
             return self._found(search, search.whole.plan)
-        request = PlanRequest(plain=self.entry.plain, phases=self.entry.phases, pull_rows=self.entry.pull_input)
+        request = PlanRequest(plain=self.entry.plain, phases=self.entry.phases, pull_rows=self._pulls)
         return self._own(make_plan(self.network, request, target=self.application.target))
 
     @cached_property
@@ -96,7 +102,7 @@ class MemberPlanner:
         if not self.sources or self.is_fixed:
             return None
         stages, times = self.fastest.program.stages, self.times(self.fastest)
-        wanted = SPARE * max(source.cost(source.least) for source in self.sources)
+        wanted = SPARE * EARLIER * max(source.cost(source.least) for source in self.sources)
         inputs = crossing_inputs(self.application.crossings)[self.member.name]
         for at in range(len(stages) - 1, last_use(self.fastest, inputs), -1):
             if sum(times[at:]) >= wanted:
@@ -170,7 +176,7 @@ class MemberPlanner:
             self.network,
             None,
             self._alignment,
-            self.entry.pull_input or self.ring_ends[0] is not None,
+            self._pulls,
             self.application.target,
             limits,
             room,

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ..emit.native import FLAGS, compiler
-from ..errors import EdgewrightError
+from ..errors import EdgewrightError, InputError
 from ..network import Array
 from ..network.parts import NetworkPart
 from ..run.statistics import Chronicle, MemoryUse, RunStatistics
@@ -53,6 +53,8 @@ class RingPipeline:
         self.statistics: RunStatistics | None = None
         self._library, self._owner = library, owner
         self._first, self._last = library.layout.application.members_of(owner)
+        if any(map(library.members[self._first.name].plan.is_by_rows, self._first.network.inputs)):
+            raise InputError(f"network '{owner}' pulls rows of its input; a pipeline is run here with whole frames")
         loaded = ctypes.CDLL(str(path))
         self._calls = {one.name: loaded[f"{library.name}_run_{c_name(one)}"] for one in (self._first, self._last)}
 

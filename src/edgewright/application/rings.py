@@ -19,8 +19,10 @@ from .members import Application, Crossing
 from .relations import Relations
 
 FRAMES = 8  # of a simulation; the second half counts
-LOSS = 0.01  # of the pace that a small ring may cost
-SHARING = 0.03  # of the pace that may be lost where partitions wait for each other, and so have memory in common
+LOSS = 0.01  # of the best pace with a ring that a small one may cost
+# Of the slower partition's own pace that may be lost by a small ring, and where partitions wait for each other, which
+# lets them have memory in common.
+SMALL, SHARED = 0.02, 0.04
 NEVER = float("inf")
 
 
@@ -36,7 +38,7 @@ def with_rings(application: Application) -> Application | None:
 def _can_be_ring(application: Application, crossing: Crossing) -> bool:
     """Whether two partitions meet in this one tensor, and nobody counts on where they stand between two runs."""
     entry, members = application.file.network(crossing.owner), application.members_of(crossing.owner)
-    if entry.plain or entry.phases or entry.pull_input or entry.period is not None or len(members) != 2:
+    if entry.plain or entry.phases or entry.period is not None or len(members) != 2:
         return False
     source, reader = (member.network for member in members)
     if crossing.height < 2 or source.outputs != (crossing.source[1],) or reader.inputs != (crossing.readers[0][1],):
@@ -147,19 +149,22 @@ class RingPace:
         pushed, pulled = pushed_steps(plans[source], made, last), pulled_steps(plans[reader], read, first)
         return cls(sum(early), pushed, pulled, tuple(late))
 
-    def settled(self) -> tuple[int, int]:
+    def settled(self, is_hasty: bool = False) -> tuple[int, int]:
         """Rows of the smallest ring, and the last stage at whose end the next frame may begin, that cost little.
 
-        The stage is -1 where the producer has to begin as soon as the reader has: nothing is shared between them then.
+        The stage is -1 where the producer begins as soon as the reader has, as it always does in haste: nothing is
+        shared between them then.
         """
         best = self.period(self.pushed.rows[-1])
+        alone = max(self.early + sum(self.pushed.times), sum(self.pulled.times) + sum(self.late))
+        small = best * (1 + LOSS) if is_hasty else max(best * (1 + LOSS), alone * (1 + SMALL))
         low, high = self.pushed.largest, self.pushed.rows[-1]
         while low < high:
             middle = (low + high) // 2
-            low, high = (low, middle) if self.period(middle) <= best * (1 + LOSS) else (middle + 1, high)
-        stages = reversed(range(-1, len(self.late) + 1))
-        limit = self.period(low) * (1 + SHARING)
-        return low, next(stage for stage in stages if self.period(low, stage) <= limit)
+            low, high = (low, middle) if self.period(middle) <= small else (middle + 1, high)
+        shared = max(self.period(low) * (1 + LOSS), alone * (1 + SHARED))
+        stages = reversed(range(len(self.late) + 1)) if not is_hasty else ()
+        return low, next((stage for stage in stages if self.period(low, stage) <= shared), -1)
 
     def period(self, rows: int, freed: int = -1) -> float:
         """Between two frames in the long run, with so many rows in the ring; for ever where nothing goes on."""

@@ -8,7 +8,6 @@ from functools import cached_property
 
 from .. import text
 from ..errors import Infeasible
-from ..memory.layout import LayoutEffort
 from ..program import Plan
 from .joint import JointLayout, lay_out_jointly
 from .members import Application
@@ -71,7 +70,7 @@ class JointSearch:
     def by_rows(self) -> JointSearch | None:
         """The same with rings of rows between partitions of pipelines; None where there can be none."""
         ringed = with_rings(self.application)
-        return JointSearch(ringed) if ringed is not None else None
+        return JointSearch(ringed, self.made) if ringed is not None else None
 
     def _in_rows(self, asked: Callable[[JointSearch], JointPlan]) -> JointPlan | None:
         """What the search with rings finds, if anything."""
@@ -84,10 +83,13 @@ class JointSearch:
     def least(self) -> JointPlan:
         """The least arena without extra MACs, each network as fast as that allows."""
         found, rows = self.as_given, self._in_rows(lambda search: search.as_given)
-        if rows is None or rows.peak_bytes >= found.peak_bytes:
-            return found
-        is_as_fast = all(slow <= found.pace_of(name) + KEPT for name, slow in rows.slowdowns.items())
-        return rows if is_as_fast else found
+        for _ in range(2):  # with little memory, or else in haste
+            if rows is None or self.by_rows is None or rows.peak_bytes >= found.peak_bytes:
+                break
+            if all(slow <= found.pace_of(name) + KEPT for name, slow in rows.slowdowns.items()):
+                return rows
+            rows = self.by_rows._joint(rows.layout.meeting.plans, is_hasty=True)
+        return found
 
     @cached_property
     def as_given(self) -> JointPlan:
@@ -238,19 +240,19 @@ class JointSearch:
                 yield ram, None
                 return
 
-    def _joint(self, plans: Mapping[str, Plan], effort: LayoutEffort = LayoutEffort.NORMAL) -> JointPlan:
+    def _joint(self, plans: Mapping[str, Plan], is_hasty: bool = False) -> JointPlan:
         times = {name: planner.times(plans[name]) for name, planner in self.planners.items()}
-        application = with_few_slots(self.application, plans, times)
-        layout = lay_out_jointly(application, plans, chosen_points(application, plans), effort)
+        application = with_few_slots(self.application, plans, times, is_hasty)
+        layout = lay_out_jointly(application, plans, chosen_points(application, plans))
         slow = {
             name: planner.cost(plans[name]) / max(1.0, planner.cost(planner.fastest)) - 1
             for name, planner in self.planners.items()
         }
-        for ring in (one for one in application.crossings if one.rows):  # partitions wait for each other
+        for ring in layout.rings:  # partitions wait for each other
             ends = (ring.source[0], ring.readers[0][0])
             alone = max(self.planners[name].cost(self.planners[name].fastest) for name in ends)
             period = RingPace.of(ring, plans, times).period(ring.rows, application.freed[ends[1]])
-            slow |= {name: max(slow[name], period / max(1.0, alone) - 1) for name in ends}
+            slow |= dict.fromkeys(ends, period / max(1.0, alone) - 1)
         self.made.append(JointPlan(layout, slow))
         return self.made[-1]
 

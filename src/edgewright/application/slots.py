@@ -17,7 +17,7 @@ from .rings import RingPace
 
 FRAMES = 24  # of a simulation; the second half counts
 SLOWER = 1e-6  # a share of the period that is rounding
-SPARE = 1.2  # times the producer's estimated run: what must remain where its only slot is given back
+SPARE = 1.2  # times the producer's estimated run: what must remain of its reader's when its only slot is given back
 
 
 def last_use(plan: Plan, tensors: Sequence[str]) -> int:
@@ -41,14 +41,20 @@ def given_back(application: Application, plans: Mapping[str, Plan]) -> Mapping[s
 
 
 def with_few_slots(
-    application: Application, plans: Mapping[str, Plan], times: Mapping[str, Sequence[float]]
+    application: Application,
+    plans: Mapping[str, Plan],
+    times: Mapping[str, Sequence[float]],
+    is_hasty: bool = False,
 ) -> Application:
-    """The application with as few slots as cost no throughput; `times` are those of the stages of each member."""
+    """The application with as few slots as cost no throughput; `times` are those of the stages of each member.
+
+    Rings of rows may cost a little, and in haste next to none.
+    """
     found, freed = list(application.crossings), dict[str, int]()
     for owner in dict.fromkeys(crossing.owner for crossing in found):
         own = sorted((n for n, one in enumerate(found) if one.owner == owner), key=lambda n: (-found[n].bytes, n))
         if found[own[0]].rows:
-            rows, stage = RingPace.of(found[own[0]], plans, times).settled()
+            rows, stage = RingPace.of(found[own[0]], plans, times).settled(is_hasty)
             found[own[0]] = replace(found[own[0]], rows=rows)
             freed[found[own[0]].readers[0][0]] = stage
             continue

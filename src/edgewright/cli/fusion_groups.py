@@ -68,8 +68,11 @@ def how(plan: Plan, stage: Stage) -> str:
     kind, schedule = technique(plan, stage), stage.schedule
     counts = [text.count(len(split.ends)) for split in schedule.splits]
     match kind:
+        case Technique.STRIPES if schedule.is_banded:
+            stripes = f"{counts[1]} stripes" if len(counts) > 1 else "all columns"
+            return f"{counts[0]} bands of {stripes} by rows"
         case Technique.STRIPES:
-            return f"{' × '.join(counts)} stripes by rows"
+            return f"{counts[0]} stripes by rows"
         case Technique.FFMT:
             return f"FFMT, {' × '.join(counts)} {_along(schedule.axes)}"
         case Technique.FDT:

@@ -106,7 +106,7 @@ _OPTIONS = (
         multiple=True,
         metavar="FIRST..LAST:rows=4",
         help="These layers together, in so many parts: rows=, columns= (or both), channels=, or stripes= (columns, by "
-        "rows inside). May be given again.",
+        "rows inside; with rows= before it, in bands). May be given again.",
     ),
     click.option(
         "--lanes",

@@ -41,15 +41,16 @@ class RunFunction:
 
         EW_BETWEEN_ROWS stands between the rows of the stages in `rows`. With an `outlet`, the last stage may stop.
         """
-        self.resident, self.outlet = resident, outlet
+        self.resident = resident
         plan, network = sites.plan, sites.facts.network
         self.module, self.plan, self.network = module, plan, network
         self.public = parameters(module.prefix, network, plan.arenas)  # as the header has them
         self.parameters = local_names(self.public)
         self.pulled = {name for name in network.inputs if plan.views[name].window}
+        self.outlet = outlet and replace(outlet, pulled=self._counts)
         self.storage = ArenaPointers(sites, {**self.parameters.arenas, **self._slots})
         pulling = Pulling(module, self.storage, self.parameters.inputs, self.pulled)
-        self.stages = StageWriter(module, self.storage, pulling, rows, outlet)
+        self.stages = StageWriter(module, self.storage, pulling, rows, self.outlet)
 
     def write(self) -> CWriter:
         c = CWriter()
@@ -62,9 +63,10 @@ class RunFunction:
                 c.line(f"uint8_t *const {self._slots[slot_name(name)]} = {self._address(name)};")
                 if name in self.network.inputs and not self.network.readers[name]:
                     c.line(f"(void){self._slots[slot_name(name)]};")
-            for name in self.network.inputs:
-                if name in self.pulled:
-                    c.line(f"int32_t next_{self.parameters.inputs[name]} = 0;")
+            if self.outlet is not None:
+                self.outlet.write_counts(c)
+            for count in self._counts if self.outlet is None else ():
+                c.line(f"int32_t {count} = 0;")
             if self.pulled:
                 with c.block(f"if ({' || '.join(missing)})"):
                     c.line("return 1;")
@@ -87,6 +89,11 @@ class RunFunction:
             c.line()
             write_run(c, self.returns, prefix, self.signature(arenas=True), missing)
         return c
+
+    @property
+    def _counts(self) -> tuple[str, ...]:
+        """The C variables that count the rows of pulled inputs."""
+        return tuple(f"next_{self.parameters.inputs[name]}" for name in self.network.inputs if name in self.pulled)
 
     def _until_the_last(self, c: CWriter) -> None:
         """Inputs and stages, up to the last one where that may stop and go on."""

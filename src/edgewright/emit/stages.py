@@ -73,8 +73,8 @@ class StageWriter:
                         self._nodes(c, body, {**loops, name: count}, chosen, row)
                         if row and is_one_turn(body):
                             c.line(row)
-                case OnDemand(trace, bodies):
-                    with write_on_demand(c, self.module, trace, self._outlet(trace)) as turns:
+                case OnDemand(trace, bodies, band):
+                    with write_on_demand(c, self.module, trace, band, self._outlet(trace)) as turns:
                         for body, _ in zip(bodies, turns, strict=True):
                             self._nodes(c, body, loops, chosen)
                             if row:

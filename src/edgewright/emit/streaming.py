@@ -15,7 +15,7 @@ from ..kernels.module import Module
 from ..kernels.printing.nest import Bounds, printed
 from ..kernels.printing.source import CWriter, Expr, comment, plus
 from ..network import Layer
-from ..program import RowTrace, rows_needed
+from ..program import Plan, RowTrace, rows_needed
 from ..program.index import AffineExpr, TableExpr, fit, value
 from ..program.lower import BELOW, ROW
 from .header import PAUSED
@@ -35,40 +35,56 @@ class RowOutlet:
     tensor: str
     room: str
     made: str
+    pulled: tuple[str, ...] = ()  # C variables that count the rows of inputs
+
+    @property
+    def _kept(self) -> tuple[str, ...]:
+        return ("rounds", "turn", *self.pulled)
+
+    def write_counts(self, c: CWriter) -> None:
+        for variable in self.pulled:
+            at = 1 + self._kept.index(variable)
+            c.line(f"int32_t {variable} = {PAUSED}[0] ? {PAUSED}[{at}] : 0;")
 
     def write_stop(self, c: CWriter, stop: Expr) -> None:
         with c.block(f"if (!{self.room.format(stop=stop)})"):
-            c.line(f"memcpy({PAUSED} + 3, rows, sizeof rows);")
             c.line(f"{PAUSED}[0] = 1;")
-            c.line(f"{PAUSED}[1] = rounds;")
-            c.line(f"{PAUSED}[2] = turn;")
+            for at, variable in enumerate(self._kept, 1):
+                c.line(f"{PAUSED}[{at}] = {variable};")
+            c.line(f"memcpy({PAUSED} + {1 + len(self._kept)}, rows, sizeof rows);")
             c.line(f"return {STOPPED};")
 
     def write_return(self, c: CWriter) -> None:
         with c.block(f"if ({PAUSED}[0])"):
-            c.line(f"memcpy(rows, {PAUSED} + 3, sizeof rows);")
+            c.line(f"memcpy(rows, {PAUSED} + {1 + len(self._kept)}, sizeof rows);")
             c.line(f"rounds = {PAUSED}[1];")
             c.line(f"turn = {PAUSED}[2];")
             c.line(f"{PAUSED}[0] = 0;")
 
 
-def paused_words(trace: RowTrace) -> int:
-    """Words that a run needs to remember where it stopped."""
-    return 3 + len(trace.chains)
+def paused_words(plan: Plan) -> int:
+    """Words that a run needs to remember where its last stage stopped."""
+    trace = RowTrace(plan.program.fused(plan.program.stages[-1]))
+    return 3 + sum(map(plan.is_by_rows, plan.network.inputs)) + len(trace.chains)
 
 
 @contextmanager
 def write_on_demand(
-    c: CWriter, module: Module, trace: RowTrace, outlet: RowOutlet | None = None
+    c: CWriter, module: Module, trace: RowTrace, band: str | None = None, outlet: RowOutlet | None = None
 ) -> Iterator[Iterator[int]]:
-    """The whole stream; gives the chains, one after the other: what is written then computes rows ROW to BELOW."""
+    """The stream, or that of the band at hand; gives the chains, one after the other: what is written then computes
+    rows ROW to BELOW."""
     count = len(trace.chains)
+    lows: list[Expr] = [0]
+    start, stop = (printed(module, fit(ends, band or "")) for ends in zip(*trace.rounds_of, strict=True))
+    if band is not None:
+        lows = [printed(module, fit([low for low, _ in rows], band)) for rows in zip(*trace.bands, strict=True)]
     with c.block():
-        c.line(f"int32_t rows[{count}] = {{0}}; /* of each layer, so far */")
-        c.line(f"int32_t rounds = 0, turn = {count};")
+        c.line(f"int32_t rows[{count}] = {{{', '.join(map(str, lows))}}}; /* of each layer, so far */")
+        c.line(f"int32_t rounds = {start}, turn = {count};")
         if outlet is not None:
             outlet.write_return(c)
-        with c.block(f"while (rounds < {trace.rounds})"), c.block("switch (turn)"):
+        with c.block(f"while (rounds < {stop})"), c.block("switch (turn)"):
             yield _turns(c, module, trace, outlet)
             _driver(c, trace)
 

@@ -13,7 +13,7 @@ from ..program.legal import AXES as WORDS
 from ..program.legal import can_split, known_layers, streaming
 
 FORM = "FIRST..LAST:rows=4"
-STRIPES = "stripes"  # parts along columns, row by row inside
+STRIPES = "stripes"  # parts along columns, row by row inside; of each band where rows are cut too
 AXES = {"rows": ROWS, "columns": COLUMNS, "channels": CHANNELS, STRIPES: COLUMNS}
 
 
@@ -26,7 +26,7 @@ class TileRequest:
 
     @property
     def by_rows(self) -> bool:
-        return self.parts[0][0] == STRIPES
+        return self.parts[-1][0] == STRIPES
 
 
 def parse_tile(text: str) -> TileRequest:
@@ -42,8 +42,10 @@ def parse_tile(text: str) -> TileRequest:
         raise InputError(f"'{text}' names no layers: write {FORM}")
     if len(set(names)) < len(names):
         raise InputError(f"'{text}' cuts the same axis twice")
-    if STRIPES in names and len(names) > 1:
-        raise InputError(f"'{text}': stripes are columns that run row by row inside, and go with no other cut")
+    if STRIPES in names and names not in ([STRIPES], ["rows", STRIPES]):
+        raise InputError(
+            f"'{text}': stripes are columns that run row by row inside, and go with no other cut but rows= before them"
+        )
     return TileRequest(layers.strip(), parts)
 
 

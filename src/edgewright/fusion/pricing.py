@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
-from ..memory.footprint import inner_roots, tile_extent
+from ..memory.footprint import band_lags, inner_roots, tile_extent
 from ..memory.layout.problem import align_up
 from ..memory.pricing import Candidate, Pricer
 from ..memory.problems import PlanningProblem
@@ -24,9 +24,11 @@ from .prices import Prices
 
 STRIPES = (2, 3, 4, 5, 6, 8, 10, 12, 16)
 GRIDS = tuple((n, n) for n in (2, 3, 4, 5)) + tuple((n, 1) for n in (2, 3, 4, 6, 8, 12, 16, 25))
+BANDS = tuple((rows, stripes) for rows in (2, 4, 8) for stripes in (4, 5, 7))  # rows of the first band
 CHANNEL_PARTS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25)
 CHANNEL_UNIT = 4  # channels that kernels like to compute together
 LONGEST = 48  # layers of a group in tiles
+CROWDED = 0.75  # of a limit: what inputs and outputs of a group take where they had better share memory, in bands
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class TilePattern:
 
     parts: tuple[tuple[int, int], ...]  # (axis, how many), outermost first
     by_rows: bool
+    first: int = 0  # rows of the first of the bands around them, which grow twofold; 0 for none
 
     @property
     def axes(self) -> tuple[int, ...]:
@@ -45,6 +48,8 @@ def patterns() -> Iterator[TilePattern]:
     """Every kind of tiles that is tried."""
     for n in STRIPES:
         yield TilePattern(((COLUMNS, n),), True)
+    for rows, stripes in BANDS:
+        yield TilePattern(((COLUMNS, stripes),), True, rows)
     for rows, columns in GRIDS:
         yield TilePattern(((ROWS, rows), (COLUMNS, columns)) if columns > 1 else ((ROWS, rows),), False)
     for n in CHANNEL_PARTS:
@@ -111,13 +116,33 @@ class TilePricer(Pricer):
         seen = set()
         if self.crossing[last] >= limit:
             return []
+        outside = self.outside(last)[self.earliest(last) :]
+        is_crowded = any(shared and memory > CROWDED * limit for memory, shared in outside)
         for pattern in patterns():
-            splits = self._splits(last, pattern)
+            splits = self._splits(last, pattern) if is_crowded or not pattern.first else None
             if splits is None or (splits, pattern.by_rows) in seen:
                 continue
             seen.add((splits, pattern.by_rows))
             found += self._priced(last, pattern, splits, limit)
         return _undominated(found)
+
+    def outside(self, last: int) -> list[tuple[int, int]]:
+        """By beginning, for groups that end there: bytes that lie beside what is kept inside, and how many of them an
+        output may share with an input at most."""
+        memory, found = self.crossing[last], list[tuple[int, int]]()
+        read: dict[str, int] = {}  # what dies in the group
+        made = 0  # the largest that it leaves
+        for first in range(last - 1, -1, -1):
+            read |= {root: self.size(root) for root in self.dying[first]}
+            memory += sum(self.size(root) for root in self.dying[first])
+            for root in self.born[first]:
+                if self.spans[root][1] < last:
+                    memory -= self.size(root)
+                    read.pop(root, None)
+                else:
+                    made = max(made, self.size(root))
+            found.append((memory, min(max(read.values(), default=0), made)))
+        return found[::-1]
 
     def _splits(self, last: int, pattern: TilePattern) -> tuple[Split, ...] | None:
         """Where the tiles of the last layer end along each axis; None where it cannot be cut so."""
@@ -130,6 +155,10 @@ class TilePricer(Pricer):
                 return None
             unit = CHANNEL_UNIT if axis == CHANNELS and size >= CHANNEL_UNIT * parts else 1
             found.append(Split(axis, even_ends(size, parts, unit)))
+        if pattern.first:  # each band begins when the input of those before it is free
+            height = self._driven(layer, ROWS, pattern) or 0
+            ends = (pattern.first << n for n in range(height.bit_length()))
+            found.insert(0, Split(ROWS, (*(end for end in ends if end < height), height)))
         return None if any(len(split.ends) < 2 for split in found) else tuple(found)
 
     def _driven(self, layer: Layer, axis: int, pattern: TilePattern) -> int | None:
@@ -156,10 +185,11 @@ class TilePricer(Pricer):
         return list(_Pricing(self, schedule, begin, last, limit).priced())
 
     def traced(self, begin: int, last: int, fused: FusedLayers) -> RowWindows:
-        """The group as it runs row by row; the same for any number of parts."""
+        """The group as it runs row by row; the same for any number of parts, and no less than in bands."""
         key = begin, last, fused.partial
         if key not in self._traces:
-            self._traces[key] = RowWindows(self.views, fused)
+            undivided = replace(fused.schedule, splits=tuple(x for x in fused.schedule.splits if x.axis != ROWS))
+            self._traces[key] = RowWindows(self.views, replace(fused, schedule=undivided))
         return self._traces[key]
 
     @cached_property
@@ -227,6 +257,7 @@ class _Pricing:
         self.tilings = [Tiling(self.fused, split) for split in schedule.splits]
         self.trace = pricer.traced(begin, last, self.fused) if schedule.streamed else None
         self.inner = inner_roots(self.network, self.views, schedule.layers)
+        self.lags = band_lags(self.views, self.fused) if schedule.is_banded else {}
 
     def priced(self) -> Iterator[Candidate]:
         """The group from each beginning, the shortest first; ends where no longer one can be."""
@@ -266,10 +297,11 @@ class _Pricing:
             inside = max(live) if self.trace is None else windows + max(handed.values(), default=0)
             if pricer.crossing[last] + inside >= self.limit:  # and more inside never helps
                 return
-            if last - first > 1 and memory + inside < self.limit:
+            needed = memory + inside - pricer.trailing(self.lags, first, last)
+            if last - first > 1 and needed < self.limit:
                 schedule = replace(self.schedule, layers=tuple(pricer.names[first:last]))
                 if self._takes_shares(schedule, end) and self._cuts_rest(first):
-                    yield Candidate(first, last, memory + inside, effort, schedule, macs)
+                    yield Candidate(first, last, needed, effort, schedule, macs)
 
     def _takes_shares(self, schedule: FusionSchedule, end: Layer) -> bool:
         """Whether channels that the last layer sums up are computed in the group, where that is what is cut."""

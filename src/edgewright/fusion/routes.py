@@ -20,6 +20,7 @@ from .prices import Prices
 from .pricing import TilePricer
 
 LOWEST = 0.4  # of the peak by rows: what tiles may hope for
+ROOMY = 0.001  # instructions for each MAC of the network: what a stage that fills the limit is taken to cost
 FINER = 0.99  # of the last peak: where the next point of a front may lie
 _UNLIMITED = 1 << 60
 
@@ -110,17 +111,9 @@ class Routes:
 
     @cached_property
     def _outside(self) -> list[list[int]]:
-        """By end and beginning: bytes that lie in memory beside a group, whatever is kept inside."""
-        pricer = self.pricer
-        found: list[list[int]] = [[]]
-        for last in range(1, len(self._free) + 1):
-            memory, row = pricer.crossing[last], []
-            for first in range(last - 1, -1, -1):
-                memory += sum(pricer.size(root) for root in pricer.dying[first])
-                memory -= sum(pricer.size(root) for root in pricer.born[first] if pricer.spans[root][1] < last)
-                row.append(memory)
-            found.append(row[::-1])
-        return found
+        """By end and beginning: bytes that lie in memory beside a group at least, whatever is kept inside."""
+        ends = range(1, len(self._free) + 1)
+        return [[], *([memory - shared for memory, shared in self.pricer.outside(last)] for last in ends)]
 
     @property
     def arriving(self) -> list[list[Candidate]]:
@@ -131,18 +124,23 @@ class Routes:
         """How many candidates, ways to run a group, have been priced so far."""
         return sum(map(len, self.arriving))
 
-    def cheapest(self, limit: int) -> Route | None:
-        """The route with the least extra MACs, and then the least effort, that stays within the limit."""
-        best: list[tuple[int, int] | None] = [(0, 0)]
+    def cheapest(self, limit: int, is_roomy: bool = False) -> Route | None:
+        """The route with the least extra MACs, and then the least effort, that stays within the limit.
+
+        A roomy one prefers stages that need less where that costs hardly more: outputs that trail inputs which trail
+        others must be laid out far apart.
+        """
+        fee = ROOMY * self.network.total_macs / max(1, limit) if is_roomy else 0.0
+        best: list[tuple[int, float] | None] = [(0, 0)]
         taken: list[Candidate | None] = [None]
         for cuts in self.arriving:
-            found: tuple[int, int] | None = None
+            found: tuple[int, float] | None = None
             chosen = None
             for cut in cuts:
                 before = best[cut.first]
                 if cut.memory > limit or before is None:
                     continue
-                total = before[0] + cut.macs, before[1] + cut.effort
+                total = before[0] + cut.macs, before[1] + cut.effort + fee * cut.memory
                 if found is None or total < found:
                     found, chosen = total, cut
             best.append(found)

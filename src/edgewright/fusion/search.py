@@ -217,7 +217,7 @@ class PlanSearch:
         for route in self._promising():
             if route.peak >= best.peak:
                 return
-            found = self.candidate(route)
+            found = self._laid_out(route)
             if not self.limits.allow_macs(found.plan):
                 continue
             if found.cost > self.budget:
@@ -227,6 +227,12 @@ class PlanSearch:
                 found = hasty
             if found.peak < best.peak:
                 yield (best := self._explained(found))
+
+    def _laid_out(self, route: Route) -> PlannedChoice:
+        """The route's plan; where it needs more than was priced, that of a roomier route if it needs less."""
+        found = self.candidate(route)
+        roomy = self.routes.cheapest(route.peak, is_roomy=True) if found.peak > route.peak else None
+        return found if roomy is None else min(found, self.candidate(roomy), key=lambda one: (one.peak, one.cost))
 
     def _promising(self) -> list[Route]:
         """Routes from the lowest peak up."""

@@ -97,12 +97,11 @@ class TimedPlan:
                 case For(name, times, body):
                     for turn in range(times):
                         yield from self._pieces(index, body, {**at, name: turn})
-                case OnDemand(trace, bodies):
+                case OnDemand(trace, bodies, band):
+                    which = at[band] if band else 0
                     costs: list[list[float]] = []  # of each chain, turn by turn
-                    for chain, height, taken, body in zip(
-                        trace.chains, trace.heights, trace.taken, bodies, strict=True
-                    ):
-                        rows = cuts(min(height, taken * chain.rows), chain.rows)
+                    for chain, (start, stop), body in zip(trace.chains, trace.bands[which], bodies, strict=True):
+                        rows = cuts(stop, chain.rows, start)
                         costs.append(
                             [
                                 cost
@@ -110,8 +109,9 @@ class TimedPlan:
                                 for cost in [sum(self._pieces(index, body, {**at, ROW: row, BELOW: below}))] * often
                             ]
                         )
-                    for chain_at, done in trace.order():
-                        yield costs[chain_at][done]
+                    lows = [low for low, _ in trace.bands[which]]
+                    for chain_at, done in trace.order(which):
+                        yield costs[chain_at][done - lows[chain_at]]
 
     def setting(self, index: int, step: Step) -> Setting:
         return self._settings.of(index, step)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from math import prod
 
 from ..errors import InputError
@@ -55,10 +56,11 @@ def footprint(network: Network, views: Views, schedule: FusionSchedule) -> Footp
         return Footprint(schedule, found, sums, len(schedule.layers), {})
     windows = RowWindows(views, fused)
     found = {root: _rows_of(windows, root, members, cuts[root]) for root, members in inner.items()}
+    lags = band_lags(views, fused) if schedule.is_banded else {} if schedule.splits else windows.lags
     shares = {
         (x, y): Distance(below=lag, above=network.tensors[x].bytes)
-        for (x, y), lag in windows.lags.items()
-        if x not in inner and y not in inner and x != y and not schedule.splits
+        for (x, y), lag in lags.items()
+        if x not in inner and y not in inner and x != y
     }
     if schedule.lanes > 1:
         found = {root: replace(local, calls=None) for root, local in found.items()}
@@ -68,6 +70,31 @@ def footprint(network: Network, views: Views, schedule: FusionSchedule) -> Footp
         if x in found and found[x].calls is None and y not in inner and not schedule.splits and schedule.lanes == 1
     }
     return Footprint(schedule, found, sums, len(windows.trace.chains), shares, tails)
+
+
+def band_lags(views: Views, fused: FusedLayers) -> Mapping[tuple[str, str], int]:
+    """(X, Y): by how many bytes an output must begin before an input, so that what a band of rows writes lies before
+    all that it and later bands read; for single images that fill their buffers, and one core."""
+    network, schedule, found = fused.network, fused.schedule, dict[tuple[str, str], int]()
+    if schedule.lanes > 1 or fused.partial:
+        return {}
+    bands = Tiling(fused, schedule.splits[0])
+    made = {network.by_name[name].output: name for name in fused.sinks}
+    read = {x for name in schedule.layers for x in network.activations(network.by_name[name])} - made.keys()
+    row = {x: network.tensors[x].strides[ROWS] for x in (*read, *made) if _fills_images(network, views, x)}
+    for x, y in product(read & row.keys(), made.keys() & row.keys()):
+        needed, lag = network.tensors[x].bytes, 0  # the first byte that is read from here on
+        for (begin, end), (_, stop) in zip(bands.reads(x)[::-1], bands.intervals[made[y]][::-1], strict=True):
+            needed = min(needed, begin * row[x]) if end > begin else needed
+            lag = max(lag, stop * row[y] - needed)
+        found[x, y] = lag
+    return found
+
+
+def _fills_images(network: Network, views: Views, name: str) -> bool:
+    """Whether the tensor is an image that has its buffer for itself."""
+    shape = network.tensors[name].shape
+    return len(shape) == 4 and shape[0] == 1 and views.members[views.places[name].root] == (name,)
 
 
 def _rows_of(windows: RowWindows, root: str, members: Sequence[str], cuts: Mapping[int, int]) -> LocalBuffer:
@@ -91,7 +118,7 @@ def _tile_sizes(
 ) -> Mapping[str, Mapping[int, int]]:
     """For each root inside: the most indices along each axis that a tile holds of it."""
     found: dict[str, dict[int, int]] = {root: {} for root in inner}
-    for split in fused.schedule.splits:
+    for split in fused.schedule.splits[1 if fused.schedule.is_banded else 0 :]:
         parts = Tiling(fused, split).intervals
         for root, members in inner.items():
             axis = split.axis % len(fused.network.tensors[root].shape)

@@ -10,7 +10,7 @@ How a group runs is decided by its last layers alone. So one trace per end gives
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -21,7 +21,6 @@ from .footprint import inner_roots
 from .layout.problem import align_up
 from .overlap import Distance, most_shared, plane_scratch
 from .problems import PlanningProblem
-from .row_windows import RowWindows
 from .step_sizes import NARROW, weights_read
 
 STEP_COST = 2000  # bytes of weights that a step costs as much as reading
@@ -202,7 +201,7 @@ class Pricer:
                     memory += window
                     least += window
             effort += self.effort_by_rows(first)
-            needed = memory + max(handed.values(), default=0) - self._trailing(trace, first, last)
+            needed = memory + max(handed.values(), default=0) - self.trailing(trace.lags, first, last)
             found.append(
                 Candidate(first, last, needed, effort, replace(schedule, layers=tuple(self.names[first:last])))
             )
@@ -256,12 +255,12 @@ class Pricer:
         """Buffers with tensors in them that do not fill them from end to end: nothing trails these."""
         return {place.root for name, place in self.views.places.items() if self.work.filled(name) is None}
 
-    def _trailing(self, trace: RowWindows, first: int, last: int) -> int:
-        """The most bytes that an output of the group shares with an input that dies in it."""
+    def trailing(self, lags: Mapping[tuple[str, str], int], first: int, last: int) -> int:
+        """The most bytes that an output of the group shares with an input (X, Y) that dies in it."""
         if not self.work.techniques.overlap:
             return 0
         best = 0
-        for (x, y), lag in trace.lags.items():
+        for (x, y), lag in lags.items():
             store, (born, dead) = self.work.stores[x], self.spans[x]
             dies = first <= dead < last and (born < first or store.is_input) and not store.is_output
             if dies and self.spans[y][0] >= first and x != y and not self._partial & {x, y}:

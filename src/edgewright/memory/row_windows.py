@@ -64,23 +64,27 @@ class RowWindows:
         for root, readers in self.reads.items():
             for index, _ in readers:
                 touched[index].append((root, readers))
-        first = dict.fromkeys(self.reads, 0)  # the first byte of each root that is still needed
-        done = [0] * len(writes)
         last = [self.network.by_name[name].output for name in trace.fused.sinks]
         leaving = {self.views.places[name].root for name in last}
         lags: dict[str, dict[str, int]] = {root: {} for root in leaving}
         tails: dict[str, dict[str, int]] = {root: {} for root in leaving}
         sizes, heights = [chain.rows for chain in trace.chains], trace.heights
-        for at, step in trace.order():
-            stop = min((step + 1) * sizes[at], heights[at])
-            for root, offset, stride, size in writes[at]:
-                oldest = min(first[root] // size, stop) if root in first else stop
-                self.rows[root] = max(self.rows.get(root, 0), stop - oldest)
-                if root in leaving:
-                    _note_lags(lags[root], tails[root], offset + stop * stride, first)
-            done[at] += 1
-            for name, readers in touched[at]:
-                first[name] = min([starts[done[i]] for i, starts in readers])
+        for band in range(len(trace.rounds_of)):
+            done = [0] * len(writes)
+            first = dict.fromkeys(self.reads, 0)  # the first byte of each root that is still needed
+            if trace.fused.schedule.is_banded:
+                done = [low for low, _ in trace.bands[band]]
+                first = {name: min([starts[done[i]] for i, starts in readers]) for name, readers in self.reads.items()}
+            for at, step in trace.order(band):
+                stop = min((step + 1) * sizes[at], heights[at])
+                for root, offset, stride, size in writes[at]:
+                    oldest = min(first[root] // size, stop) if root in first else stop
+                    self.rows[root] = max(self.rows.get(root, 0), stop - oldest)
+                    if root in leaving:
+                        _note_lags(lags[root], tails[root], offset + stop * stride, first)
+                done[at] += 1
+                for name, readers in touched[at]:
+                    first[name] = min([starts[done[i]] for i, starts in readers])
         self.lags = {(x, root): lag for root, found in lags.items() for x, lag in found.items()}
         self.tails = {(x, root): tail for root, found in tails.items() for x, tail in found.items()}
 

@@ -20,7 +20,7 @@ def widen_steps(network: Network, views: Views, schedule: FusionSchedule) -> Ite
 
     What the schedule says about rows stays.
     """
-    found = _heavy_rows(network, views, schedule) if schedule.streamed else ()
+    found = _heavy_rows(network, views, schedule) if schedule.streamed and not schedule.is_banded else ()
     heavy = tuple(entry for entry in found if entry[0] not in dict(schedule.rows))
     rows = (*schedule.rows, *heavy)
     is_narrow = any(width for _, width in schedule.columns)

@@ -54,6 +54,11 @@ class FusionSchedule:
         return self.splits[0].lanes if self.splits else 1
 
     @property
+    def is_banded(self) -> bool:
+        """Whether the outermost tiles are bands of rows, and each band goes row by row."""
+        return self.streamed and self.axes[:1] == (ROWS,)
+
+    @property
     def axes(self) -> tuple[int, ...]:
         return tuple(split.axis for split in self.splits)
 

@@ -151,7 +151,7 @@ def _axes(fused: FusedLayers, pulled: Collection[str]) -> Iterator[str]:
     if len(set(axes)) < len(axes) or not set(axes) <= set(AXES):
         yield f"tiles of '{schedule.name}': each axis once, out of {sorted(AXES)} (rows, columns, channels)"
     if schedule.streamed and ROWS in axes:
-        yield f"tiles of '{schedule.name}': what runs row by row is not cut along rows as well"
+        yield from _bands(fused)
     if COLUMNS in axes and any(width for _, width in schedule.columns):
         yield f"tiles of '{schedule.name}': what is cut along columns does not go by columns as well"
     inputs = {name for layer in schedule.layers for name in fused.network.by_name[layer].inputs}
@@ -159,6 +159,15 @@ def _axes(fused: FusedLayers, pulled: Collection[str]) -> Iterator[str]:
         yield f"'{schedule.name}' cannot run in tiles: rows of its input come once, and each tile needs them"
     if not schedule.streamed and inputs & set(pulled):
         yield f"'{schedule.name}' must run row by row: rows of its input come one by one, and few are kept"
+
+
+def _bands(fused: FusedLayers) -> Iterator[str]:
+    """What runs row by row in bands: they lie around other tiles, and begin at the same row of all last layers."""
+    schedule = fused.schedule
+    if not schedule.is_banded or schedule.rows:
+        yield f"tiles of '{schedule.name}': bands of what runs row by row are the outermost, with single rows in a step"
+    elif len({fused.driven(name, ROWS)[ROWS] for name in fused.sinks}) > 1:
+        yield f"tiles of '{schedule.name}': layers that run row by row in bands end with the same number of rows"
 
 
 def _tiles(fused: FusedLayers) -> Iterator[str]:

@@ -59,6 +59,7 @@ class OnDemand:
 
     trace: RowTrace
     bodies: tuple[tuple[Node, ...], ...]  # of each chain
+    band: str | None = None  # the variable of the loop over bands of rows, where there is one
 
 
 Node = KernelCall | For | OnDemand
@@ -101,7 +102,7 @@ class _Lowering:
         if self.stage.schedule.streamed:
             trace = RowTrace(self.fused)
             bodies = [tuple(self._chain(trace, index)) for index in range(len(trace.chains))]
-            body = (OnDemand(trace, tuple(bodies)),)
+            body = (OnDemand(trace, tuple(bodies), self.loops[0][0] if self.stage.schedule.is_banded else None),)
         else:
             steps = self.plan.program.whole_steps(self.fused)
             body = tuple(call for step in steps for call in self._call(step, ()))
@@ -130,7 +131,8 @@ class _Lowering:
     def _call(self, step: Step, cuts: tuple[_Cut, ...]) -> Iterator[KernelCall]:
         """The call for a step, cut by all that lies around it, unless nothing is ever left of it."""
         layer = self.network.by_name[step.layer]
-        tiles = [_Cut.of_parts(name, tiling, step.layer) for name, tiling in self.loops]
+        loops = self.loops[1:] if self.stage.schedule.is_banded else self.loops
+        tiles = [_Cut.of_parts(name, tiling, step.layer) for name, tiling in loops]
         region: Bounds = step.region.bounds
         most = list(step.region.shape)
         partial: Bounds | None = step.share.bounds if step.share else None
@@ -213,7 +215,7 @@ def calls(
         match node:
             case For(name, count, body):
                 yield from calls(body, {**around, name: count})
-            case OnDemand(_, bodies):
+            case OnDemand(bodies=bodies):
                 for body in bodies:
                     yield from calls(body, around)
             case KernelCall():
@@ -228,8 +230,8 @@ def unrolled(nodes: Sequence[Node], at: Mapping[str, int] | None = None) -> Iter
             case For(name, count, body):
                 for i in range(count):
                     yield from unrolled(body, {**here, name: i})
-            case OnDemand(trace, bodies):
-                for index, done in trace.order():
+            case OnDemand(trace, bodies, band):
+                for index, done in trace.order(here[band] if band else 0):
                     row, below = trace.rows_of_step(index, done)
                     yield from unrolled(bodies[index], {**here, ROW: row, BELOW: below})
             case KernelCall():

@@ -67,20 +67,22 @@ class Program:
     def _tiled_turns(self, stage: Stage) -> Iterator[tuple[int, tuple[Step, ...]]]:
         fused = self.fused(stage)
         tilings = [Tiling(fused, split) for split in stage.schedule.splits]
-        inside: Iterable[tuple[Step, ...]]
+        inside: list[Iterable[tuple[Step, ...]]]  # of each band of rows
         if stage.schedule.streamed:
             trace = RowTrace(fused)
-            inside = trace.turns() if not tilings else list(trace.turns())
+            inside = [trace.turns(band) for band in range(len(trace.rounds_of))]
+            inside = inside if not tilings else [list(turns) for turns in inside]
         else:
-            inside = (tuple(self.whole_steps(fused)),)
+            inside = [(tuple(self.whole_steps(fused)),)]
         for tile in product(*(range(len(tiling.split.ends)) for tiling in tilings)):
-            for turn in inside:
+            for turn in inside[tile[0] if stage.schedule.is_banded else 0]:
                 yield (tile[0] if tile else 0), tuple(self._cut(stage, turn, tilings, tile))
 
     def _cut(self, stage: Stage, turn: Iterable[Step], tilings: list[Tiling], tile: tuple[int, ...]) -> Iterator[Step]:
-        """What is left of the steps in a tile."""
+        """What is left of the steps in a tile; a band's own rows were followed already."""
+        cut = slice(1, None) if stage.schedule.is_banded else slice(None)
         for step in turn:
-            for tiling, at in zip(tilings, tile, strict=True):
+            for tiling, at in zip(tilings[cut], tile[cut], strict=True):
                 step = restricted(self.network, step, tiling.split.axis, tiling.intervals[step.layer][at])
             if not step.region.is_empty and not (step.share is not None and step.share.is_empty):
                 yield step if step.sweep is stage.sweep else replace(step, sweep=stage.sweep)

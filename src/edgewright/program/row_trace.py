@@ -2,7 +2,8 @@
 
 The last layers are driven from top to bottom. A layer that lacks rows asks its producers for them, one step at a
 time, so that every row is computed as late as possible and its memory is free again as early as possible. Skip
-connections and concats need no rule of their own: their rows stay needed for longer.
+connections and concats need no rule of their own: their rows stay needed for longer. In bands of rows all this begins
+anew with every band, at the first row that its last layers need of each layer.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from ..errors import ModelError
 from ..network import Interval, Layer, Network
 from .fusion import COLUMNS, FusedLayers
 from .steps import ROWS, Step, hull, is_in_step, restricted, rows_needed
+from .tiling import Tiling
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,24 @@ class RowTrace:
         """The last layers advance in this many rounds, in proportion to their heights."""
         return max(self.heights[sink] for sink in self.sinks)
 
+    @cached_property
+    def rounds_of(self) -> tuple[Interval, ...]:
+        """The rounds of each band; one band where no tiles cut rows."""
+        return ((0, self.rounds),) if self._rows is None else tuple(pairwise((0, *self._rows.split.ends)))
+
+    @cached_property
+    def bands(self) -> tuple[tuple[Interval, ...], ...]:
+        """For each band the rows that each chain computes: those that nobody asks for are never computed."""
+        if self._rows is not None:
+            return tuple(zip(*(self._rows.intervals[chain.last] for chain in self.chains), strict=True))
+        ends = [taken * chain.rows for taken, chain in zip(self.taken, self.chains, strict=True)]
+        return (tuple((0, min(end, height)) for end, height in zip(ends, self.heights, strict=True)),)
+
+    @cached_property
+    def _rows(self) -> Tiling | None:
+        """The tiles that cut rows."""
+        return next((Tiling(self.fused, split) for split in self.fused.schedule.splits if split.axis == ROWS), None)
+
     def wanted(self, sink: int, rounds: int) -> int:
         """Rows of a last layer that must be there after so many rounds."""
         return -(-rounds * self.heights[sink] // self.rounds)
@@ -140,13 +161,15 @@ class RowTrace:
             return tuple(rows[:height])
         return tuple((rows[y][0], rows[min(y + size, len(rows)) - 1][1]) for y in range(0, height, size))
 
-    def order(self) -> Iterator[tuple[int, int]]:
-        """The steps as they run: (place of the chain, how many steps it has done before)."""
-        done = [0] * len(self.chains)  # steps of each chain
-        have = [0] * len(self.chains)  # rows of each chain
+    def order(self, band: int = 0) -> Iterator[tuple[int, int]]:
+        """The steps of a band as they run: (place of the chain, how many steps lie before it)."""
+        is_cut = self._rows is not None
+        done = [low for low, _ in self.bands[band]] if is_cut else [0] * len(self.chains)  # steps of each chain
+        have = [*done]  # rows of each chain: where tiles cut them, one in a step
         demands = [[(demand.producer, demand.stops) for demand in asked] for asked in self.demands]
         heights, rows = self.heights, [chain.rows for chain in self.chains]
-        for round_ in range(1, self.rounds + 1):
+        start, stop = self.rounds_of[band]
+        for round_ in range(start + 1, stop + 1):
             for sink in self.sinks:
                 waiting = [sink] if have[sink] < self.wanted(sink, round_) else []
                 while waiting:  # the last one has been asked by the one before it
@@ -162,9 +185,9 @@ class RowTrace:
                         if at != sink or have[sink] >= self.wanted(sink, round_):
                             waiting.pop()
 
-    def turns(self) -> Iterator[tuple[Step, ...]]:
+    def turns(self, band: int = 0) -> Iterator[tuple[Step, ...]]:
         """The steps as they run, those of a chain together: a few columns after the other if it says so."""
-        for index, done in self.order():
+        for index, done in self.order(band):
             rows = self.rows_of_step(index, done)
             parts = self.columns(index, self.chains[index].columns)
             yield tuple(self.step(name, rows, part) for part in parts for name in self.chains[index].layers)

@@ -57,6 +57,14 @@ class Tiling:
                     wanted[name] = [_hull(a, b) for a, b in zip(before, needs, strict=True)] if before else [*needs]
         return found
 
+    def reads(self, name: str) -> tuple[Interval, ...]:
+        """What the fused layers read of a tensor along the axis, part by part."""
+        found: list[Interval] = [(0, 0)] * len(self.split.ends)
+        for layer in self.network.readers[name]:
+            for part, own in enumerate(self.intervals.get(layer.name, ())):
+                found[part] = _hull(found[part], self._needed(layer, name, own))
+        return tuple(found)
+
     def _scaled(self, size: int) -> list[Interval]:
         """The parts of a last layer; one of another size than the first is cut in proportion."""
         total = self.split.ends[-1]

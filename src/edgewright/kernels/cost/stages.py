@@ -34,22 +34,23 @@ def alike_calls(
             case For(name, times, body):
                 for index in range(times):
                     yield from alike_calls(body, {**here, name: index}, count)
-            case OnDemand(trace, bodies):
-                for chain, height, taken, body in zip(trace.chains, trace.heights, trace.taken, bodies, strict=True):
-                    for (row, below), often in cuts(min(height, taken * chain.rows), chain.rows):
+            case OnDemand(trace, bodies, band):
+                computed = trace.bands[here[band] if band else 0]
+                for chain, (start, stop), body in zip(trace.chains, computed, bodies, strict=True):
+                    for (row, below), often in cuts(stop, chain.rows, start):
                         yield from alike_calls(body, {**here, ROW: row, BELOW: below}, count * often)
             case KernelCall():
                 if step := node.step(here):
                     yield node, step, count
 
 
-def cuts(size: int, part: int) -> list[tuple[Interval, int]]:
+def cuts(size: int, part: int, start: int = 0) -> list[tuple[Interval, int]]:
     """The parts of an axis that may differ, each with how many are like it.
 
     >>> cuts(10, 1)
     [((0, 1), 1), ((1, 2), 1), ((2, 3), 1), ((5, 6), 4), ((7, 8), 1), ((8, 9), 1), ((9, 10), 1)]
     """
-    ends = [*range(0, size, part), size]
+    ends = [*range(start, size, part), size]
     return list(_grouped([*pairwise(ends)]))
 
 

@@ -279,7 +279,7 @@ class GraphReader:
         """The outputs of the branch that a constant condition chooses."""
         condition = inputs[0] if inputs else None
         if not isinstance(condition, Constant):
-            raise Unsupported("the condition must be constant")
+            raise Unsupported("the condition must be constant; make the input that it depends on an initializer")
         if condition.data.size != 1:
             raise ModelError(f"the condition of If '{name}' is not one value")
         branch = "then_branch" if condition.data.reshape(-1)[0] else "else_branch"

@@ -10,7 +10,7 @@ import numpy as np
 from .. import operators as ops
 from ..operators.base import broadcast_shape
 from ..region import Shape
-from ..tensor import Array
+from ..tensor import Array, DType
 from .context import Computed, Constant, Value
 from .node import FOLD_LIMIT, NCHW, NHWC, OnnxNode
 from .tensors import check_shape
@@ -292,6 +292,8 @@ def gather_elements(node: OnnxNode) -> Value:
 
 
 def gather_nd(node: OnnxNode) -> Value:
+    if isinstance(node.input(1), Computed):
+        return _gather_computed(node, node.input(0), node.input(1))
     data, indices = node.shape(node.input(0)), _indices(node, 1)
     depth = indices.shape[-1] if indices.ndim else 0
     if node.integer("batch_dims", 0) or not 1 <= depth <= len(data):
@@ -299,6 +301,24 @@ def gather_nd(node: OnnxNode) -> Value:
     first = _counted(node, indices, np.array(data[:depth])).reshape(-1, depth)
     blocks = np.arange(prod(data), dtype=np.int64).reshape(*data[:depth], -1)
     return _picked(node, node.input(0), blocks[tuple(first.T)].reshape(*indices.shape[:-1], *data[depth:]))
+
+
+def _gather_computed(node: OnnxNode, x: Value, indices: Value) -> Value:
+    """Indices, negative ones from the end, are counted together, so that one axis is left to choose from."""
+    shape, index = node.shape(x), node.tensor(indices)
+    depth = index.shape[-1] if index.shape else 0
+    if node.integer("batch_dims", 0) or not 1 <= depth <= len(shape) or index.dtype is not DType.INT64:
+        raise node.unsupported(f"indices of shape {list(index.shape)} into {list(shape)}, or batches")
+    sizes = node.constant("sizes", np.array(shape[:depth], np.int64))
+    strides = node.constant("strides", np.array([prod(shape[i + 1 : depth]) for i in range(depth)], np.int64))
+    less, zero = ops.Compare(ops.CompareKind.LESS), node.constant("zero", np.array(0, np.int64))
+    is_back = node.layer(less, [indices, zero], "is_back", dtype=DType.BOOL)
+    ahead = node.layer(ops.Binary(ops.BinaryKind.ADD), [indices, sizes], "ahead")
+    places = node.layer(ops.Select(), [is_back, ahead, indices], "places", dtype=DType.INT64)
+    counted = node.layer(ops.Binary(ops.BinaryKind.MUL), [places, strides], "counted")
+    total = node.layer(ops.Reduce((len(index.shape) - 1,), False, ops.ReduceKind.SUM), [counted], "total")
+    flat = node.reshaped(x, (prod(shape[:depth]), *shape[depth:]), "flat")
+    return node.layer(ops.Gather(0), [flat, total], "picked")
 
 
 def compress(node: OnnxNode) -> Value:

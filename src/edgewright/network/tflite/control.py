@@ -10,12 +10,13 @@ from dataclasses import replace
 
 import tflite
 
-from ...errors import ModelError, Unsupported
+from ...errors import Unsupported
 from ..operators import Reshape
 from .file import ModelFile
 from .import_state import ImportState, LayerImport
 
 MOST_ROUNDS = 200  # each is a dozen layers, and planning takes longer than in proportion
+MOST_TENSORS = 50_000  # of all loops, which may stand inside each other
 
 
 def while_(layer: LayerImport) -> None:
@@ -83,10 +84,9 @@ class _InlinedGraph:
             state.names[index] = name
         if problems := outer.read(state):
             raise Unsupported(f"inside it, {'; '.join(problems)}")
-        try:
-            return [state.name_of(index) for index in self.graph.outputs]
-        except KeyError as error:
-            raise ModelError(f"layer '{layer.label}': {error}") from error
+        if len(outer.builder.tensors) > MOST_TENSORS:
+            raise Unsupported(f"its rounds come to more than {MOST_TENSORS:,} tensors")
+        return [state.name_of(index) for index in self.graph.outputs]
 
 
 def _renamed(graph: ModelFile, prefix: str) -> ModelFile:

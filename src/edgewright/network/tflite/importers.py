@@ -153,9 +153,11 @@ _SIZE = "the size of its result depends on the data; convert the model without i
 _STATE = "it keeps a state between calls; make its states inputs and outputs of the model"
 _ROUNDS = "it is a layer of an old converter; convert it with unroll=True, or with TensorFlow 2.16 or later"
 _PLAIN = "it needs TensorFlow itself; convert the model with TFLITE_BUILTINS alone"
+_BARE = "export the model with add_postprocessing_op=false, and compute it in the application"
 
 # What to do about operators that are not read; those that are not listed are to be cut off.
 _ADVICE: dict[str, str] = {
+    "custom operator 'TFLite_Detection_PostProcess'": _BARE,
     **dict.fromkeys(("NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5", "UNIQUE"), _SIZE),
     **dict.fromkeys(("ASSIGN_VARIABLE", "CALL_ONCE", "READ_VARIABLE", "SVDF", "VAR_HANDLE"), _STATE),
     **dict.fromkeys(

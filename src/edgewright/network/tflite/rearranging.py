@@ -237,10 +237,11 @@ def broadcast_to(layer: LayerImport) -> None:
 
 def gather(layer: LayerImport) -> None:
     options = layer.options(tflite.GatherOptions)
-    if options.BatchDims() != 0:
-        raise Unsupported(f"batch_dims is {options.BatchDims()}")
-    shape = layer.shape()
+    shape, batches = layer.shape(), options.BatchDims()
     axis = _axis(layer, options.Axis(), len(shape))
+    if batches:
+        _gather_one_batch(layer, axis, batches)
+        return
     if not layer.is_constant(1) or (index := layer.value(1, "indices")).size != 1 or layer.is_constant():
         layer.move(ops.Gather(axis), [layer.input(0), layer.input(1)])
         return
@@ -253,22 +254,35 @@ def gather(layer: LayerImport) -> None:
     layer.move(ops.Reshape((*shape[:axis], *index.shape, *shape[axis + 1 :])), [part])
 
 
+def _gather_one_batch(layer: LayerImport, axis: int, batches: int) -> None:
+    """Where there is one batch, its axes need not be told apart."""
+    shape, index, tensor = layer.shape(), layer.tensor(1), layer.tensor()
+    rest = index.shape[batches:]
+    if not 0 < batches <= min(axis, len(index.shape)) or prod(shape[:batches]) * prod(index.shape[:batches]) != 1:
+        raise Unsupported(f"batch_dims is {batches}, with {shape} and {index.shape}")
+    places = layer.inner(ops.Reshape(rest), [layer.input(1)], "places", index.dtype, None)
+    picked = layer.inner(ops.Gather(axis), [layer.input(), places], "picked", tensor.dtype, tensor.quant)
+    layer.move(ops.Reshape((*shape[:axis], *rest, *shape[axis + 1 :])), [picked])
+
+
 def gather_nd(layer: LayerImport) -> None:
-    """Elements, or blocks of them, at constant places."""
-    shape, indices = layer.shape(), layer.value(1, "indices")
-    depth = indices.shape[-1] if indices.ndim else 0
-    if not 1 <= depth <= len(shape) or prod(shape) > MOST_PLACES or prod(indices.shape) > MOST_PLACES:
-        raise Unsupported(f"indices {indices.shape} choose from {shape}")
-    first = indices.reshape(-1, depth)
-    if (first < 0).any() or (first >= shape[:depth]).any():
-        raise layer.error("an index lies outside the tensor")
-    blocks = np.asarray(np.ravel_multi_index(tuple(first.T), shape[:depth]), np.int32)
-    tensor = layer.tensor()
+    """Elements, or blocks of them: indices are counted together, so that one axis is left to choose from."""
+    shape, index, tensor = layer.shape(), layer.tensor(1), layer.tensor()
+    depth = index.shape[-1] if index.shape else 0
+    if not 1 <= depth <= len(shape) or index.dtype not in (DType.INT32, DType.INT64):
+        raise Unsupported(f"{index} chooses from {shape}")
+    if layer.is_constant(1):
+        indices = layer.value(1, "indices")
+        if (indices < 0).any() or (indices >= shape[:depth]).any():
+            raise layer.error("an index lies outside the tensor")
+    strides = np.array([prod(shape[i + 1 : depth]) for i in range(depth)], index.dtype.numpy)
+    steps = [layer.input(1), layer.constant("strides", strides)]
+    counted = layer.inner(ops.Binary(ops.BinaryKind.MUL), steps, "counted", index.dtype, None)
+    total = ops.Reduce((len(index.shape) - 1,), False, ops.ReduceKind.SUM)
+    places = layer.inner(total, [counted], "places", index.dtype, None)
     flat = ops.Reshape((prod(shape[:depth]), *shape[depth:]))
     data = layer.inner(flat, [layer.input()], "flat", tensor.dtype, tensor.quant)
-    places = layer.constant("places", blocks)
-    picked = layer.inner(ops.Gather(0), [data, places], "picked", tensor.dtype, tensor.quant)
-    layer.move(ops.Reshape((*indices.shape[:-1], *shape[depth:])), [picked])
+    layer.move(ops.Gather(0), [data, places])
 
 
 def reverse_sequence(layer: LayerImport) -> None:
