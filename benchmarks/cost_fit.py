@@ -17,6 +17,7 @@ from edgewright.network import Array
 
 LARGE = 20_000  # instructions: smaller stages weigh less, since whole networks hardly notice them
 SWEEPS = 100  # over all kinds of work, at most
+CALL = 0.05 / 200  # error that an instruction for each call counts as: few take thousands, whatever few samples say
 ROUNDS = 3  # of fits, each relative to the estimates of the one before
 STAGE = KernelWork("stage", {"calls": 1})  # what every stage costs beside its steps
 
@@ -144,6 +145,10 @@ def _relative(samples: Sequence[Sample], sizes: Sequence[float]) -> dict[str, di
         wanted[index] = weight * sample.instructions
         for at, amount in row.items():
             matrix[index, at] = weight * amount
+    calls = [at for (_, key), at in keys.items() if key == "calls"]
+    bounds = np.zeros((len(calls), len(keys)))
+    bounds[range(len(calls)), calls] = CALL
+    matrix, wanted = np.vstack((matrix, bounds)), np.append(wanted, np.zeros(len(calls)))
     scale = np.maximum(np.abs(matrix).max(axis=0, initial=0.0), 1e-30)
     values = by_kinds(matrix / scale, wanted, [kind for kind, _ in keys]) / scale
     found: dict[str, dict[str, float]] = {}

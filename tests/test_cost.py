@@ -315,12 +315,18 @@ def test_a_fit_finds_what_was_put_in():
     for index in range(60):
         outputs, calls = int(rng.integers(1, 5000)), int(rng.integers(1, 40))
         works = (KernelWork("add int8", {"calls": calls, "outputs": outputs}),)
-        samples_.append(Sample(f"s{index}", works, 30 * calls + 7 * outputs + 100))
+        samples_.append(Sample(f"s{index}", works, 30 * calls + 7 * outputs))
     found = fit(samples_)
-    assert found["add int8"] == pytest.approx({"calls": 30, "outputs": 7}, rel=1e-3)
-    assert found["stage"] == pytest.approx({"calls": 100}, rel=1e-3)
-    assert found["other int8"]["outputs"] == pytest.approx(7, rel=1e-3)
-    assert predicted(found, samples_[0]) == pytest.approx(samples_[0].instructions, rel=1e-3)
+    assert found["add int8"] == pytest.approx({"calls": 30, "outputs": 7}, rel=1e-2)  # many calls count as an error
+    assert found["other int8"]["outputs"] == pytest.approx(7, rel=1e-2)
+    assert predicted(found, samples_[0]) == pytest.approx(samples_[0].instructions, rel=1e-2)
+
+
+def test_calls_take_no_thousands_of_instructions():
+    """Where all samples have one call and nearly the same outputs, these explain the counts."""
+    works = (KernelWork("add int8", {"calls": 1, "outputs": 2400}),)
+    found = fit([Sample("s", works, count) for count in (19_200, 36_000, 21_600)])
+    assert found["add int8"].get("calls", 0) < 1000 and found["add int8"]["outputs"] > 8
 
 
 def test_samples_hold_all_work_of_a_stage(residual):

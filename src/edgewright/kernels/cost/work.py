@@ -171,13 +171,17 @@ def dense_work(site: Site, region: Region, how: str, depth: int = 1, width: int 
 
 
 def activation_work(site: Site, region: Region) -> Amounts:
-    """What an activation that is more than a clamp adds for each output."""
+    """What an activation that is more than a clamp adds for each output.
+
+    Bytes lie all over their range, real numbers near zero, where some functions take fewer instructions.
+    """
     op = site.op
     activation = op if isinstance(op, ACTIVATIONS) else getattr(op, "activation", None)
     if activation is None or isinstance(activation, Clamp):
         return {}
     name = activation.kind.value if isinstance(activation, Unary) else type(activation).__name__.lower()
-    return {f"{ACTIVATION}{name}": region.size}
+    stored = " of bytes" if site.inputs[0].tensor.dtype in BYTES else ""
+    return {f"{ACTIVATION}{name}{stored}": region.size}
 
 
 def share_of_zeros(network: Network, tensor: str) -> float:
