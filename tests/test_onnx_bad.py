@@ -107,8 +107,8 @@ def test_tensor_written_twice() -> None:
 
 def test_all_unsupported_operators_are_listed_at_once() -> None:
     nodes = [
-        helper.make_node("Hardmax", ["x"], ["a"], name="h1"),
-        helper.make_node("Hardmax", ["a"], ["b"], name="h2"),
+        helper.make_node("Atan", ["x"], ["a"], name="h1"),
+        helper.make_node("Atan", ["a"], ["b"], name="h2"),
         helper.make_node("Relu", ["b"], ["c"], name="fine"),
         helper.make_node("Resize", ["c", "", "s"], ["d"], name="big", mode="lanczos"),
         helper.make_node("Frobnicate", ["x"], ["e"], name="odd", domain="acme"),
@@ -119,7 +119,7 @@ def test_all_unsupported_operators_are_listed_at_once() -> None:
         read(model_of(nodes, {"x": X}, ["y"], {"s": np.array([1, 1, 2, 2], np.float32)}))
     assert str(caught.value) == (
         "'m' uses 3 operators in a way that is not supported:\n"
-        "  Hardmax x2 ('h1', 'h2')\n"
+        "  Atan x2 ('h1', 'h2')\n"
         "  Resize x1 ('big2'): mode 'lanczos' is not supported\n"
         "  acme.Frobnicate x1 ('odd')"
     )

@@ -191,7 +191,7 @@ print("|".join(name for name in set(sys.modules) - before if not name.startswith
     loaded = set(done.stdout.strip().split("|"))
     own = {name for name in loaded if name.startswith("edgewright")}
     rooms = {name.split(".")[1] for name in own if "." in name}
-    assert rooms == {"run", "errors", "files", "lazy"}
+    assert rooms == {"run", "errors", "files", "interrupts", "lazy"}
     assert {name.split(".")[0] for name in loaded - own} <= set(sys.stdlib_module_names)
 
 

@@ -196,11 +196,10 @@ class _Litert:
 
     def __init__(self, source: str | bytes, network: Network) -> None:
         self.source, self.network = source, network
-        self.interpreter = self._interpreter()
-        self.inputs = self._named(self.interpreter.get_input_details(), network.inputs)
-        self.outputs = self._named(self.interpreter.get_output_details(), network.outputs)
+        self.interpreter, self.inputs, self.outputs = self._loaded()
 
-    def _interpreter(self) -> Any:
+    def _loaded(self) -> tuple[Any, dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
+        """The interpreter, and what it calls the inputs and outputs."""
         try:
             from ai_edge_litert.interpreter import Interpreter, OpResolverType
         except ImportError as error:
@@ -220,9 +219,11 @@ class _Litert:
                 if tuple(detail["shape"]) != shape:
                     made.resize_tensor_input(detail["index"], shape)
             made.allocate_tensors()
-        except (RuntimeError, ValueError) as error:
+            inputs = self._named(made.get_input_details(), self.network.inputs)
+            outputs = self._named(made.get_output_details(), self.network.outputs)
+        except (RuntimeError, ValueError, KeyError) as error:
             raise EdgewrightError(f"LiteRT cannot run {_name(source)}: {error}") from error
-        return made
+        return made, inputs, outputs
 
     @staticmethod
     def _named(details: list[dict[str, Any]], names: tuple[str, ...]) -> dict[str, dict[str, Any]]:

@@ -37,6 +37,14 @@ def _line(op: ops.Softmax | ops.LogSoftmax | ops.L2Normalize, out: Region, shape
     return unchanged(op, out, shapes)
 
 
+def _top_k(op: ops.TopK, out: Region, shapes: Sequence[Shape]) -> Answer:
+    """Finds as many as the last one of the region, and keeps those of the region."""
+    axis = normal_axis(op.axis, len(shapes[0]))
+    start, stop = out.bounds[axis]
+    kept = Region.whole(out.shape).with_axis(axis, (start, stop)) if start else None
+    return Alone(replace(op, count=stop), op.needs(out, shapes), kept)
+
+
 def _lrn(op: ops.Lrn, out: Region, shapes: Sequence[Shape]) -> Answer:
     """Normalises all channels that the windows of the region reach, and keeps those of the region."""
     (read,) = op.needs(out, shapes)
@@ -79,6 +87,7 @@ ALONE: Mapping[type, Callable[..., Answer]] = {  # those whose regions depend on
     ops.LogSoftmax: _line,
     ops.L2Normalize: _line,
     ops.Lrn: _lrn,
+    ops.TopK: _top_k,
     # moving elements
     ops.Reshape: moves.reshape,
     ops.Concat: moves.concat,

@@ -153,7 +153,7 @@ def trilu(node: OnnxNode) -> Value:
     """The triangle of the last two axes above or below a diagonal; zero elsewhere."""
     x, k = node.input(0), node.optional(1)
     shape = node.shape(x)
-    if len(shape) < 2 or node.tensor(x).quant is not None:
+    if len(shape) < 2 or node.tensor(x).quant is not None or shape[-2] * shape[-1] > FOLD_LIMIT:
         raise node.unsupported(f"the triangle of {node.tensor(x)}")
     diagonal = 0 if k is None else int(node.scalar(k, "k"))
     is_upper = node.flag("upper", True)
