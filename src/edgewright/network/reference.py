@@ -237,7 +237,10 @@ class _Litert:
         for name, detail in self.inputs.items():
             self.interpreter.set_tensor(detail["index"], inputs[name])
         self.interpreter.reset_all_variables()
-        self.interpreter.invoke()
+        try:
+            self.interpreter.invoke()
+        except RuntimeError as error:  # values that one of its kernels does not take
+            raise EdgewrightError(f"LiteRT stopped while it ran {_name(self.source)}: {error}") from error
         return {name: self.interpreter.get_tensor(detail["index"]) for name, detail in self.outputs.items()}
 
     def trace(self, inputs: Mapping[str, Array], tensors: Sequence[str | int]) -> dict[str | int, Array]:

@@ -53,7 +53,7 @@ class ProfiledProcessor(FileEntry):
     cores: tuple[Count, ...]  # their numbers, as threads are pinned to them
     clock: Positive | None = None  # hertz, the highest
     # When n cores are busy, each with a frame of its own, one frame takes slowdown[n - 1] times as long as alone.
-    slowdown: tuple[Annotated[float, Field(gt=0, lt=1e6)], ...] = (1.0,)
+    slowdown: Annotated[tuple[Annotated[float, Field(gt=0, lt=1e6)], ...], Field(min_length=1)] = (1.0,)
 
 
 class ExecutionTime(FileEntry):
