@@ -30,6 +30,14 @@ from edgewright.program import interpret
 NAME = "stahl_running_example"
 
 
+@pytest.fixture(autouse=True)
+def heard():
+    """Interrupts are heard, here and in programs that are started: in the background of a shell they may not be."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     return samples.write(NAME, tmp_path_factory.mktemp("models"))
