@@ -23,7 +23,7 @@ from .relations import Relations
 from .rings import pushing_rows, reading_rows, ring_ends
 from .slots import SPARE, crossing_inputs, last_use
 
-EARLIER = 1.125  # on top of SPARE: the plan that is then sought may be through with its last layers sooner
+EARLIER = 1.2  # on top of SPARE: the plan that is then sought may be through with its last layers sooner
 
 
 @dataclass(frozen=True)
