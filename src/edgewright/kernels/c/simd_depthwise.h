@@ -5,9 +5,9 @@
  * once; and lie in the same place, if channels are done in groups. Sums of eight-bit products are whole numbers below
  * 2^24, which floats add up without error.
  *
- * Where there is no room for rows, windows are read where they lie, pixel by pixel: half as fast. Floats that share no
- * memory with the output are read where they lie, several windows at once: nothing is copied, so that a single row costs
- * no more than its share of a whole layer. */
+ * Where there is no room for rows, windows are read where they lie, pixel by pixel: half as fast. Few rows of floats that
+ * share no memory with the output are read where they lie, several windows at once: nothing is copied, so that a single
+ * row costs little more than its share of a whole layer. */
 #ifndef EW_SIMD_DEPTHWISE_H
 #define EW_SIMD_DEPTHWISE_H
 

@@ -24,12 +24,12 @@ from .sites import ROOM, SIMD, first_channel, is_image_of_ranges, is_real, pictu
 MOST_TAPS = 32  # EW_SIMD_TAPS
 COLUMNS = (32, 16, 8, 4, 2)  # of a row at a time where there is no room for more
 MOST_SUM = 1 << 24  # whole numbers below it are exact as floats
-DIRECT, NO_ROWS = -1, 0  # in place of channels at a time: input and output share no memory; or no rows are kept
+DIRECT, NO_ROWS = -1, 0  # in place of channels at a time: few rows that share no memory; or no rows are kept
 
 
 def offers_real(site: Site) -> Iterator[Offer]:
     if _is_ours(site) and is_real(site):
-        if site.shares(0):
+        if site.shares(0) or site.most[1] >= site.shapes[1][1]:  # as many rows as a window has
             yield from _offers(site)
         else:
             yield Offer.of(group=DIRECT, columns=0)
