@@ -51,6 +51,7 @@ class RingPipeline:
 
     def __init__(self, library: AppLibrary, path: Path, owner: str) -> None:
         self.statistics: RunStatistics | None = None
+        self._fault: EdgewrightError | None = None  # of the thread that fills the ring
         self._library, self._owner = library, owner
         self._first, self._last = library.layout.application.members_of(owner)
         if any(map(library.members[self._first.name].plan.is_by_rows, self._first.network.inputs)):
@@ -75,9 +76,12 @@ class RingPipeline:
         self.statistics = chronicle.statistics(time.perf_counter() - start, {}, memory)
 
     def _fill(self, frames: list[list[Array]], begun: list[float]) -> None:
-        for frame in frames:
-            begun.append(time.perf_counter())
-            self._run(self._first, frame)
+        try:
+            for frame in frames:
+                begun.append(time.perf_counter())
+                self._run(self._first, frame)
+        except EdgewrightError as error:
+            self._fault = error
 
     def _run(self, member: AppMember, ends: list[Array]) -> None:
         """One run, as soon as the library allows it."""
@@ -85,6 +89,8 @@ class RingPipeline:
         while status := self._calls[member.name](*pointers):
             if status > 2:
                 raise EdgewrightError(f"partition '{member.name}' ended with {status}; please report this")
+            if self._fault is not None:  # nobody fills the ring any more
+                raise self._fault
             time.sleep(PAUSE)
 
     @property
