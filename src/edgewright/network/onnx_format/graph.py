@@ -295,11 +295,13 @@ class GraphReader:
         name: str,
     ) -> list[Value]:
         """The outputs of a loop whose number of rounds is known: its body again and again."""
+        if len(inputs) < 2:
+            raise ModelError(f"Loop '{name}' has {len(inputs)} inputs; expected at least 2")
         most, condition, *state = inputs
         values = [value for value in state if value is not None]
         graph = attributes["body"].g if "body" in attributes else onnx.GraphProto()
-        if len(graph.input) != len(values) + 2 or len(graph.output) < len(values) + 1:
-            raise ModelError(f"the body of Loop '{name}' does not fit its {len(values)} values")
+        if len(graph.output) < len(values) + 1:
+            raise ModelError(f"the body of Loop '{name}' has too few outputs for its {len(values)} values")
         rows: list[list[Value]] = [[] for _ in graph.output[len(values) + 1 :]]
         limit = _known(most)
         for number in range(MOST_ROUNDS + 1):
@@ -329,6 +331,8 @@ class GraphReader:
 
     def _inner(self, graph: onnx.GraphProto, values: Sequence[Value], scope: Scope, name: str) -> list[Value]:
         """The outputs of a graph inside a node, from values for its inputs; it sees the names around it."""
+        if len(graph.input) != len(values):
+            raise ModelError(f"the graph inside '{name}' has {len(graph.input)} inputs; it is given {len(values)}")
         inner = Scope(
             opsets=scope.opsets,
             values=dict(zip((info.name for info in graph.input), values, strict=True)),
