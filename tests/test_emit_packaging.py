@@ -15,6 +15,8 @@ import pytest
 
 import edgewright
 from edgewright import samples
+from edgewright.application.compiled import MAKEFILE
+from edgewright.board.toolchain import clang_in_make
 from edgewright.emit import TARGETS, emit
 from edgewright.emit import firmware as virtual_board
 from edgewright.emit.packaging import MANIFEST, check_folder, package_files, write_folder
@@ -118,6 +120,26 @@ def test_make_builds_for_a_microcontroller(libraries, tmp_path):
     flags = f"-Os -mcpu=cortex-m4 -mthumb -ffreestanding -I{FREESTANDING}"
     call("make", "-s", f"CFLAGS={flags}", cwd=tmp_path / "net")
     assert "net_weights.c.o" in call("make", "-s", "size", cwd=tmp_path / "net")
+
+
+@needs("make")
+def test_clang_makes_no_gathers_on_helium(libraries, tmp_path):
+    """Its option reaches compilers that take it (as `true` takes all) and no others, and no other target's."""
+    option = "-mllvm -enable-arm-maskedgatscat=false"
+    (tmp_path / "src").mkdir()
+    for target, library in (("cortex-m55", library_for("cortex-m55")), ("cortex-m4", libraries["cortex-m4"])):
+        is_helium = target == "cortex-m55"
+        files = package_files(library, "0")
+        for name in ("CMakeLists.txt", "zephyr/CMakeLists.txt"):
+            assert (f"$<$<COMPILE_LANG_AND_ID:C,Clang,ARMClang>:SHELL:{option}>" in files[name]) == is_helium
+        for source in library.files:
+            (tmp_path / "src" / source).touch()
+        clang = clang_in_make(TARGETS[target])
+        for makefile in (files["Makefile"], MAKEFILE.format(name="net", sources="net.c", clang=clang)):
+            (tmp_path / "Makefile").write_text(makefile)
+            taken, refused = (call("make", "-n", f"CC={tool}", cwd=tmp_path) for tool in ("true", "false"))
+            assert "-c src/net.c" in refused and option not in refused
+            assert (option in taken) == is_helium
 
 
 def test_the_sketch_compiles_against_a_small_arduino(libraries, tmp_path):

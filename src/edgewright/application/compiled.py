@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .. import text
+from ..board.toolchain import clang_in_make
 from ..errors import Infeasible
 from .library import AppLibrary, emit_application
 from .outcome import AppOutcome, too_much_flash
@@ -15,14 +16,14 @@ from .trial import Verified, verify_application
 MAKEFILE = """\
 # Builds lib{name}.a with any C99 compiler: make CC=arm-none-eabi-gcc CFLAGS="-mcpu=cortex-m4 -mthumb -Os"
 CFLAGS ?= -O2
-SOURCES = {sources}
+{clang}SOURCES = {sources}
 
 lib{name}.a: $(patsubst %,build/%.o,$(SOURCES))
 \t$(AR) rcs $@ $^
 
 build/%.o: src/% $(wildcard src/*.h)
 \t@mkdir -p build
-\t$(CC) -std=c99 $(CFLAGS) -ffp-contract=off -fno-strict-aliasing -Isrc -c $< -o $@
+\t$(CC) -std=c99 $(CFLAGS) -ffp-contract=off -fno-strict-aliasing $(CLANG) -Isrc -c $< -o $@
 
 clean:
 \trm -rf build lib{name}.a
@@ -43,7 +44,9 @@ class CompiledApplication:
     def files(self) -> Mapping[str, str | bytes]:
         """By path."""
         report = json.dumps({**self.outcome.to_dict(), **self.to_dict()}, indent=1) + "\n"
-        makefile = MAKEFILE.format(name=self.library.name, sources=" ".join(self.library.sources))
+        makefile = MAKEFILE.format(
+            name=self.library.name, sources=" ".join(self.library.sources), clang=clang_in_make(self.library.target)
+        )
         sources = {f"src/{name}": content for name, content in self.library.files.items()}
         return {**sources, "Makefile": makefile, "report.json": report}
 

@@ -31,7 +31,7 @@ ON_ARM = platform.machine() in ("aarch64", "arm64")
 NATIVE = "-mcpu=native" if ON_ARM else "-march=native"
 # Clang's lowering of gathers for M-profile vectors steps the counter of a loop around a short one by the stride of what
 # is gathered (LLVM 22 does), and the loop never ends. Gathers gain next to nothing there.
-CLANG_ON_HELIUM = ("-mllvm", "-enable-arm-maskedgatscat=false")
+_NO_GATHERS = ("-mllvm", "-enable-arm-maskedgatscat=false")
 BARE = ("-ffreestanding", "-fbuiltin", "-fno-common", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables")
 
 _CANDIDATES = {
@@ -120,6 +120,20 @@ def gcc_flags(target: Target) -> tuple[str, ...]:
             return ()
 
 
+def clang_flags(target: Target) -> tuple[str, ...]:
+    """What clang needs for the target, and no other compiler takes."""
+    return _NO_GATHERS if target.family is Family.HELIUM else ()
+
+
+def clang_in_make(target: Target) -> str:
+    """The lines of a Makefile that set `CLANG` to these flags where `CC` takes them; none where there are none."""
+    flags = " ".join(clang_flags(target))
+    return flags and (
+        "# Loops around gathers of clang may never end. Other compilers neither take the option nor need it.\n"
+        f"CLANG   := $(shell $(CC) {flags} -E -x c /dev/null >/dev/null 2>&1 && echo '{flags}')\n"
+    )
+
+
 def zig_flags(target: Target) -> tuple[str, ...]:
     """The same for clang as Zig wraps it: a triple, and the cpu with its features."""
     # Zig adds -ffreestanding, with which clang has no built-ins: the last word is -fhosted.
@@ -127,8 +141,7 @@ def zig_flags(target: Target) -> tuple[str, ...]:
     match target.architecture:
         case Architecture.CORTEX_M:
             abi = "eabihf" if target.has_fpu else "eabi"
-            gathers = CLANG_ON_HELIUM if target.family is Family.HELIUM else ()
-            return ("-target", f"thumb-freestanding-{abi}", f"-mcpu={_zig_cpu(target)}", *gathers, *bare)
+            return ("-target", f"thumb-freestanding-{abi}", f"-mcpu={_zig_cpu(target)}", *clang_flags(target), *bare)
         case Architecture.RV32:
             float_abi = "ilp32d" if target.has_fpu else "ilp32"
             cpu = "baseline_rv32" if target.has_fpu else "generic_rv32+m+c"

@@ -11,11 +11,11 @@ from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-from ...board.toolchain import BARE, CLANG_ON_HELIUM, gcc_flags
+from ...board.toolchain import BARE, clang_flags, clang_in_make, gcc_flags
 from ...kernels.printing.constants import C_TYPES
 from ...kernels.printing.source import comment
 from ...network import Tensor
-from ...platform.target import Architecture, Family
+from ...platform.target import Architecture
 from ..header import VERSION, lies_densely
 from ..lanes import has_threads
 from ..library import Library
@@ -127,7 +127,8 @@ def _facts(library: Library, edgewright: str) -> dict[str, Any]:
         "sources": library.sources,
         "headers": tuple(file for file in library.files if file.endswith(".h")),
         "flags": FLAGS,
-        "clang_flags": CLANG_ON_HELIUM if library.target.family is Family.HELIUM else (),
+        "clang_flags": clang_flags(library.target),
+        "clang_in_make": clang_in_make(library.target),
         "is_host": library.target.architecture is Architecture.HOST,
         "has_assembler": any(file.endswith(".S") for file in library.sources),
         "uses_math": any("#include <math.h>" in text for text in texts),
