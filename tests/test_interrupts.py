@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 from click.testing import CliRunner
 
 from edgewright import cpsat, load_plan, read_model, samples
+from edgewright.board.toolchain import Toolchain, end_compilers
 from edgewright.cli import main
 from edgewright.files import write_together
 from edgewright.fusion import least
@@ -20,6 +22,7 @@ from edgewright.fusion.choice import is_interrupted
 from edgewright.fusion.paper.trials import TrialEvaluator
 from edgewright.fusion.routes import Routes
 from edgewright.fusion.search import PlanSearch
+from edgewright.interrupts import heard as interrupts_are_heard
 from edgewright.interrupts import interruptible
 from edgewright.memory.layout import exact
 from edgewright.network import random_inputs
@@ -84,6 +87,7 @@ def test_a_signal_is_an_interrupt(model, tmp_path):
     """The same in a process of its own, which gets a signal in the middle of its search."""
     program = """
 import os, signal, sys
+from edgewright.board.toolchain import Toolchain, end_compilers
 from edgewright.cli import main
 from edgewright.fusion.routes import Routes
 whole = Routes.cheapest
@@ -164,6 +168,52 @@ def test_long_calls_into_c_end_at_once(place):
     with pytest.raises(KeyboardInterrupt):
         interruptible(call, stopped.set)
     assert stopped.is_set(), place
+
+
+@pytest.mark.parametrize("when", range(4))
+def test_calls_that_have_not_quite_begun_are_stopped_too(when):
+    """A solver hears `stop` while it solves, and neither before nor after; the signal comes at any moment."""
+    begun, stopped = threading.Event(), threading.Event()
+
+    def call():
+        threading.Event().wait(0.02 * when)
+        begun.set()
+        return stopped.wait(30)
+
+    threading.Timer(0.03, signal.raise_signal, (signal.SIGINT,)).start()
+    with pytest.raises(KeyboardInterrupt):
+        interruptible(call, lambda: begun.is_set() and stopped.set())
+    assert stopped.is_set()
+
+
+def test_interrupts_that_python_drops_come_again():
+    """One that comes while an object goes is only printed, since nobody could catch it there."""
+
+    class Going:
+        def __del__(self):
+            signal.raise_signal(signal.SIGINT)
+
+    def wait():
+        Going()
+        threading.Event().wait(30)
+
+    with interrupts_are_heard(), pytest.raises(KeyboardInterrupt):
+        wait()
+
+
+def test_compilers_that_threads_wait_for_are_ended(tmp_path):
+    """With all that they have started: the output of those would be waited for."""
+    sleeping = tmp_path / "begun"
+    driver = Toolchain("a driver", ("sh", "-c", f"sh -c 'touch {sleeping}; sleep 30'; true"), (), is_gcc=True)
+
+    def interrupt():
+        while not sleeping.exists():
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        interruptible(lambda: driver.run([], tmp_path), end_compilers)
 
 
 def test_files_that_belong_together_are_written_all_or_none(tmp_path, monkeypatch):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -46,6 +49,7 @@ _PACKAGES = {
     Architecture.RV32: "gcc-riscv64-unknown-elf",
     Architecture.AARCH64: "gcc-aarch64-linux-gnu",
 }
+_at_work: set[int] = set()  # groups of processes
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +72,29 @@ class Toolchain:
     def run(self, arguments: Sequence[str | Path], folder: Path) -> None:
         """Calls the compiler in `folder`; an error carries what it said."""
         command = [*self.program, *self.flags, *map(str, arguments)]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-        if done.returncode:
-            raise EdgewrightError(f"{self.name} fails ({' '.join(map(str, arguments))[:200]}):\n{done.stderr[-4000:]}")
+        pipe = subprocess.PIPE  # a group of its own: drivers start compilers, which all end together
+        with subprocess.Popen(command, cwd=folder, stdout=pipe, stderr=pipe, text=True, process_group=0) as process:
+            _at_work.add(process.pid)
+            try:
+                _, said = process.communicate()
+            except BaseException:
+                _end(process.pid)
+                raise
+            finally:
+                _at_work.discard(process.pid)
+        if process.returncode:
+            raise EdgewrightError(f"{self.name} fails ({' '.join(map(str, arguments))[:200]}):\n{said[-4000:]}")
+
+
+def end_compilers() -> None:
+    """Ends those that threads wait for, which an interrupt does not reach."""
+    for group in tuple(_at_work):
+        _end(group)
+
+
+def _end(group: int) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
 
 
 def toolchain(target: Target, zig: bool | None = None) -> Toolchain:

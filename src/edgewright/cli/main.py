@@ -9,6 +9,7 @@ from importlib import import_module
 import click
 
 from ..errors import EdgewrightError
+from ..interrupts import heard
 from ..text import abridged, printable_lines
 
 # American spellings of verbs, options and values mean the same as the British ones that the help shows.
@@ -85,7 +86,8 @@ class Verbs(click.Group):
 
     def invoke(self, ctx: click.Context) -> object:
         try:
-            return super().invoke(ctx)
+            with heard():
+                return super().invoke(ctx)
         except EdgewrightError as error:
             notes: list[str] = getattr(error, "__notes__", [])
             sentence = " ".join([str(error), *(f"({note})" for note in notes)])

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+from ..board.toolchain import end_compilers
 from ..emit.library import Library, emit
 from ..emit.names import library_name
 from ..emit.native import build_shared
@@ -18,6 +19,7 @@ from ..errors import InputError
 from ..files import make_folder
 from ..fusion.lanes import laned
 from ..fusion.pooling import with_pools
+from ..interrupts import interruptible
 from ..memory.deploying import SLOTS, plan_in_slots
 from ..network import Network, Region
 from ..network.onnx_writer import to_onnx
@@ -62,13 +64,13 @@ def build_pipeline(deployment: Deployment, folder: Path) -> PipelineSpec:
                 raise InputError(f"part '{part.name}' pulls rows of its input; a pipeline hands over whole frames")
             name = _free_name(library_name(part.network, None), taken)
             libraries[part.name] = emit(part.plan, TARGETS["host"], part.network, name)
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        natives = pool.map(lambda library: build_shared(library, folder / library.name), libraries.values())
-        try:
-            files = dict(zip(libraries, natives, strict=True))
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+
+    def compiled() -> dict[str, Path]:
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            natives = pool.map(lambda library: build_shared(library, folder / library.name), libraries.values())
+            return dict(zip(libraries, natives, strict=True))
+
+    files = interruptible(compiled, end_compilers)
     parts = tuple(
         _native(deployment, part, libraries[part.name], files[part.name], folder)
         if part.name in libraries
