@@ -8,15 +8,18 @@ and the tool's own errors may come of it. Troubles must be 0; each is printed wi
 its files are kept where `--keep` says.
 """
 
+import faulthandler
 import json
 import multiprocessing as mp
+import os
 import resource
+import signal
 import sys
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, sleep
 
 import click
 from rich.console import Console
@@ -28,11 +31,12 @@ import edgewright.compiling  # noqa: F401  what it loads is no file's doing
 from damage_cases import KINDS, draw_case, warm_up
 from damage_trials import MEMORY, Verdict, examine
 
-PATIENCE = 600  # seconds of the clock after which a process is ended: it hangs in native code
+PATIENCE = 120  # seconds of the clock after which a process says where it is, and is ended: it hangs in native code
 
 
 def work(pipe: Connection, seeds: Sequence[Path], kinds: Sequence[str]) -> None:
     """A process that examines file after file; one that asks for far more memory than allowed is refused it."""
+    faulthandler.register(signal.SIGUSR1)
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     most = size + 6 * MEMORY  # emulators reserve addresses that they never fill
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
@@ -63,6 +67,8 @@ class Worker:
             self.process.join()
             return Verdict(self.seed, "unknown", "crash", f"ended with status {self.process.exitcode}")
         if perf_counter() - self.since > PATIENCE:
+            os.kill(self.process.pid, signal.SIGUSR1)
+            sleep(1)
             self.process.kill()
             return Verdict(self.seed, "unknown", "time", "hangs")
         return None

@@ -41,7 +41,7 @@ def interruptible(call: Callable[[], _T], stop: Callable[[], object]) -> _T:
         threading.Thread(target=work, name="edgewright-call", daemon=True).start()
         while not ended.wait(_MOMENT):
             pass
-    except KeyboardInterrupt:
+    except BaseException:  # an interrupt, or whatever else a signal raises
         is_wanted = False
         while has_begun and not ended.is_set():
             stop()
