@@ -183,6 +183,19 @@ def test_no_value_is_declared_where_a_label_stands(tmp_path: Path) -> None:
     assert rewritten(tmp_path, before) == after
 
 
+def test_a_condition_of_a_loop_begins_with_all_its_merged_reads(tmp_path: Path) -> None:
+    body = "int f(bfGroup Pad *p, bfGroup Pad *q) { while ((p->dir & p->out) | (q->dir & q->out)) ; return 0; }"
+    text = rewritten(tmp_path, body)
+    assert text.count("HAL_READ_Pad_dir_out(") == 2 and text.index("_out(p") < text.index("_out(q")
+
+
+def test_a_merged_read_does_not_pass_another_device_of_its_statement(tmp_path: Path) -> None:
+    groups = "bfGroup Port { bit en; uint4 ro in; };\nmake_device(Port, one, 0x1000);\nmake_device(Port, two, 0x2000);"
+    alone = rewritten(tmp_path, "int f(void) { return two->en - (two->in != two->en) - one->in; }", groups)
+    behind = rewritten(tmp_path, "int f(void) { return one->in - two->en - (two->in != two->en); }", groups)
+    assert "HAL_READ_Port_en_in(two" in alone and "HAL_READ_Port_en_in(two" not in behind
+
+
 def test_field_read_twice_is_one_temporary_with_a_name_of_its_own(tmp_path: Path) -> None:
     text = rewritten(tmp_path, "int f(bfGroup Pad *p, int tmp1) { return p->cfg + tmp1 + p->cfg; }")
     assert "uint8_t tmp2 = HAL_READ_Pad_cfg(p); return tmp2 + tmp1 + tmp2;" in text

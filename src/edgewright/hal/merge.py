@@ -9,7 +9,7 @@ from itertools import pairwise
 from .analysis.accesses import Access, Kind
 from .analysis.conflicts import Conflicts, may_alias
 from .analysis.functions import Function, Regions
-from .analysis.joints import Kept, Uses, clusters_of, gathered, kept_apart, known_at
+from .analysis.joints import Kept, Uses, clusters_of, gathered, kept_apart, known_at, read_before
 from .analysis.paths import Paths
 from .analysis.spaces import Spaces, Use
 from .language.meaning import Natures
@@ -98,6 +98,7 @@ def _in_order(merges: tuple[Merge, ...], judge: Conflicts) -> tuple[Merge, ...]:
     kept = [
         replace(merge, uses=tuple(u for u in merge.uses if u is merge.at or not _overtakes(u.access, merge, at, judge)))
         for merge in merges
+        if not _passes_its_statement(merge.at.access, merge, at, judge)
     ]
     found = tuple(merge for merge in kept if len(merge.uses) > 1)
     return found if found == merges else _in_order(found, judge)
@@ -107,6 +108,8 @@ def _overtakes(access: Access, merge: Merge, at: Mapping[int, int], judge: Confl
     """Whether an access, moved to its merge, passes one whose order to it is seen; `at` is where each is now."""
     if access.snapshot is not None:  # it is as of the first read, whatever was read since
         return False
+    if _passes_its_statement(access, merge, at, judge):
+        return True
     here = merge.at.access.number
     is_read = access.kind is Kind.READ
     first, last = (here, access.number) if is_read else (access.number, here)
@@ -116,6 +119,14 @@ def _overtakes(access: Access, merge: Merge, at: Mapping[int, int], judge: Confl
             if there != here and (there > here) == is_read:
                 return True
     return False
+
+
+def _passes_its_statement(access: Access, merge: Merge, at: Mapping[int, int], judge: Conflicts) -> bool:
+    """Whether a read, moved in front of its merge's statement, passes a read there whose order to it is seen."""
+    if merge.kind is Kind.WRITE:
+        return False
+    staying = (event for event in read_before(merge.at.access, judge.paths) if event.number not in at)
+    return any(judge.stops_read(event, access) or judge.is_seen_with(event, access) for event in staying)
 
 
 def _filling(

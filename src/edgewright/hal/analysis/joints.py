@@ -45,7 +45,7 @@ def hindrance(first: Use, second: Use, paths: Paths, natures: Natures) -> str | 
 
 def _reading_hindrance(one: Access, other: Access, paths: Paths, natures: Natures) -> str | None:
     leads = one.spot.first or one.spot.condition is not None
-    if not leads or any(natures.of(a.owner, a.field).reading_acts for a in _before(one, paths)):
+    if not leads or any(natures.of(a.owner, a.field).reading_acts for a in read_before(one, paths)):
         return f"{one.name} is not the first thing its statement does"
     if not paths.is_always_before(one.number, other.number):
         return f"{one.name} is not always read before {other.name}"
@@ -55,8 +55,8 @@ def _reading_hindrance(one: Access, other: Access, paths: Paths, natures: Nature
     return None
 
 
-def _before(access: Access, paths: Paths) -> Iterable[Access]:
-    """What the access's statement reads before it."""
+def read_before(access: Access, paths: Paths) -> Iterable[Access]:
+    """What the access's statement reads before it: a merge there happens in front of all of it."""
     block, position = paths.where[access.number]
     for event in reversed(paths.flow.blocks[block].events[max(0, position - REACH) : position]):
         if isinstance(event, Access):

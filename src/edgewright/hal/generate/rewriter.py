@@ -217,24 +217,26 @@ class Rewriter:
     def _put_reads_in_front(self) -> None:
         """Merged reads stand before the statement of the first of them."""
         fronts: dict[Span, list[Merge]] = {}
-        for merge in self.merges:
+        conditions: dict[Span, list[Merge]] = {}
+        for merge in sorted(self.merges, key=lambda merge: merge.at.access.number):
+            spot = merge.at.access.spot
             if merge.kind is Kind.READ:
-                fronts.setdefault(merge.at.access.spot.statement, []).append(merge)
+                fronts.setdefault(spot.statement, []).append(merge)
+                if not spot.first:
+                    assert spot.condition is not None
+                    conditions.setdefault(spot.condition, []).append(merge)
+        for condition, merges in conditions.items():
+            self._put_in_condition(condition, merges)
         for statement, merges in fronts.items():
-            for merge in merges:
-                if not merge.at.access.spot.first:
-                    self._put_in_condition(merge)
-            self._put_in_front(statement, sorted(merges, key=lambda merge: merge.at.access.number))
+            self._put_in_front(statement, merges)
 
-    def _put_in_condition(self, merge: Merge) -> None:
-        """The one call as the first thing that the condition of a loop does, each time."""
-        where = merge.at.access.spot.condition
-        assert where is not None
+    def _put_in_condition(self, where: Span, merges: list[Merge]) -> None:
+        """The calls as the first that the condition of a loop does, each time."""
         same = self.sheet.edits.get(where)  # the condition is an access and nothing else
 
         def edited() -> str:
             rest = same.text() if same is not None else self.sheet.edited(where, edit)
-            return f"{self._filled(merge)}, {rest}"
+            return ", ".join([*(self._filled(merge) for merge in merges), rest])
 
         edit = self.sheet.put(where, edited)
 
