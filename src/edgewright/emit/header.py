@@ -149,6 +149,11 @@ def _run_comment(guard: str, plan: Plan, network: Network, names: Parameters) ->
         lines.append(f"NULL drops it, since it does not lie in the arena as a whole: {', '.join(lost)}.")
     if pushed:
         lines.append(f"Leaves by rows; returns 2 where there is no room, and goes on when called again: {pushed[0]}.")
+    for name, after in network.states.items():
+        if name in names.inputs and after in names.outputs:
+            lines.append(
+                f"A state between calls, the same array for both: {names.inputs[name]}, {names.outputs[after]}."
+            )
     if pulled:
         lines += [
             f"Rows come from a function, which must not be NULL: {', '.join(pulled)}.",

@@ -145,7 +145,7 @@ def check_plan(plan: Plan, network: Network, board: Board | None) -> None:
     _check_ends(plan.network, network)
     mine, theirs = _comparable(with_copies(network, copied)), _comparable(plan.network)
     for key, value in mine.items():
-        if value != theirs[key]:
+        if value != theirs.get(key):
             raise InputError(
                 f"the plan was made for another model: '{plan.network.name}' and '{network.name}' "
                 f"differ in their {key}; make the plan anew"

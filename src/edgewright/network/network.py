@@ -41,6 +41,12 @@ class Origin:
         seen = value if self.shape is None else value.reshape(self.shape)
         return seen.transpose(self.axes).reshape(shape)
 
+    def back(self, value: Array, shape: tuple[int, ...]) -> Array:
+        """The file's tensor of this shape, from ours."""
+        seen = self.shape or shape
+        inverse = sorted(range(len(self.axes)), key=self.axes.__getitem__)
+        return value.reshape([seen[axis] for axis in self.axes]).transpose(inverse).reshape(shape)
+
 
 @dataclass(frozen=True, slots=True)
 class Layer:
@@ -66,6 +72,8 @@ class Network:
     notes: tuple[str, ...] = ()  # what was assumed when read, for people
     # Inputs and outputs whose conversion from or to stored integers is left to the caller: the tensor in the file.
     file_tensors: Mapping[str, Tensor] = field(default_factory=dict)
+    # Inputs that hold what an output held after the call before: the states of a model that keeps some.
+    states: Mapping[str, str] = field(default_factory=dict)
     # Where to find tensors between layers in the file; not all are there, and a plan does not keep it.
     origins: Mapping[str, Origin] = field(default_factory=dict, compare=False)
 

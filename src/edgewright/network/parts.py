@@ -199,6 +199,7 @@ def _like_the_whole(network: Network, part: Network, ends: Mapping[str, TensorRe
     return replace(
         part,
         notes=network.notes,
+        states={},  # what is left of one between two calls is the affair of the whole
         layouts={own: network.layouts[end.tensor] for own, end in known.items() if end.tensor in network.layouts},
         file_tensors={
             own: tensor_part(network.file_tensors[end.tensor], end.region, own)

@@ -196,6 +196,8 @@ class _Litert:
 
     def __init__(self, source: str | bytes, network: Network) -> None:
         self.source, self.network = source, network
+        self.befores = {name: network.origins[name] for name in network.states}
+        self.afters = {name: network.origins[name] for name in network.states.values()}
         self.interpreter, self.inputs, self.outputs = self._loaded()
 
     def _loaded(self) -> tuple[Any, dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
@@ -206,7 +208,7 @@ class _Litert:
             raise EdgewrightError(
                 "running a TFLite file needs LiteRT; install it with: pip install edgewright[reference]"
             ) from error
-        source = self.source
+        source = _with_given_states(self.source) if self.network.states else self.source
         try:
             made = Interpreter(
                 **({"model_content": source} if isinstance(source, bytes) else {"model_path": source}),
@@ -214,19 +216,21 @@ class _Litert:
                 experimental_preserve_all_tensors=True,
                 num_threads=1,
             )
-            for name, detail in self._named(made.get_input_details(), self.network.inputs).items():
+            names = [name for name in self.network.inputs if name not in self.befores]
+            for name, detail in self._named(made.get_input_details(), names).items():
                 shape = to_file_shape(self.network, name)
                 if tuple(detail["shape"]) != shape:
                     made.resize_tensor_input(detail["index"], shape)
             made.allocate_tensors()
-            inputs = self._named(made.get_input_details(), self.network.inputs)
-            outputs = self._named(made.get_output_details(), self.network.outputs)
+            inputs = self._named(made.get_input_details(), names)
+            shown = [name for name in self.network.outputs if name not in self.afters]
+            outputs = self._named(made.get_output_details(), shown)
         except (RuntimeError, ValueError, KeyError) as error:
-            raise EdgewrightError(f"LiteRT cannot run {_name(source)}: {error}") from error
+            raise EdgewrightError(f"LiteRT cannot run {_name(self.source)}: {error}") from error
         return made, inputs, outputs
 
     @staticmethod
-    def _named(details: list[dict[str, Any]], names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    def _named(details: list[dict[str, Any]], names: Sequence[str]) -> dict[str, dict[str, Any]]:
         """The runtime's tensors under our names: by place, or by name where the network has fewer of them."""
         if len(details) == len(names):
             return dict(zip(names, details, strict=True))
@@ -237,15 +241,65 @@ class _Litert:
         for name, detail in self.inputs.items():
             self.interpreter.set_tensor(detail["index"], inputs[name])
         self.interpreter.reset_all_variables()
+        for name, origin in self.befores.items():
+            index = int(origin.tensor)
+            self.interpreter.set_tensor(index, origin.back(inputs[name], self.interpreter.get_tensor(index).shape))
         try:
             self.interpreter.invoke()
         except RuntimeError as error:  # values that one of its kernels does not take
             raise EdgewrightError(f"LiteRT stopped while it ran {_name(self.source)}: {error}") from error
-        return {name: self.interpreter.get_tensor(detail["index"]) for name, detail in self.outputs.items()}
+        states = {
+            name: origin.of(self.interpreter.get_tensor(int(origin.tensor)), self.network.tensors[name].shape)
+            for name, origin in self.afters.items()
+        }
+        return states | {name: self.interpreter.get_tensor(detail["index"]) for name, detail in self.outputs.items()}
 
     def trace(self, inputs: Mapping[str, Array], tensors: Sequence[str | int]) -> dict[str | int, Array]:
         outputs = self.run(inputs)
         return {index: self.interpreter.get_tensor(index) for index in tensors} | outputs
+
+
+def _with_given_states(source: str | bytes) -> bytes:
+    """The file with variables that it reads as further inputs, and without what would assign them.
+
+    What an interpreter holds in variables cannot be set from outside; tensors of layers that keep a state can.
+    """
+    import flatbuffers
+    from ai_edge_litert import schema_py_generated as schema
+
+    model = schema.ModelT.InitFromPackedBuf(source if isinstance(source, bytes) else Path(source).read_bytes(), 0)
+    codes, graph = [code.builtinCode for code in model.operatorCodes], model.subgraphs[0]
+    names: dict[int, tuple[bytes, bytes]] = {}  # of variables, by the tensors that stand for them
+    now: dict[tuple[bytes, bytes], int] = {}  # the tensor that each holds
+    renamed: dict[int, int] = {}
+    kept = []
+    kinds = schema.BuiltinOperator
+    assigned = {
+        operator.inputs[0] for operator in graph.operators if codes[operator.opcodeIndex] == kinds.ASSIGN_VARIABLE
+    }
+    for operator in graph.operators:
+        operator.inputs = [renamed.get(int(index), int(index)) for index in operator.inputs]
+        kind = codes[operator.opcodeIndex]
+        if kind == kinds.VAR_HANDLE:
+            said = operator.builtinOptions
+            names[operator.outputs[0]] = (said.container, said.sharedName) if said else (b"", b"")
+        is_ours = kind in (kinds.READ_VARIABLE, kinds.ASSIGN_VARIABLE) and any(
+            names.get(index) == names.get(operator.inputs[0]) for index in assigned
+        )
+        if not is_ours:
+            kept.append(operator)
+        elif kind == kinds.ASSIGN_VARIABLE:
+            now[names[operator.inputs[0]]] = operator.inputs[1]
+        elif names[operator.inputs[0]] in now:
+            renamed[operator.outputs[0]] = now[names[operator.inputs[0]]]
+        else:
+            now[names[operator.inputs[0]]] = operator.outputs[0]
+            graph.inputs = [*graph.inputs, operator.outputs[0]]
+    graph.operators = kept
+    graph.outputs = [renamed.get(int(index), int(index)) for index in graph.outputs]
+    builder = flatbuffers.Builder(1024)
+    builder.Finish(model.Pack(builder), file_identifier=b"TFL3")
+    return bytes(builder.Output())
 
 
 def _name(source: str | bytes) -> str:

@@ -134,6 +134,7 @@ def network_to_dict(network: Network) -> dict[str, Any]:
             for layer in network.layers
         ],
         "file_tensors": [_entry(tensor, "quant") for tensor in network.file_tensors.values()],
+        **({"states": dict(network.states)} if network.states else {}),
     }
 
 

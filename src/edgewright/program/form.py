@@ -55,6 +55,9 @@ def _flaws_of_names(network: Network) -> Iterator[str]:
         yield f"'{min(missing)}' is no tensor"
     if both := set(network.inputs) & network.constants.keys():
         yield f"'{min(both)}' is both an input and a constant"
+    for name, after in network.states.items():
+        if name not in network.inputs or after not in network.outputs:
+            yield f"the state '{name}' is no input, or '{after}' no output"
     if len(set(network.inputs)) < len(network.inputs) or not network.outputs:
         yield "an input stands twice, or there is no output"
     if not all(layer.inputs for layer in network.layers):

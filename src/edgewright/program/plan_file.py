@@ -105,6 +105,7 @@ class StoredNetwork(FileEntry):
     tensors: tuple[Tensor, ...]
     layers: tuple[_Layer, ...]
     file_tensors: tuple[Tensor, ...] = ()
+    states: dict[str, str] = Field(default_factory=dict)
 
     def made(self) -> Network:
         tensors = {tensor.name: tensor for tensor in self.tensors}
@@ -123,6 +124,7 @@ class StoredNetwork(FileEntry):
             layouts=self.layouts,
             notes=self.notes,
             file_tensors={tensor.name: tensor for tensor in self.file_tensors},
+            states=self.states,
         )
 
 

@@ -66,7 +66,7 @@ class _Reorder:
         for name, (source, perm) in self.held.items():
             origin = self.network.origins.get(name)
             if origin is not None:
-                found.setdefault(source, Origin(origin.tensor, compose(origin.axes, inverse(perm))))
+                found.setdefault(source, replace(origin, axes=compose(origin.axes, inverse(perm))))
         return found
 
     # Inputs and outputs
@@ -75,7 +75,7 @@ class _Reorder:
         """An input that a Transpose would turn to channels last is asked for in that order."""
         tensor = self.network.tensors[name]
         perm = channels_last(len(tensor.shape)) if len(tensor.shape) >= 3 else ()
-        if not perm or self.wishes.get(name) != perm or name in self.network.outputs:
+        if not perm or self.wishes.get(name) != perm or name in (*self.network.outputs, *self.network.states):
             return
         self.draft.tensors[name] = replace(tensor, shape=pick(tensor.shape, perm))
         self.held[name] = (name, inverse(perm))
@@ -89,7 +89,7 @@ class _Reorder:
         tensor = self.network.tensors[name]
         last = channels_last(len(perm)) if len(perm) >= 3 else ()
         free = source in self.draft.layers and (source == name or source not in self.network.outputs)
-        if free and inverse(perm) == last:
+        if free and inverse(perm) == last and name not in self.network.states.values():
             if source != name:
                 self._rename(source, name)
             self._note("output", "given", name, last)

@@ -40,6 +40,18 @@ def if_(layer: LayerImport) -> None:
     _emit_all(layer, _InlinedGraph(layer, index).outputs(values[1:], "branch"))
 
 
+def call_once(layer: LayerImport) -> None:
+    """What is assigned before the first call: the values with which variables begin."""
+    variables, options = layer.state.variables, layer.options(tflite.CallOnceOptions)
+    before, variables.values = variables.values, {}
+    _InlinedGraph(layer, options.InitSubgraphIndex()).outputs([], "once")
+    known = layer.state.builder.constants
+    if computed := [name for name, tensor in variables.values.items() if tensor not in known]:
+        raise Unsupported(f"the variables {computed} begin with what is computed at run time")
+    variables.begun.update({name: known[tensor] for name, tensor in variables.values.items()})
+    variables.values = before
+
+
 def _is_true(layer: LayerImport, condition: Sequence[str]) -> bool:
     known = layer.state.builder.constants
     if len(condition) != 1 or condition[0] not in known:

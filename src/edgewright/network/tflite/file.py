@@ -94,7 +94,7 @@ class ModelFile:
     subgraphs: tuple[ModelFile, ...] = ()  # the file's graphs behind the first: bodies and branches
 
 
-CONTROL = ("IF", "WHILE")
+CONTROL = ("CALL_ONCE", "IF", "WHILE")
 
 
 def read_bytes(path: str | Path) -> mmap.mmap:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
@@ -14,7 +15,7 @@ from ..builder import Builder
 from ..kernels import Operand, compute
 from ..kernels.tflite import has_tflite_kernel, needs_one_scale
 from ..kernels.tflite_lines import difference_scale
-from ..network import Arithmetic
+from ..network import Arithmetic, Origin
 from ..operators import Clamp, Conv2d, ConvTranspose2d, Dense, LogSoftmax, Op, Softmax
 from ..region import Region, Shape
 from ..tensor import MOST_ELEMENTS, Array, DType, Quant, Tensor
@@ -74,6 +75,18 @@ _FUSED = {
 }
 
 
+@dataclass
+class Variables:
+    """What a model keeps from one call to the next, by the names that its graphs share."""
+
+    begun: dict[str, Array] = field(default_factory=dict)  # what CALL_ONCE assigns
+    values: dict[str, str] = field(default_factory=dict)  # the tensor that each holds by now
+    inputs: dict[str, str] = field(default_factory=dict)  # the input that holds what the call before left
+    assigned: dict[str, int] = field(default_factory=dict)  # the file's tensor that was assigned last
+    # Where states lie in the file: those that were before the call, and those behind it.
+    origins: dict[str, Origin] = field(default_factory=dict)
+
+
 # Reads the operators of a graph; gives what is not handled, each with the names of layers.
 ReadOperators = Callable[["ImportState"], dict[str, list[str]]]
 
@@ -97,6 +110,8 @@ class ImportState:
         self._derived: dict[tuple[int, str], str] = {}
         # (tensor, leading axes, asymmetric) -> it stored in eight bits as it comes, and how: see `_emit_product`
         self.dynamic: dict[tuple[str, int, bool], tuple[str, str]] = {}
+        self.variables: Variables = Variables() if outer is None else outer.variables
+        self.handles: dict[int, str] = {}  # tensors that stand for variables -> the names of those
         self.readers: dict[int, list[int]] = {}
         for index, operator in enumerate(file.operators):
             for tensor in dict.fromkeys(operator.inputs):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from ..operators import BinaryKind, Clamp, CompareKind, ReduceKind, ResizeMode, UnaryKind
-from . import arithmetic, control, convolution, rearranging, recurrent, shaping
+from . import arithmetic, control, convolution, rearranging, recurrent, shaping, states
 from .import_state import LayerImport
 
 Importer = Callable[[LayerImport], None]
@@ -122,6 +122,12 @@ IMPORTERS: dict[str, Importer] = {
     # control flow
     "WHILE": control.while_,
     "IF": control.if_,
+    "CALL_ONCE": control.call_once,
+    # what keeps a state
+    "VAR_HANDLE": states.var_handle,
+    "READ_VARIABLE": states.read_variable,
+    "ASSIGN_VARIABLE": states.assign_variable,
+    "SVDF": states.svdf,
     "UNIDIRECTIONAL_SEQUENCE_LSTM": recurrent.sequence_lstm,
     # places
     "TRANSPOSE": rearranging.transpose,
@@ -150,7 +156,6 @@ IMPORTERS: dict[str, Importer] = {
 }
 
 _SIZE = "the size of its result depends on the data; convert the model without it and compute it in the application"
-_STATE = "it keeps a state between calls; make its states inputs and outputs of the model"
 _ROUNDS = "it is a layer of an old converter; convert it with unroll=True, or with TensorFlow 2.16 or later"
 _PLAIN = "it needs TensorFlow itself; convert the model with TFLITE_BUILTINS alone"
 _BARE = "export the model with add_postprocessing_op=false, and compute it in the application"
@@ -159,7 +164,6 @@ _BARE = "export the model with add_postprocessing_op=false, and compute it in th
 _ADVICE: dict[str, str] = {
     "custom operator 'TFLite_Detection_PostProcess'": _BARE,
     **dict.fromkeys(("NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5", "UNIQUE"), _SIZE),
-    **dict.fromkeys(("ASSIGN_VARIABLE", "CALL_ONCE", "READ_VARIABLE", "SVDF", "VAR_HANDLE"), _STATE),
     **dict.fromkeys(
         ("BIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_RNN", "UNIDIRECTIONAL_SEQUENCE_RNN"), _ROUNDS
     ),

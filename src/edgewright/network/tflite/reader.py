@@ -15,6 +15,7 @@ from ..region import Shape
 from .file import ModelFile, damage_named, parse, read_bytes
 from .import_state import ImportState, LayerImport, require_size
 from .importers import IMPORTERS, advice
+from .states import kept_states
 
 _NAMES_SHOWN = 4  # layers named for each thing that is not handled
 
@@ -39,13 +40,13 @@ def read_tflite(
     if problems := _read_operators(state):
         raise Unsupported(_report(name, problems))
     with damage_named(f"'{name}'"):
-        network = builder.build([state.name_of(index) for index in file.outputs])
+        network = builder.build([*map(state.name_of, file.outputs), *kept_states(state)])
     found = {
         name: Origin(index, tuple(range(len(network.tensors[name].shape))))
         for index, name in state.names.items()
         if name in network.tensors and name not in network.constants
     }
-    return replace(network, origins=found)
+    return replace(network, origins={**found, **state.variables.origins})
 
 
 def _add_inputs(state: ImportState, shapes: Mapping[str, Shape]) -> None:
