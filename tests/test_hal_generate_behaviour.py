@@ -245,7 +245,7 @@ def test_reads_once_and_writes_once_with_one_read_where_something_is_kept() -> N
         for name, call in case.calls:
             make = write_function if call.kind is Kind.WRITE else read_function
             text = "\n".join(make(case.ground, call, name))
-            registers = case.ground.registers(call.slots)
+            registers = case.ground.registers(call)
             loads = len(re.findall(r"= \*\(const volatile|\(\*p &", text))
             stores = len(re.findall(r"^ *\*(p|\(volatile [^=]*) = ", text, re.MULTILINE))
             kept = [register for register in registers if _keeps(case.ground, call, register)]

@@ -156,7 +156,7 @@ def _show_checked(analysis: Analysis, as_json: bool) -> None:
 
 
 def _made(analysis: Analysis, asked: HalOptions) -> Made:
-    wish = Wish(asked.max_map, asked.minimise, asked.target)
+    wish = Wish(asked.max_map, asked.minimise, asked.target, views="regblock" not in asked.rdl)
     measure = partial(code_sizes_of, target=asked.target, includes=asked.includes, defines=asked.defines)
     with working("laying out registers"):
         found = chosen_design(analysis, asked.method, wish, _lock(asked), measure)

@@ -21,7 +21,7 @@ from .layout.optimal import lay_out_optimal
 from .layout.packing import as_read, roomy, side_by_side
 from .layout.paper import lay_out_paper
 from .lock.lock import RELOCK, Lock
-from .lock.locking import contradicted, locked
+from .lock.locking import contradicted, locked, with_new_views
 
 # Bytes of each function of a design as a compiler makes it; None where it cannot.
 Measure = Callable[[Design], Mapping[str, int] | None]
@@ -78,6 +78,8 @@ def _laid_out(analysis: Analysis, method: str, wish: Wish, lock: Lock | None, me
     made = [first] if wish.minimise != "balanced" else [first, *_others(analysis, wish)]
     if wish.minimise == "balanced" and is_small and measure and spaces != analysis.spaces:
         made.append(designed(analysis, _lay_out(replace(analysis, spaces=spaces), wish)))
+    if wish.minimise == "balanced" and wish.views:
+        made = _with_small_maps(made, wish)
     designs = _different([one for design in made for one in _arranged(design, spaces, wish)] if is_small else made)
     sizes = [measure(one) for one in designs] if measure and len(designs) > 1 else []
     known = sizes if sizes and None not in sizes else [None] * len(designs)
@@ -93,6 +95,25 @@ def _laid_out(analysis: Analysis, method: str, wish: Wish, lock: Lock | None, me
     for twin in [one for one in found if one.is_twin_of(best)]:
         best = _mixed(best, twin, measure, wish)
     return best.design
+
+
+def _with_small_maps(designs: Sequence[Design], wish: Wish) -> list[Design]:
+    """The designs without those whose map views make half as large again, and one instead that keeps to this limit."""
+    analysis = designs[0].analysis
+
+    def size(made: Design) -> int:
+        return made.layout.map_bytes(analysis.description)
+
+    def has_views(made: Design) -> bool:
+        return any(space.views for space in made.layout.spaces.values())
+
+    most = max(size(made) for made in designs if not has_views(made)) * 3 // 2
+    small = [made for made in designs if size(made) <= most or not has_views(made)]
+    if len(small) < len(designs):
+        limit = most if wish.max_map is None else min(most, wish.max_map)
+        with suppress(Infeasible):
+            small.append(designed(analysis, _lay_out(analysis, replace(wish, max_map=limit))))
+    return small
 
 
 FEW = 400  # accesses of a driver for which every layout is compiled with its bits in two orders
@@ -162,7 +183,10 @@ def _mixed(best: _Candidate, twin: _Candidate, measure: Measure, wish: Wish) -> 
 
 def _without_bits(layout: Layout) -> object:
     return {
-        name: [(register.offset, frozenset(piece.slot for piece in register.pieces)) for register in of.registers]
+        name: (
+            of.views,
+            [(register.offset, frozenset(piece.slot for piece in register.pieces)) for register in of.registers],
+        )
         for name, of in layout.spaces.items()
     }
 
@@ -230,7 +254,9 @@ ERROR = 1.2  # estimated bytes of code that lie closer together may be ranked th
 
 
 def _others(analysis: Analysis, wish: Wish) -> Iterator[Design]:
-    """Designs that are best at one thing, the same as whoever asks for it gets."""
+    """A design without views, and those that are best at one thing, the same as whoever asks for it gets."""
+    if wish.views:
+        yield designed(analysis, _lay_out(analysis, replace(wish, views=False)))
     for minimise in ("accesses", "code", "map"):
         yield designed(analysis, _lay_out(analysis, replace(wish, minimise=minimise)))
 
@@ -275,6 +301,7 @@ def chosen_layout(
         # Whoever lays out wants to know of every space; those without new slots are empty.
         nothing = {name: Space(name, ()) for name in spaces}
         layout = locked(description, spaces, lock, lambda new: arrange({**nothing, **new}, _among(joints, new)))
+        layout = layout if lock.is_fixed else with_new_views(description, spaces, layout, joints)
     _check(analysis, joints, layout, wish, lock)
     return layout
 

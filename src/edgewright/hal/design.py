@@ -12,7 +12,7 @@ from .language.description import Description
 from .language.meaning import Natures
 from .language.source import Source
 from .layout.layout import Layout
-from .layout.rules import rewrites
+from .layout.rules import rewrites, written_registers
 from .merge import Merging
 
 
@@ -101,9 +101,10 @@ def _act(
     kept: tuple[str, ...],
 ) -> Act:
     placed = design.layout.spaces[space]
-    registers = dict.fromkeys(register for slot in slots for register in placed.holding(slot))
     if kind is Kind.READ:
+        registers = {register for slot in slots for register in placed.holding(slot)}
         return Act(kind, space, slots, numbers, len(registers), 0)
     around = design.analysis.spaces[space]
-    reads = sum(rewrites(register, (*slots, *kept), around, natures) for register in registers)
-    return Act(kind, space, slots, numbers, reads, len(registers))
+    written = list(written_registers(placed, slots, kept, around, natures))
+    reads = sum(rewrites(register, (*slots, *kept), around, natures) for register in written)
+    return Act(kind, space, slots, numbers, reads, len(written))

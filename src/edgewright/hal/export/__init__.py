@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...errors import InputError
 from ..design import Design
 from .peakrdl import from_peakrdl
 from .svd import svd
@@ -12,5 +13,10 @@ from .systemrdl import system_rdl
 
 def exports(design: Design, name: str, rdl: Sequence[str] = ()) -> dict[str, str | bytes]:
     """The texts of the files by their names; `rdl` asks PeakRDL for more (html, ipxact, regblock, cheader)."""
+    if "regblock" in rdl and any(space.views for space in design.layout.spaces.values()):
+        raise InputError(
+            "--rdl regblock: the lock file has registers with further addresses for writing some of their fields, "
+            "which PeakRDL does not make. Use --relock to lay out without them, or leave regblock out."
+        )
     text = system_rdl(design, name)
     return {f"{name}.rdl": text, f"{name}.svd": svd(design, name), **from_peakrdl(text, rdl, name)}

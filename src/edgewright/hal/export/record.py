@@ -51,6 +51,7 @@ def registers(design: Design) -> list[dict[str, Any]]:
             "device": at.device,
             "offset": at.offset,
             "width": at.width,
+            **({"view": True} if at.is_view else {}),
             "fields": [
                 {"name": f.name, "bit": f.bit, "size": f.size, **({"low": f.low} if f.low else {})} for f in at.fields
             ],

@@ -64,7 +64,7 @@ def _register(parent: Element, register: TableRegister) -> None:
     _texts(element, size=str(register.width), resetValue=f"0x{reset:X}", resetMask=f"0x{known:X}")
     inside = SubElement(element, "fields")
     for at in fields:
-        _field(inside, at)
+        _field(inside, at, "write-only" if register.is_view else ACCESS[at.field.mode])
 
 
 def _dimensions(element: Element, entry: TableRegister | TableBlock) -> None:
@@ -75,14 +75,14 @@ def _dimensions(element: Element, entry: TableRegister | TableBlock) -> None:
         _texts(element, dim=str(entry.count), dimIncrement=f"0x{entry.stride:X}", name=f"{entry.name}[%s]")
 
 
-def _field(parent: Element, at: TableField) -> None:
+def _field(parent: Element, at: TableField, access: str) -> None:
     element = SubElement(parent, "field")
     about = about_field(at) or "keeps what software writes"
     _texts(element, name=at.name, description=about, bitOffset=str(at.bit), bitWidth=str(at.size))
-    _texts(element, access=ACCESS[at.field.mode])
+    _texts(element, access=access)
     if written := _written(at):
         _texts(element, modifiedWriteValues=written)
-    if read := _read(at):
+    if access != "write-only" and (read := _read(at)):
         _texts(element, readAction=read)
 
 

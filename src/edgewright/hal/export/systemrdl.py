@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..design import Design
 from ..language.description import Mode
@@ -46,30 +46,45 @@ def top_name(design: Design, name: str) -> str:
 def _map(table: Table) -> Iterator[str]:
     yield f"addrmap {_word(table.group)} {{"
     yield f'    name = "{_quoted(table.group)}";'
-    for entry in table.entries:
+    rows = [entry for entry in table.entries if isinstance(entry, TableRegister)]
+    for entry in sorted(table.entries, key=_is_alias):
         yield ""
-        yield from (f"    {line}" for line in _entry(entry))
+        yield from (f"    {line}" for line in _entry(entry, rows))
     yield "};"
 
 
-def _entry(entry: Entry) -> Iterator[str]:
+def _is_alias(entry: Entry) -> bool:
+    """Whether it is to be written after the others, which it may refer to."""
+    return isinstance(entry, TableRegister) and entry.is_view
+
+
+def _entry(entry: Entry, beside: Sequence[TableRegister]) -> Iterator[str]:
     if isinstance(entry, TableRegister):
-        yield from _register(entry)
+        yield from _register(entry, beside)
         return
     yield "regfile {"
-    for register in entry.registers:
-        yield from (f"    {line}" for line in _register(register))
+    for register in sorted(entry.registers, key=_is_alias):
+        yield from (f"    {line}" for line in _register(register, entry.registers))
     yield f"}} {_word(entry.name)}{_where(entry)};"
 
 
-def _register(register: TableRegister) -> Iterator[str]:
-    yield "reg {"
+def _register(register: TableRegister, beside: Sequence[TableRegister]) -> Iterator[str]:
+    """A register, or the alias of one of those beside it, whose fields have the same names there."""
+    shown = next((other for other in beside if other.is_shown_by(register)), None)
+    names = {at.path: at.name for at in shown.fields} if shown else {}
+    kind = f"{register.name}_type"
+    yield f"reg {_word(kind)} {{" if shown else "reg {"
     yield f'    desc = "{_quoted(about_register(register))}";'
     yield f"    regwidth = {register.width};"
     yield f"    accesswidth = {register.width};"
     for at in register.fields:
-        yield f"    field {{ {' '.join(_properties(at))} }} {_word(at.name)}[{at.bit + at.size - 1}:{at.bit}];"
-    yield f"}} {_word(register.name)}{_where(register)};"
+        name = _word(names[at.path] if shown else at.name)
+        yield f"    field {{ {' '.join(_properties(at))} }} {name}[{at.bit + at.size - 1}:{at.bit}];"
+    if shown:
+        yield "};"
+        yield f"alias {_word(shown.name)} {_word(kind)} {_word(register.name)}{_where(register)};"
+    else:
+        yield f"}} {_word(register.name)}{_where(register)};"
 
 
 def _where(entry: TableRegister | TableBlock) -> str:

@@ -46,6 +46,13 @@ class TableRegister:
     fields: tuple[TableField, ...]
     count: int = 1
     stride: int = 0
+    is_view: bool = False  # a further address of some fields of another register, where they are written alone
+
+    def is_shown_by(self, view: TableRegister) -> bool:
+        """Whether a view is one of this register."""
+        places = {(at.path, at.bit) for at in self.fields}
+        is_part = {(at.path, at.bit) for at in view.fields} <= places
+        return is_part and (self.count, self.is_view, view.is_view) == (view.count, False, True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +114,7 @@ def _runs(registers: Sequence[RegisterAt]) -> Iterator[Run]:
     alike: dict[object, Run] = defaultdict(list)
     for register in registers:
         shape = tuple((_INDEX.sub("[]", at.name, count=1), at.bit, at.size, at.low) for at in register.fields)
-        alike[register.width, shape].append(register)
+        alike[register.width, register.is_view, shape].append(register)
     for same in alike.values():
         run = same[:1]
         for before, register in pairwise(same):
@@ -132,7 +139,7 @@ def _homes(runs: Sequence[Run]) -> frozenset[str]:
     """The groups, by their paths, whose fields lie in one register alone, or in an array of registers."""
     held: dict[str, set[int]] = defaultdict(set)
     for number, run in enumerate(runs):
-        for register in run:
+        for register in run if not run[0].is_view else ():
             for at in register.fields:
                 held[_group_path(at)].add(number)
     return frozenset(path for path, numbers in held.items() if path and len(numbers) == 1)
@@ -147,7 +154,7 @@ def _row(run: Run, natures: Natures, homes: frozenset[str]) -> TableRegister:
     first = run[0]
     whole = [_identifier(at, run) for at in first.fields]
     paths = {_group_path(at) for at in first.fields}
-    if len(paths) == 1 and paths <= homes:
+    if len(paths) == 1 and paths <= homes and not first.is_view:
         name = _word_of(_bare(first.fields[0], run).rpartition(".")[0])
         names = _unique([word.removeprefix(f"{name}_") for word in whole])
     else:
@@ -157,7 +164,8 @@ def _row(run: Run, natures: Natures, homes: frozenset[str]) -> TableRegister:
         TableField(name, at.name, at.field, natures.of(at.group, at.field.name), at.bit, at.size, at.low)
         for name, at in zip(names, first.fields, strict=True)
     )
-    return TableRegister(name, first.offset, first.width, fields, len(run), _stride(run))
+    name = f"{name}_alone" if first.is_view else name
+    return TableRegister(name, first.offset, first.width, fields, len(run), _stride(run), first.is_view)
 
 
 def _identifier(at: FieldAt, run: Run) -> str:
@@ -269,7 +277,8 @@ def about_register(register: TableRegister) -> str:
     """The fields in it, as the driver's source names them."""
     paths = [at.path for at in register.fields]
     names = ", ".join(paths) if len(paths) <= MOST_NAMES else f"{paths[0]} to {paths[-1]}"
-    return names if register.count == 1 else f"{names} and so on"
+    told = names if register.count == 1 else f"{names} and so on"
+    return f"{told}: writes reach these alone" if register.is_view else told
 
 
 def _facts(at: TableField) -> Iterator[str]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..analysis.accesses import Kind
 from ..analysis.spaces import Slot, Space
 from ..design import Design
 from ..language.meaning import Nature, Natures
 from ..layout.layout import Piece, Register, SpaceLayout
+from ..layout.rules import written_registers
 from .calls import Call
 from .texts import field_type, read_type
 
@@ -26,9 +28,14 @@ class Ground:
     def slots(self, names: tuple[str, ...]) -> tuple[Slot, ...]:
         return tuple(self.space.slot(name) for name in names)
 
-    def registers(self, slots: tuple[str, ...]) -> tuple[Register, ...]:
-        """The registers that hold any of the slots: the low parts of split fields first."""
-        found = {register: None for slot in slots for register in self.layout.holding(slot)}
+    def registers(self, call: Call) -> tuple[Register, ...]:
+        """The registers that a function reads, or those and the views that it writes: low parts of fields first."""
+        slots = call.slots
+        found = (
+            written_registers(self.layout, slots, call.kept, self.space, self.natures)
+            if call.kind is Kind.WRITE
+            else {register: None for slot in slots for register in self.layout.holding(slot)}
+        )
         return tuple(sorted(found, key=lambda register: min(p.low for p in _of(register, slots))))
 
     def indices(self, call: Call) -> list[str]:

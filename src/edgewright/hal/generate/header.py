@@ -80,7 +80,7 @@ def _function(design: Design, call: Call, name: str) -> list[str]:
 
 
 def _note(ground: Ground, call: Call) -> list[str]:
-    if len(ground.registers(call.slots)) < 2:
+    if len(ground.registers(call)) < 2:
         return []
     return ["/* Wider than the bus: the low part first, not all at one time. */"]
 
@@ -98,6 +98,8 @@ def map_comment(design: Design) -> list[str]:
 
 def _rows(space: Space, placed: SpaceLayout) -> Iterator[str]:
     rows = [(register.offset, _register(register)) for register in placed.registers]
+    for register in map(placed.seen, placed.views):
+        rows.append((register.offset, f"{_register(register)}, written alone"))
     kinds = {area.name: area for area in space.areas}
     for place in placed.areas:
         area = kinds[place.area]

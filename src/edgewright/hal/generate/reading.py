@@ -13,7 +13,7 @@ from .texts import end_bit, literal, ones
 
 def read_function(ground: Ground, call: Call, name: str) -> list[str]:
     """The lines of one reading HAL function."""
-    slots, registers = ground.slots(call.slots), ground.registers(call.slots)
+    slots, registers = ground.slots(call.slots), ground.registers(call)
     words = {register: "word" if len(registers) == 1 else f"word{n}" for n, register in enumerate(registers)}
     loads = [line for register, word in words.items() for line in _load(ground, call, register, word)]
     values = [_value(ground, slot, words, call) for slot in slots]

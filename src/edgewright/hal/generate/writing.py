@@ -27,7 +27,7 @@ def write_function(ground: Ground, call: Call, name: str) -> list[str]:
 
 
 def _stores(ground: Ground, call: Call) -> list[str]:
-    registers = ground.registers(call.slots)
+    registers = ground.registers(call)
     stores = [list(_store(ground, call, register)) for register in registers]
     for n, lines in enumerate(stores):
         if len(stores) > 1 and len(lines) > 1:  # each with a `p` of its own
@@ -39,7 +39,7 @@ def needs_critical_section(ground: Ground, call: Call) -> bool:
     """Whether the function reads, modifies and writes a register that an interrupt handler uses."""
     return any(
         ground.is_shared(register) and is_read_modify_write(ground, call.given, register)
-        for register in ground.registers(call.slots)
+        for register in ground.registers(call)
     )
 
 

@@ -9,7 +9,7 @@ from math import prod
 from ..analysis.spaces import Area, Slot, Space, Spaces
 from ..language.description import Bus, Description
 from .cells import Cell, Cells, width_for
-from .layout import AreaPlace, Layout, Piece, Register, SpaceLayout
+from .layout import AreaPlace, Layout, Piece, Register, SpaceLayout, WriteView
 
 Arrange = Callable[[Space, tuple[Slot, ...], int], Mapping[str, int]]  # space, slots, width -> first bit of each
 
@@ -81,10 +81,16 @@ def _place(
         size = register_at(register, 0).end
         at = room.find(size, register.width // 8) if offset is None else offset
         done.append(register_at(register, at))
+    views = [
+        WriteView(room.find(register_at(register, 0).end, register.width // 8), slots)
+        for cell in cells
+        for slots in cell.views
+        for register, _ in registers_of(space, cell, bus, how)
+    ]
     if not areas_first:
         areas = [_area(area, placed, room) for area in space.areas]
     done.sort(key=lambda register: register.offset)
-    return SpaceLayout(space.name, tuple(done), tuple(areas), space_size(room.end, bus, padded))
+    return SpaceLayout(space.name, tuple(done), tuple(areas), space_size(room.end, bus, padded), tuple(views))
 
 
 def space_size(end: int, bus: Bus, padded: bool) -> int:

@@ -16,6 +16,7 @@ class Cell:
     slots: tuple[str, ...]
     lanes: int = 1
     offset: int | None = None  # where a pin says so
+    views: tuple[tuple[str, ...], ...] = ()  # slots that writes reach alone, at further addresses
 
 
 Cells = Mapping[str, tuple[Cell, ...]]  # by space

@@ -121,18 +121,20 @@ def cost_of(
     for name, placed in layout.spaces.items():
         for register in placed.registers:
             for work in dict.fromkeys(w for piece in register.pieces for w in touching.get((name, piece.slot), ())):
-                here, bus, time = register_cost(natures, spaces[name], register, work, sizes)
+                has_view = placed.view_of(register, work.slots) is not None
+                here, bus, time = register_cost(natures, spaces[name], register, work, sizes, has_view)
                 code, accesses, cycles = code + here, accesses + bus, cycles + time
     return Cost(code, accesses, cycles, layout.map_bytes(description))
 
 
 def register_cost(
-    natures: Natures, space: Space, register: Register, work: Work, sizes: CodeBytes
+    natures: Natures, space: Space, register: Register, work: Work, sizes: CodeBytes, has_view: bool
 ) -> tuple[int, int, int]:
     """Bytes of code, bus accesses and cycles that a work needs for one of the registers it touches."""
     pieces = [piece for piece in register.pieces if piece.slot in work.slots]
-    is_rewritten = work.writes and rewrites(register, work.slots | work.known, space, natures)
-    known = 0 if is_rewritten else sum(piece.slot in work.known for piece in register.pieces)
+    is_partial = work.writes and rewrites(register, work.slots | work.known, space, natures)
+    is_rewritten = is_partial and not has_view
+    known = 0 if is_partial else sum(piece.slot in work.known for piece in register.pieces)
     once = sizes.access + (sizes.join * (len(pieces) + known - 1) if work.writes else 0)
     if is_rewritten:
         once += sizes.rewrite + (
@@ -178,6 +180,12 @@ class Wish:
     minimise: str = "balanced"  # "code", "accesses", "map"
     target: str = DEFAULT  # whose code is estimated
     power_of_two: bool = True  # strides of what is indexed at run time, where the limit allows it
+    views: bool = True  # further addresses of registers, for writes that reach some of their fields alone
+
+    @property
+    def has_views(self) -> bool:
+        """Whether views may be used: they take room, so that the smallest map has none."""
+        return self.views and self.minimise != "map"
 
     @property
     def sizes(self) -> CodeBytes:

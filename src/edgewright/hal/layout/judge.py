@@ -58,11 +58,35 @@ def _space_faults(description: Description, space: Space, layout: Layout, joints
         if layout.is_fixed:
             yield from _use_faults(description, space, register, reads, writes)
         else:
-            yield from _rule_faults(description, space, register, writes)
+            whole = [write for write in writes if not _is_viewed(placed, register, write)]
+            yield from _rule_faults(description, space, register, whole)
+    yield from _view_faults(placed)
     yield from _slot_faults(space, placed, bus)
     yield from _together_faults(space, placed)
     yield from _area_faults(space, placed, layout)
     yield from _extent_faults(space, placed, layout, bus)
+
+
+def _is_viewed(placed: SpaceLayout, register: Register, write: Written) -> bool:
+    """Whether a write has an address at which it reaches nothing else of the register."""
+    hit = {piece.slot for piece in register.pieces} & write[0]
+    return any(set(view.slots) == hit for view in placed.views)
+
+
+def _view_faults(placed: SpaceLayout) -> Iterator[str]:
+    """A view shows some fields of one register, and there is but one of its kind."""
+    seen: set[frozenset[str]] = set()
+    for view in placed.views:
+        what = f"the view at 0x{view.offset:x}"
+        shown = frozenset(view.slots)
+        homes = [r for r in placed.registers if shown & {piece.slot for piece in r.pieces}]
+        if len(homes) != 1 or not shown < {piece.slot for piece in homes[0].pieces} or homes[0].lanes > 1:
+            yield f"{what} does not show part of one register"
+        elif view.offset * 8 % homes[0].width:
+            yield f"{what} is not aligned to its {homes[0].width} bits"
+        if shown in seen:
+            yield f"{what} shows what another does"
+        seen.add(shown)
 
 
 def _register_faults(space: Space, register: Register, bus: Bus) -> Iterator[str]:
@@ -227,8 +251,10 @@ def _extent_faults(space: Space, placed: SpaceLayout, layout: Layout, bus: Bus) 
 
 def _extents(space: Space, placed: SpaceLayout, layout: Layout) -> Iterator[Extent]:
     for register in placed.registers:
-        for start in _starts(register.offset, register.counts, register.strides):
-            yield start, start + register.width // 8, _named(register)
+        inside = {piece.slot for piece in register.pieces}
+        for offset in (register.offset, *(view.offset for view in placed.views if view.slots[0] in inside)):
+            for start in _starts(offset, register.counts, register.strides):
+                yield start, start + register.width // 8, _named(register)
     places = {place.area: place for place in placed.areas}
     for area in space.areas:
         if area.name in places:

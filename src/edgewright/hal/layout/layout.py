@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -43,6 +43,17 @@ class Register:
 
 
 @dataclass(frozen=True, slots=True)
+class WriteView:
+    """A further address of a register, at which a write reaches some of its fields alone: nothing has to be put back.
+
+    The fields have the same bits at both addresses, and elements of arrays lie as far apart.
+    """
+
+    offset: int  # bytes from the start of the space
+    slots: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class AreaPlace:
     area: str
     offset: int
@@ -55,10 +66,22 @@ class SpaceLayout:
     registers: tuple[Register, ...]
     areas: tuple[AreaPlace, ...]
     size: int  # bytes, a multiple of the bus width
+    views: tuple[WriteView, ...] = ()
 
     def holding(self, slot: str) -> tuple[Register, ...]:
         """The registers of a slot: one, or several for a field wider than the bus."""
         return tuple(r for r in self.registers if any(piece.slot == slot for piece in r.pieces))
+
+    def seen(self, view: WriteView) -> Register:
+        """What a view shows of its register, at the address of the view."""
+        (register,) = self.holding(view.slots[0])
+        pieces = tuple(piece for piece in register.pieces if piece.slot in view.slots)
+        return replace(register, offset=view.offset, pieces=pieces)
+
+    def view_of(self, register: Register, slots: Container[str]) -> Register | None:
+        """The view for a write of those fields of a register that are among the slots, where there is one."""
+        hit = {piece.slot for piece in register.pieces if piece.slot in slots}
+        return next((self.seen(view) for view in self.views if set(view.slots) == hit), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +115,7 @@ class RegisterAt:
     offset: int  # bytes from the device's address
     width: int
     fields: tuple[FieldAt, ...]
+    is_view: bool = False  # of fields that lie in another register: only writes go here
 
 
 def elaborate(description: Description, spaces: Spaces, layout: Layout) -> tuple[RegisterAt, ...]:
@@ -105,12 +129,13 @@ def elaborate(description: Description, spaces: Spaces, layout: Layout) -> tuple
 
 def _registers(spaces: Spaces, layout: Layout, name: str, device: str, start: int, prefix: str) -> Iterator[RegisterAt]:
     space, placed = spaces[name], layout.spaces[name]
-    for register in placed.registers:
+    views = tuple(map(placed.seen, placed.views))
+    for register in (*placed.registers, *views):
         for element in product(*map(range, register.counts)):
             offset = start + register.offset + _shift(element, register.strides)
             fields = tuple(f for p in register.pieces for f in _fields(space, p, element, prefix))
             if fields:
-                yield RegisterAt(device, offset, register.width, fields)
+                yield RegisterAt(device, offset, register.width, fields, register in views)
     places = {place.area: place for place in placed.areas}
     for area in space.areas:
         place = places[area.name]

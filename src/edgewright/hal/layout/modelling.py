@@ -47,6 +47,7 @@ class Chosen:
     zero: dict[tuple[str, str], Literal] = field(default_factory=dict)  # begins at bit 0
     top: dict[tuple[str, str], Literal] = field(default_factory=dict)  # ends at the last bit
     inside: dict[str, list[str]] = field(default_factory=dict)  # slots that may lie in the register of r
+    views: dict[tuple[str, frozenset[str]], Literal] = field(default_factory=dict)  # of a register, for such writes
 
 
 @dataclass(slots=True)
@@ -213,7 +214,8 @@ def _touches(model: Model, chosen: Chosen) -> None:
             model.pay(touched, code, work.weight)
             beside = [g for g in inside if g not in work.slots and rules.kept(g)] if work.writes else []
             kept = [g for g in beside if g not in work.known]
-            rewrite = _rewrite(model, chosen, work, r, touched, kept) if kept else None
+            partial = _view if rules.views else _rewrite
+            rewrite = partial(model, chosen, work, r, touched, kept) if kept else None
             for g in [g for g in beside if g in work.known]:
                 known = model.new("known")
                 model.at_least_all(known, (touched, x[g, r], *([rewrite.negated()] if rewrite is not None else [])))
@@ -244,6 +246,20 @@ def _rewrite(model: Model, chosen: Chosen, work: Work, r: str, touched: Literal,
     return rewrite
 
 
+def _view(model: Model, chosen: Chosen, work: Work, r: str, touched: Literal, kept: Sequence[str]) -> Literal:
+    """A write that does not fill its register goes to an address of its own, which takes nothing but room.
+
+    Equal sets of slots have one; where different sets meet a register in the same slots, two are counted.
+    """
+    key = r, work.slots & frozenset(chosen.inside[r])
+    view = chosen.views.get(key)
+    if view is None:
+        view = chosen.views[key] = model.new("view")
+    for g in kept:
+        model.at_least_all(view, (touched, chosen.x[g, r], *([chosen.lane[r].negated()] if r in chosen.lane else [])))
+    return view
+
+
 def content(model: Model, chosen: Chosen) -> Linear:
     """Bytes of all registers of a part."""
     rules = chosen.part.rules
@@ -254,6 +270,8 @@ def content(model: Model, chosen: Chosen) -> Linear:
         lanes = rules.lanes(r)
         width = width_for(lanes * rules.slots[r].field.bits, rules.bus)
         total += _bytes(rules.slots[r], width, lanes, model.power_of_two) * lane
+    for (r, _), view in chosen.views.items():
+        total += _bytes(rules.slots[r], rules.bus.width, 1, model.power_of_two) * view
     return total
 
 

@@ -10,6 +10,7 @@ the others.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import prod
@@ -22,7 +23,6 @@ from ...errors import Infeasible
 from ..analysis.spaces import Joint, Spaces
 from ..language.description import Description
 from ..language.meaning import Natures
-from .assembling import assemble
 from .cells import Cell, Cells
 from .cost import Wish, cost_of, touching_slots
 from .judge import checked
@@ -61,6 +61,24 @@ def lay_out_optimal(
     if wish.max_map is None:
         start = _searched(task)
         return _finish(task, _better(task, start, _each_by_itself(task, start, patience)))
+    if wish.has_views:
+        return _within_limit(task, patience)
+    return _limited(task, patience)
+
+
+def _within_limit(task: Task, patience: float) -> Layout:
+    """The better of two layouts under a limit: one in which views spare all read-modify-writes, and one without."""
+    plain = _limited(task.without_views(), patience)
+    found = [plain]
+    with suppress(Infeasible):
+        found.append(_limited(task, patience))
+    return replace(min(found, key=lambda layout: _score(task, layout)), optimal=False)
+
+
+def _limited(task: Task, patience: float) -> Layout:
+    """The layout of least cost that keeps the limit of a task."""
+    description, spaces, joints, wish = task.description, task.spaces, task.joints, task.wish
+    assert wish.max_map is not None
     tasks = [task] if not wish.power_of_two else [task, replace(task, wish=replace(wish, power_of_two=False))]
     undecided = False
     for one in tasks:
@@ -79,7 +97,7 @@ def lay_out_optimal(
 
 
 def _fits(task: Task, cells: Cells) -> bool:
-    return task.wish.max_map is None or _layout(task, cells).map_bytes(task.description) <= task.wish.max_map
+    return task.wish.max_map is None or task.assembled(cells).map_bytes(task.description) <= task.wish.max_map
 
 
 def _not_found(task: Task) -> str:
@@ -147,7 +165,7 @@ def _each_by_itself(task: Task, start: Cells, patience: float) -> _Found:
         if task.is_large(name):
             cells[name], gap = _in_pieces(task, name, start[name], instances[name], clock), None
             continue
-        done = assemble(task.description, task.spaces, cells, task.how()).spaces
+        done = task.assembled(cells).spaces
         areas = sum(done[area.space].size * prod(area.counts) for area in space.areas)
         model = Model(task.wish.weights, task.wish.power_of_two, task.wish.sizes)
         chosen = _added(model, task, task.part(name), start)
@@ -206,7 +224,7 @@ def _at_once(task: Task, start: Cells, patience: float) -> _Found | None:
         found = _solved(task, model, parts, total, _SolvingTime(patience, 1))
         if found is None:
             return None
-        over = _layout(task, found.cells).map_bytes(task.description) - most
+        over = task.assembled(found.cells).map_bytes(task.description) - most
         if over <= 0:
             return _better(task, start, found) if limit == most else _Found(found.cells, None)
         limit -= over  # gaps between pinned registers that nothing fills were not in the model
@@ -244,11 +262,8 @@ def _solved(task: Task, model: Model, parts: Sequence[Chosen], size: Linear, clo
     names = [chosen.part.space.name for chosen in parts]
     cells = {n: (*task.fixed(n), *cells_of(chosen, solver)) for n, chosen in zip(names, parts, strict=True)}
     gap = solver.objective_value - solver.best_objective_bound
-    return _Found(cells, None if any(map(task.is_large, names)) else gap)
-
-
-def _layout(task: Task, cells: Cells) -> Layout:
-    return assemble(task.description, task.spaces, cells, task.how())
+    is_exact = all(not task.is_large(name) and task.counts_views(name) for name in names)
+    return _Found(cells, gap if is_exact else None)
 
 
 def _score(task: Task, layout: Layout) -> int:
@@ -257,7 +272,7 @@ def _score(task: Task, layout: Layout) -> int:
 
 def _better(task: Task, start: Cells, found: _Found) -> _Found:
     """The cheaper of what was started from and what was found, with the bound of the latter."""
-    first, second = _layout(task, start), _layout(task, found.cells)
+    first, second = task.assembled(start), task.assembled(found.cells)
     saved = _score(task, second) - _score(task, first)
     if saved <= 0 or not _fits(task, start):
         return found
@@ -265,7 +280,7 @@ def _better(task: Task, start: Cells, found: _Found) -> _Found:
 
 
 def _finish(task: Task, found: _Found) -> Layout:
-    layout = checked(task.description, task.spaces, _layout(task, found.cells), task.joints)
+    layout = checked(task.description, task.spaces, task.assembled(found.cells), task.joints)
     score = _score(task, layout)
     bound = task.simple_bound() if found.gap is None else score - found.gap
     return replace(layout, optimal=bound >= score - 0.5, cost=float(score), bound=float(bound))

@@ -22,7 +22,8 @@ def by_gain(rules: Mapping[str, Rules], works: Sequence[Work], sizes: CodeBytes)
         names = frozenset(slot.name for slot in slots)
         here = tuple(dict.fromkeys(work for name in names for work in touching.get((space.name, name), ())))
         kept = {name for name in names if rules[space.name].kept(name)}
-        rewritten = {name for w in here if w.writes and kept - w.slots - w.known for name in w.slots & names}
+        partial = () if rules[space.name].views else here
+        rewritten = {name for w in partial if w.writes and kept - w.slots - w.known for name in w.slots & names}
         low, high = _ends(here, slots, rewritten, sizes)
         rest = [slot for slot in slots if slot not in (low, high)]
         return _between(low, high, _sorted(rest), width)

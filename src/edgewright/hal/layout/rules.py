@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -11,7 +11,7 @@ from ..analysis.spaces import Joint, Slot, Space
 from ..language.description import Bus, Description
 from ..language.meaning import Nature, Natures
 from .cells import Cell, most_lanes
-from .layout import Register
+from .layout import Register, SpaceLayout
 
 
 @dataclass(frozen=True)
@@ -23,10 +23,11 @@ class Rules:
     natures: dict[str, Nature]
     writes: tuple[tuple[frozenset[str], frozenset[str]], ...]  # what places write at once; that with what they know
     bonds: tuple[frozenset[str], ...] = ()  # slots that share a register because their fields are together
+    views: bool = False  # whether a write that would have to put something back may have an address of its own
     _known: dict[str, frozenset[str]] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
-    def of(cls, description: Description, space: Space, joints: Iterable[Joint]) -> Rules:
+    def of(cls, description: Description, space: Space, joints: Iterable[Joint], views: bool = False) -> Rules:
         natures = Natures(description)
         here = [joint for joint in joints if joint.writes and joint.space == space.name]
         writes = dict.fromkeys((frozenset(joint.slots), frozenset({*joint.slots, *joint.known})) for joint in here)
@@ -36,6 +37,7 @@ class Rules:
             {slot.name: natures.of(slot.group, slot.field.name) for slot in space.slots},
             tuple(writes),
             bonds_of(space),
+            views,
         )
 
     def bond(self, name: str) -> frozenset[str]:
@@ -68,7 +70,7 @@ class Rules:
             return False
         if a.writable and b.writable and (_touchy(a) or _touchy(b)):
             return False
-        return not ((self.frail(first) or self.frail(second)) and self.splits((first, second)))
+        return self.views or not ((self.frail(first) or self.frail(second)) and self.splits((first, second)))
 
     def splits(self, names: Sequence[str]) -> bool:
         """Whether some write of the code would have to read and put back what else is in the register."""
@@ -91,7 +93,15 @@ class Rules:
             return False
         here = frozenset(names)
         is_allowed = all(here <= self._friends(name) for name in names)
-        return is_allowed and not (len(names) > 1 and any(map(self.frail, names)) and self.splits(names))
+        is_free = self.views or len(names) == 1
+        return is_allowed and (is_free or not (any(map(self.frail, names)) and self.splits(names)))
+
+    def partial(self, names: Collection[str]) -> tuple[tuple[str, ...], ...]:
+        """What writes of the code reach of a register with these slots where they would have to put back the rest."""
+        here = frozenset(names)
+        kept = frozenset(name for name in here if self.kept(name))
+        found = [written & here for written, filled in self.writes if written & here and kept - filled]
+        return tuple(dict.fromkeys(tuple(name for name in self.slots if name in hit) for hit in found))
 
     def _friends(self, name: str) -> frozenset[str]:
         """The slots that may share a register with a slot, as far as two decide it, and itself."""
@@ -128,6 +138,15 @@ def put_back(register: Register, slots: Container[str], space: Space, natures: N
 def rewrites(register: Register, slots: Container[str], space: Space, natures: Natures) -> bool:
     """Whether a write of the slots has to read the register first; slots whose values are known are among them."""
     return bool(put_back(register, slots, space, natures))
+
+
+def written_registers(
+    placed: SpaceLayout, slots: Sequence[str], known: Sequence[str], space: Space, natures: Natures
+) -> Iterator[Register]:
+    """Where a write of the slots goes: to their registers, or to a view of one whose other fields it does not know."""
+    for register in dict.fromkeys(register for slot in slots for register in placed.holding(slot)):
+        is_partial = rewrites(register, (*slots, *known), space, natures)
+        yield (placed.view_of(register, slots) if is_partial else None) or register
 
 
 def packed(rules: Rules, names: Sequence[str]) -> tuple[Cell, ...]:

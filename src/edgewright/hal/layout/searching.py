@@ -102,10 +102,12 @@ class Search:
             space = self.spaces[name]
             (register, _), *_ = registers_of(space, self._cell(name, key), self.rules[name].bus, self.how)
             code = accesses = 0
+            has_views = self.rules[name].views and key[1] == 1
             for work in dict.fromkeys(work for slot in key[0] for work in self.touching.get((name, slot), ())):
-                here, bus, _ = register_cost(self.natures, space, register, work, self.sizes)
+                here, bus, _ = register_cost(self.natures, space, register, work, self.sizes, has_views)
                 code, accesses = code + here, accesses + bus
-            self.known[name, key] = self.weights[0] * code + self.weights[1] * accesses, register.end
+            addresses = 1 + (len(self.rules[name].partial(key[0])) if has_views else 0)
+            self.known[name, key] = self.weights[0] * code + self.weights[1] * accesses, register.end * addresses
         return self.known[name, key]
 
     def _cell(self, name: str, key: Key) -> Cell:

@@ -12,6 +12,7 @@ from ..language.description import Description
 from .assembling import Assembly, assemble, space_size
 from .cells import Cell, Cells, pinned_cells
 from .cost import Wish, Work, works_of
+from .layout import Layout
 from .modelling import LayoutPart
 from .packing import by_gain
 from .paper import paper_cells
@@ -32,8 +33,24 @@ class Task:
 
     @classmethod
     def of(cls, description: Description, spaces: Spaces, joints: Sequence[Joint], wish: Wish) -> Task:
-        rules = {name: Rules.of(description, space, joints) for name, space in spaces.items()}
+        rules = {name: Rules.of(description, space, joints, wish.has_views) for name, space in spaces.items()}
         return cls(description, spaces, joints, wish, works_of(joints), rules)
+
+    def without_views(self) -> Task:
+        return Task.of(self.description, self.spaces, self.joints, replace(self.wish, views=False))
+
+    def counts_views(self, name: str) -> bool:
+        """Whether the model is exact about views: no two writes can mean the same part of a register, and none of its
+        views is worse than read-modify-write."""
+        rules, space = self.rules[name], self.spaces[name]
+        if not rules.views:
+            return True
+        sets = {written for written, _ in rules.writes}
+        is_clear = sum(map(len, sets)) == len(frozenset[str]().union(*sets)) and rules.bus.narrowest == rules.bus.width
+        code, access, byte = self.wish.weights
+        most = max((_padded(slot.counts) for slot in space.slots), default=1) * rules.bus.width // 8
+        is_worth = byte * most * self.instances()[name] <= access + code * self.wish.sizes.rewrite
+        return is_clear and is_worth and not (self.wish.power_of_two and self._is_indexed(name))
 
     def how(self) -> Assembly:
         arrange = by_gain(self.rules, self.works, self.wish.sizes)
@@ -89,6 +106,16 @@ class Task:
             self.wish.power_of_two and self._is_indexed(name),
         )
 
+    def assembled(self, cells: Cells) -> Layout:
+        """The layout of the cells, with all views that its writes want."""
+
+        def viewed(rules: Rules, cell: Cell) -> Cell:
+            is_plain = rules.views and cell.lanes == 1 and cell.offset is None and len(cell.slots) > 1
+            return replace(cell, views=rules.partial(cell.slots)) if is_plain else cell
+
+        whole = {name: tuple(viewed(self.rules[name], cell) for cell in of) for name, of in cells.items()}
+        return assemble(self.description, self.spaces, whole, self.how())
+
     def paper(self) -> Cells:
         """The paper's cells of all that is not settled."""
         cells = paper_cells(self.description, self.spaces, self.joints)
@@ -122,7 +149,9 @@ class Task:
         slots = sum(-(-slot.field.bits // (8 * word)) * word * _padded(slot.counts) for slot in space.slots)
         pins = max((slot.field.pinned[0] for slot in space.slots if slot.field.pinned), default=0)
         areas = sum(2 * self.most(self.spaces[area.space]) * prod(area.counts) for area in space.areas)
-        return 2 * (slots + pins + 8 * word) + areas
+        written = [space.slot(slot) for w in self.works if w.writes and w.space == space.name for slot in w.slots]
+        views = sum(word * _padded(slot.counts) for slot in written) if self.rules[space.name].views else 0
+        return 2 * (slots + views + pins + 8 * word) + areas
 
     def simple_bound(self) -> float:
         """No layout costs less: each work takes one access, and the map at least the bits of all fields."""

@@ -57,6 +57,7 @@ class LockedSpace:
     size: int  # bytes; never less than in any earlier lock, so that places of gone fields stay free
     registers: tuple[LockedRegister, ...]
     areas: tuple[LockedArea, ...]
+    views: tuple[tuple[int, tuple[str, ...]], ...] = ()  # offsets, and the paths of fields that are written there
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,12 @@ def _space(space: Space, layout: SpaceLayout) -> dict[str, Any]:
         }
         for area in space.areas
     ]
-    return {"size": layout.size, "registers": registers, **({"areas": areas} if areas else {})}
+    views = [
+        {"offset": view.offset, "fields": [pattern(space.slot(slot).steps) for slot in view.slots]}
+        for view in sorted(layout.views, key=lambda view: view.offset)
+    ]
+    more = {"areas": areas, "views": views}
+    return {"size": layout.size, "registers": registers, **{name: of for name, of in more.items() if of}}
 
 
 def pattern(steps: Steps) -> str:
@@ -206,7 +212,8 @@ def _read_space(data: Mapping[str, Any]) -> LockedSpace:
     areas = tuple(
         LockedArea(str(a["name"]), str(a["group"]), _number(a["offset"]), *_both(a)) for a in data.get("areas", ())
     )
-    return LockedSpace(_number(data["size"]), registers, areas)
+    views = tuple((_number(view["offset"]), tuple(map(str, view["fields"]))) for view in data.get("views", ()))
+    return LockedSpace(_number(data["size"]), registers, areas, views)
 
 
 def _read_register(data: Mapping[str, Any]) -> LockedRegister:

@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from ...errors import InputError
-from ..analysis.spaces import Area, Slot, Space, Spaces
+from ..analysis.spaces import Area, Joint, Slot, Space, Spaces
 from ..language.description import Description
 from ..layout.assembling import register_at, space_size
-from ..layout.layout import AreaPlace, Layout, Register, SpaceLayout, elaborate
+from ..layout.layout import AreaPlace, Layout, Register, SpaceLayout, WriteView, elaborate
+from ..layout.rules import Rules
 from .fitting import At, Irregular, Known, fit_area, fit_slot, prefix_of
-from .lock import RELOCK, Lock, LockedPiece
+from .lock import RELOCK, Lock, LockedPiece, pattern
 
 Arrange = Callable[[Spaces], Layout]  # for spaces of new slots alone
 
@@ -96,7 +97,17 @@ class _Locking:
             areas.append(_appended(area, end, placed))
             end = _area_end(area, areas[-1], placed)
         size = max(space_size(end, self.description.bus_of(space.name), False), self._distance(space.name))
-        return SpaceLayout(space.name, (*registers, *added), tuple(areas), size)
+        views = tuple(self._views(space, registers))
+        return SpaceLayout(space.name, (*registers, *added), tuple(areas), size, views)
+
+    def _views(self, space: Space, registers: Sequence[Register]) -> Iterator[WriteView]:
+        """The views of a space whose fields are there and reached as before; the places of others stay free."""
+        slots = {pattern(slot.steps): slot.name for slot in space.slots}
+        known = self.lock.spaces[space.name].views if space.name in self.lock.spaces else ()
+        for offset, names in known:
+            found = tuple(slots[name] for name in names if name in slots)
+            if found and len(found) == len(names) and any(_shows_part(register, found) for register in registers):
+                yield WriteView(offset, found)
 
     def _distance(self, name: str) -> int:
         """How far apart elements of a group lie where it is an array in another; 0 where it is in none."""
@@ -114,6 +125,8 @@ class _Locking:
         groups = {device.name: device.group for device in self.description.devices}
         known = {name: expanded(self.lock, name).fields for name in set(groups.values()) & set(self.lock.spaces)}
         for register in elaborate(self.description, self.spaces, layout):
+            if register.is_view:
+                continue
             before = known.get(groups[register.device], {})
             for at in register.fields:
                 place = register.offset, register.width, at.bit, at.size, at.low
@@ -143,6 +156,29 @@ class _Locking:
         made = self.arrange({space.name: Space(space.name, new)}).spaces[space.name]
         start = space_size(end, self.description.bus_of(space.name), False) if end else 0
         return tuple(register_at(register, start + register.offset) for register in made.registers)
+
+
+def with_new_views(description: Description, spaces: Spaces, layout: Layout, joints: Sequence[Joint]) -> Layout:
+    """The layout with views behind all else for writes that must not put back what is beside them.
+
+    Only what lies in no array can grow: the elements of others have their distance.
+    """
+    inner = {area.space for space in spaces.values() for area in space.areas}
+    placed = dict(layout.spaces)
+    for name, space in spaces.items():
+        rules = Rules.of(description, space, joints, views=True)
+        for register in layout.spaces[name].registers:
+            slots = [piece.slot for piece in register.pieces]
+            is_ours = register.lanes == 1 and len(slots) > 1 and not any(rules.slots[s].field.pinned for s in slots)
+            for written in (
+                rules.partial(slots) if is_ours and name not in inner and any(map(rules.frail, slots)) else ()
+            ):
+                found = placed[name]
+                if found.view_of(register, written) is None:
+                    view = WriteView(found.size, written)
+                    end = replace(register, offset=view.offset).end
+                    placed[name] = replace(found, views=(*found.views, view), size=space_size(end, rules.bus, False))
+    return replace(layout, spaces=placed)
 
 
 def expanded(lock: Lock, name: str) -> Known:
@@ -201,6 +237,10 @@ def _joined(registers: Sequence[Register]) -> tuple[Register, ...]:
                 names = f"'{other.pieces[0].slot}' and '{register.pieces[0].slot}'"
                 raise Irregular(f"{names} share a register, and only one of them is indexed at run time now")
     return tuple(sorted(found.values(), key=lambda register: register.offset))
+
+
+def _shows_part(register: Register, slots: Sequence[str]) -> bool:
+    return register.lanes == 1 and set(slots) < {piece.slot for piece in register.pieces}
 
 
 def _bytes(register: Register) -> Iterator[int]:

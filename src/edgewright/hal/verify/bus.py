@@ -88,7 +88,7 @@ class ModelBus:
         self._kept: dict[int, int] = {}
         self._devices = {device.name: device for device in description.devices}
         self._registers = {self._devices[r.device].address + r.offset: r for r in registers}
-        self._split = Counter((r.device, at.name) for r in registers for at in r.fields)
+        self._split = Counter((r.device, at.name) for r in registers if not r.is_view for at in r.fields)
         self._moved = tuple(_moved(models))
         self._parts: dict[tuple[bool, str, str], tuple[int, frozenset[int]]] = {}
         self._taken: dict[str, dict[tuple[str, str], int]] = {}  # by snapshot, what changing fields held then

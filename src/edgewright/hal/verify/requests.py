@@ -60,7 +60,9 @@ def asked_by(request: Request, layout: Layout, instances: Instances, argument: C
 
 def _bits(request: Request, layout: Layout, base: int, element: tuple[int, ...]) -> Asked:
     found: dict[int, frozenset[int]] = {}
-    for register in layout.spaces[request.space].registers:
+    placed = layout.spaces[request.space]
+    views = [placed.seen(view) for view in placed.views if request.is_write and set(view.slots) <= set(request.slots)]
+    for register in (*placed.registers, *views):
         pieces = [piece for piece in register.pieces if piece.slot in request.slots]
         if not pieces:
             continue
