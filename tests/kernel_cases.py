@@ -40,6 +40,8 @@ from edgewright.network.operators import (
     LeakyRelu,
     LogSoftmax,
     Lrn,
+    LstmPart,
+    LstmStep,
     MatMul,
     MaxPool2d,
     NearestMode,
@@ -378,6 +380,12 @@ def compare(draw: Draw) -> Case:
     return Case(Compare(kind), (x := image(draw), draw(st.sampled_from([x, x[-1:], (1,)]))), bools=both)
 
 
+def lstm_step(draw: Draw) -> Case:
+    cell = shape(draw)
+    clip = draw(st.sampled_from([None, 0.7]))
+    return Case(LstmStep(draw(st.sampled_from(list(LstmPart))), clip), ((*cell[:-1], 4 * cell[-1]), cell))
+
+
 def select(draw: Draw) -> Case:
     x = image(draw)
     others = st.sampled_from([x, x[-1:], (x[1], 1, 1), (1,)])
@@ -415,6 +423,7 @@ CASES: Mapping[type, Callable[[Draw], Case]] = {
     LogSoftmax: along(LogSoftmax),
     L2Normalize: along(L2Normalize),
     Lrn: lrn,
+    LstmStep: lstm_step,
     Reduce: reduced(lambda draw, axes, keep: Reduce(axes, keep, draw(st.sampled_from(list(ReduceKind)))), 3),
     ArgMax: reduced(lambda draw, axes, keep: ArgMax(axes, keep, draw(st.booleans()), draw(st.booleans())), 1),
     Reshape: reshape,

@@ -49,6 +49,8 @@ from edgewright.network.operators import (
     LeakyRelu,
     LogSoftmax,
     Lrn,
+    LstmPart,
+    LstmStep,
     MatMul,
     MaxPool2d,
     NearestMode,
@@ -153,6 +155,23 @@ def lrn(op: Lrn, values: list[Array]) -> Array:
     assume(op.size % 2)  # onnxruntime refuses even sizes
     attributes = {"size": op.size, "alpha": op.alpha, "beta": op.beta, "bias": op.bias}
     return node("LRN", images(values), **attributes).transpose(NHWC)
+
+
+def lstm_step(op: LstmStep, values: list[Array]) -> Array:
+    """The cell of an LSTM of one step whose weights are ones on a diagonal; what it shows, by its definition."""
+    gates, c = values
+    size, count = c.shape[-1], c.size // c.shape[-1]
+    given, kept, new, shown = (v.reshape(count, size) for v in np.split(gates, 4, axis=-1))
+    if op.part is LstmPart.HIDDEN:
+        nodes = [helper.make_node("Sigmoid", ["o"], ["s"]), helper.make_node("Tanh", ["c"], ["t"])]
+        nodes += [helper.make_node("Mul", ["s", "t"], ["y"])]
+        return onnx_run(nodes, {"o": shown.reshape(c.shape), "c": c})
+    feeds = {"x": np.concatenate([given, shown, kept, new], axis=1)[None]}  # in ONNX's order
+    feeds |= {"w": np.eye(4 * size, dtype=np.float32)[None], "r": np.zeros((1, 4 * size, size), np.float32)}
+    feeds |= {"h": np.zeros((1, count, size), np.float32), "c": c.reshape(1, count, size)}
+    made = helper.make_node("LSTM", ["x", "w", "r", "", "", "h", "c"], ["", "", "y"], hidden_size=size)
+    cell = onnx_run([made], feeds).reshape(c.shape)
+    return cell if op.clip is None else np.clip(cell, -op.clip, op.clip)
 
 
 def unary(op: Unary, values: list[Array]) -> Array:
@@ -267,6 +286,7 @@ TRUTH: Mapping[type, Callable[[Any, list[Array]], Array]] = {
     MatMul: matmul,
     BatchNorm: batch_norm,
     Lrn: lrn,
+    LstmStep: lstm_step,
     Clamp: lambda op, values: node("Clip", {"x": values[0], "low": np.float32(op.low), "high": np.float32(op.high)}),
     LeakyRelu: moved("LeakyRelu", alpha=lambda op: op.alpha),
     Elu: elu,

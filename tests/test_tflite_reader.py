@@ -349,25 +349,3 @@ def test_other_loops_are_refused() -> None:
         read_tflite(_loop(5, computed=True))
     with pytest.raises(Unsupported, match="more than 200 rounds"):
         read_tflite(_loop(201))
-
-
-@pytest.mark.parametrize(("is_time_major", "clip"), [(False, 0.0), (True, 0.2)])
-def test_lstm_layers_are_unrolled(is_time_major: bool, clip: float) -> None:
-    rng = np.random.default_rng(8)
-    shape = (5, 2, 3) if is_time_major else (2, 5, 3)
-    specs = [
-        Spec("x", shape),
-        Spec("y", (*shape[:2], 4)),
-        *(Spec(n, (2, 4), special={"isVariable": True}) for n in "hc"),
-    ]
-    names = ["x"]
-    for i, columns in enumerate((3,) * 4 + (4,) * 4, 1):
-        specs.append(constant(f"w{i}", rng.standard_normal((4, columns)), "float32"))
-        names.append(f"w{i}")
-    specs += [constant(f"b{i}", rng.standard_normal(4), "float32") for i in range(4)]
-    names += ["", "", "", "b0", "b1", "b2", "b3", "", "", "h", "c", "", "", "", ""]
-    made = options("UnidirectionalSequenceLSTM", fusedActivationFunction=4, timeMajor=is_time_major, cellClip=clip)
-    content = model(specs, [Node("UNIDIRECTIONAL_SEQUENCE_LSTM", tuple(names), ("y",), made)], ["x"], ["y"])
-    network = read_tflite(content)
-    agrees(content, network, rng.standard_normal(shape).astype(np.float32))
-    assert len({layer.inputs[1] for layer in network.layers if isinstance(layer.op, Dense)}) == 4

@@ -14,7 +14,7 @@ import numpy as np
 
 from edgewright.network import Network
 from edgewright.network.tflite import read_tflite
-from tflite_models import Array, Node, Spec, constant, model, options
+from tflite_models import Array, Node, Spec, constant, model, options, packed, unpacked
 
 Rng = np.random.Generator
 Case = Callable[[Rng, str], bytes]
@@ -938,6 +938,52 @@ def resize_nearest_neighbor(rng: Rng, dtype: str) -> bytes:
 @case(*ALL)
 def resize_bilinear(rng: Rng, dtype: str) -> bytes:
     return _resize(rng, dtype, "RESIZE_BILINEAR", "ResizeBilinear")
+
+
+def lstm(kind: str, rng: Rng, cell: int = -11, time_major: bool = False, clip: float = 0.0) -> bytes:
+    """An LSTM layer of real numbers, of stored weights (`dynamic`, `asymmetric`), or of integers alone (`int8`)."""
+    batch, steps, depth, size = (int(rng.integers(1, high)) for high in (3, 6, 6, 6))
+    is_stored, has_bytes = kind == "int8", kind != "float32"
+    dtype = "int8" if is_stored else "float32"
+    lead = (steps, batch) if time_major else (batch, steps)
+
+    def quant(scale: float, zero: int = 0) -> dict[str, float]:
+        return {"scale": scale * rng.uniform(0.8, 1.2), "zero": zero} if is_stored else {}
+
+    state = quant(1 / 128, int(rng.integers(-9, 9)))
+    specs = [Spec("x", (*lead, depth), dtype, **quant(0.03, int(rng.integers(-9, 9))))]
+    specs += [Spec("h", (batch, size), dtype, special={"isVariable": True}, **state)]
+    cells = {"scale": 2.0**cell} if is_stored else {}
+    specs += [Spec("c", (batch, size), "int16" if is_stored else dtype, special={"isVariable": True}, **cells)]
+    names = ["x"]
+    for i in range(1, 9):
+        shape = (size, depth if i < 5 else size)
+        specs.append(
+            constant(f"w{i}", rng.integers(-127, 128, shape), "int8", scale=0.02 * rng.uniform(0.8, 1.2))
+            if has_bytes
+            else constant(f"w{i}", rng.standard_normal(shape), "float32")
+        )
+        names.append(f"w{i}")
+    for i in range(4):
+        many = rng.integers(-3000, 3000, size) if is_stored else rng.standard_normal(size)
+        specs.append(constant(f"b{i}", many, "int32" if is_stored else "float32"))
+    names += ["", "", "", "b0", "b1", "b2", "b3", "", "", "h", "c", "", "", "", ""]
+    specs.append(Spec("y", (*lead, size), dtype, **state))
+    between = [Spec(f"between{i}", (), "int16", scale=2.0**-12) for i in range(4)] if is_stored else []
+    between += [Spec("hidden", (), "int8", **state)] if is_stored else []
+    made = options(
+        "UnidirectionalSequenceLSTM", fusedActivationFunction=4, timeMajor=time_major, cellClip=clip,
+        asymmetricQuantizeInputs=kind == "asymmetric",
+    )  # fmt: skip
+    node = Node("UNIDIRECTIONAL_SEQUENCE_LSTM", tuple(names), ("y",), made)
+    content = unpacked(model([*specs, *between], [node], ["x"], ["y"]))
+    content.subgraphs[0].operators[0].intermediates = list(range(len(specs), len(specs) + len(between)))
+    return packed(content)
+
+
+@case(FLOAT, INT8)
+def sequence_lstm(rng: Rng, dtype: str) -> bytes:
+    return lstm(dtype, rng, int(rng.integers(-15, -8)), bool(rng.random() < 0.5), pick(rng, 0.0, 0.11))
 
 
 def random_value(rng: Rng, shape: tuple[int, ...], dtype: str, low: int | None = None) -> Array:

@@ -28,6 +28,7 @@ from .nests import (
     products,
     qlinear,
     reals,
+    recurrent,
     reductions,
     resize,
     tflite,
@@ -67,7 +68,7 @@ CATALOGUE: Sequence[Kernel] = (
     *(lookup.LOOKUP, tflite.ACTIVATION, tflite.PRELU, tflite.BINARY, tflite.QUANTIZE, tflite.DEQUANTIZE),
     *(qlinear.PAIRS, qlinear.BINARY),
     *(elementwise.ACTIVATION, elementwise.PRELU, elementwise.BINARY, elementwise.BATCH_NORM),
-    *(elementwise.CAST, elementwise.COMPARE, elementwise.SELECT, elementwise.QUANTIZE),
+    *(elementwise.CAST, elementwise.COMPARE, elementwise.SELECT, elementwise.QUANTIZE, recurrent.LSTM_STEP),
     # along an axis
     *(tflite_lines.SOFTMAX, tflite_lines.WIDE_SOFTMAX, tflite_lines.LOG_SOFTMAX, tflite_lines.L2_NORMALIZE),
     *(tflite_lines.REDUCE, lines.SOFTMAX_TERMS, lines.SOFTMAX, lines.LOG_SOFTMAX, lines.L2_NORMALIZE, lines.LRN),

@@ -55,6 +55,13 @@ def _lrn(op: ops.Lrn, out: Region, shapes: Sequence[Shape]) -> Answer:
     return Alone(op, (read,), kept)
 
 
+def _lstm_step(op: ops.LstmStep, out: Region, shapes: Sequence[Shape]) -> Answer:
+    last, whole = len(out.bounds) - 1, (0, shapes[1][-1])
+    if out.bounds[-1] != whole:
+        return Wider(out.with_axis(last, whole), last, "the gates of each element lie far from each other")
+    return Alone(op, (out.with_axis(-1, (0, shapes[0][-1])), out))
+
+
 def _dynamic_range(op: ops.DynamicRange, out: Region, shapes: Sequence[Shape]) -> Answer:
     last, numbers = len(out.bounds) - 1, (0, op.output_shape(shapes)[-1])
     if out.bounds[-1] != numbers:
@@ -87,6 +94,7 @@ ALONE: Mapping[type, Callable[..., Answer]] = {  # those whose regions depend on
     ops.LogSoftmax: _line,
     ops.L2Normalize: _line,
     ops.Lrn: _lrn,
+    ops.LstmStep: _lstm_step,
     ops.TopK: _top_k,
     # moving elements
     ops.Reshape: moves.reshape,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .. import operators as ops
-from . import dynamic, elementwise, linear, rearrange, reduce, resize, scales
+from . import dynamic, elementwise, linear, rearrange, recurrent, reduce, resize, scales
 from .operand import Kernel
 
 KERNELS: Mapping[type, Kernel] = {
@@ -25,6 +25,7 @@ KERNELS: Mapping[type, Kernel] = {
     ops.Cast: elementwise.cast,
     ops.Compare: elementwise.compare,
     ops.Select: elementwise.select,
+    ops.LstmStep: recurrent.lstm_step,
     ops.Quantize: scales.quantize,
     ops.Dequantize: scales.dequantize,
     ops.DynamicRange: dynamic.dynamic_range,

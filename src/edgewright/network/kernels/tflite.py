@@ -13,6 +13,7 @@ from . import tflite_images as images
 from . import tflite_lines as lines
 from . import tflite_products as products
 from .operand import Kernel, Operand
+from .recurrent import stored_lstm_step
 from .table import KERNELS
 
 _MOVES = (
@@ -33,6 +34,7 @@ TFLITE: Mapping[type, Kernel] = {
     ops.L2Normalize: lines.l2_normalize,
     ops.LeakyRelu: elementwise.leaky_relu,
     ops.LogSoftmax: lines.log_softmax,
+    ops.LstmStep: stored_lstm_step,
     ops.MatMul: products.matmul,
     ops.MaxPool2d: images.max_pool2d,
     ops.PRelu: elementwise.prelu,
@@ -54,6 +56,7 @@ _TYPES: Mapping[object, frozenset[DType]] = {
     ops.Elu: frozenset({DType.INT8}),
     ops.L2Normalize: _SMALL,
     ops.LogSoftmax: _SMALL,
+    ops.LstmStep: frozenset({DType.INT16}),
     ops.MatMul: _SIGNED,
     ops.PRelu: _SMALL,
     ops.BinaryKind.DIV: _SMALL,

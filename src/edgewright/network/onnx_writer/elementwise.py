@@ -149,6 +149,21 @@ def batch_norm(node: NodeWriter, op: ops.BatchNorm) -> str:
     return node.add("Add", [node.add("Mul", [x, scale]), shift])
 
 
+def lstm_step(node: NodeWriter, op: ops.LstmStep) -> str:
+    gates, cell = node.inputs()
+    size = node.shape(1)[-1]
+
+    def gate(which: int, kind: str) -> str:
+        numbers = ((which * size, "start"), ((which + 1) * size, "end"), (-1, "axis"))
+        return node.add(kind, [node.add("Slice", [gates, *(node.integers([n], what) for n, what in numbers)])])
+
+    if op.part is ops.LstmPart.HIDDEN:
+        return node.add("Mul", [gate(3, "Sigmoid"), node.add("Tanh", [cell])])
+    new = node.add("Mul", [gate(0, "Sigmoid"), gate(2, "Tanh")])
+    total = node.add("Add", [node.add("Mul", [gate(1, "Sigmoid"), cell]), new])
+    return total if op.clip is None else _clamp(node, -op.clip, op.clip, total)
+
+
 def cast(node: NodeWriter, op: ops.Cast) -> str:
     return node.add("Cast", [node.input()], to=element_type(op.dtype))
 

@@ -32,6 +32,7 @@ WRITERS: Mapping[type, Callable[..., str]] = {
     ops.Cast: elementwise.cast,
     ops.Compare: elementwise.compare,
     ops.Select: elementwise.select,
+    ops.LstmStep: elementwise.lstm_step,
     ops.Quantize: elementwise.passed,
     ops.Dequantize: elementwise.passed,
     ops.DynamicRange: dynamic.dynamic_range,

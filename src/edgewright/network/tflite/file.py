@@ -73,6 +73,7 @@ class FileOperator:
     outputs: tuple[int, ...]
     table: Any  # the options, still in the file; None when there are none
     options_type: int
+    intermediates: tuple[int, ...] = ()  # tensors that it computes for itself, named for their scales
 
     def options(self, schema: Any) -> Any:
         """The options read as this class of the schema; all defaults when the file gives none or others."""
@@ -219,6 +220,7 @@ class _Parser:
             outputs=self._indices(operator.OutputsAsNumpy(), tensors, optional=False),
             table=operator.BuiltinOptions(),
             options_type=operator.BuiltinOptionsType(),
+            intermediates=self._indices(operator.IntermediatesAsNumpy(), tensors, optional=False),
         )
 
     def _tensor(self, index: int, tensor: Any, model: Any, buffers: int) -> FileTensor:

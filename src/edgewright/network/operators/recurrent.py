@@ -1,0 +1,40 @@
+"""What recurrent layers do between their products: one step of an LSTM layer from the sums of its gates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar
+
+from ..region import Region, Shape
+from .base import Grain, Operator, require
+
+GATES = 4  # input, forget, candidate, output
+
+
+class LstmPart(Enum):
+    CELL = "cell"  # sigmoid(forget) * c + sigmoid(input) * tanh(candidate)
+    HIDDEN = "hidden"  # sigmoid(output) * tanh(c), c being the new one
+
+
+@dataclass(frozen=True, slots=True)
+class LstmStep(Operator):
+    """Inputs: sums of the gates (..., 4 n: input, forget, candidate, output), c (..., n). Gives the part (..., n).
+
+    `clip`: a new cell is kept within so much of 0. Stored integers have 16 bits, as in TFLite's LSTM layers.
+    """
+
+    grain: ClassVar[Grain] = Grain.ELEMENT
+    part: LstmPart
+    clip: float | None = None
+
+    def output_shape(self, shapes: Sequence[Shape]) -> Shape:
+        gates, cell = shapes
+        require(len(cell) > 0 and gates == (*cell[:-1], GATES * cell[-1]), f"gates {gates} do not fit a cell {cell}")
+        return cell
+
+    def needs(self, out: Region, shapes: Sequence[Shape]) -> tuple[Region, ...]:
+        size, (first, last) = shapes[1][-1], out.bounds[-1]
+        ends = (first, 2 * size + last) if self.part is LstmPart.CELL else (3 * size + first, 3 * size + last)
+        return (Region((*out.bounds[:-1], ends)), out)
