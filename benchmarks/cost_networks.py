@@ -19,6 +19,7 @@ from edgewright.network.operators import (
     Clamp,
     Concat,
     Conv2d,
+    ConvTranspose2d,
     Dense,
     Dequantize,
     Gather,
@@ -444,14 +445,28 @@ def moves(g: Grower) -> list[str]:
     return found
 
 
+def transposed(g: Grower) -> list[str]:
+    """Transposed convolutions beside each other, cropped and not; some by channels, some spread."""
+    found = []
+    for index in range(9):
+        depth, kernel = g.pick(1, 3, 4, 8, 16), (g.pick(2, 3, 4, 5), g.pick(1, 2, 3, 4))
+        x, is_deep, crop = g.input(g.pick(3, 5, 8), g.pick(4, 6, 7), depth), index % 4 != 3, index % 2
+        names, scale = g.weights((g.pick(1, 4, 6, 10) if is_deep else depth, *kernel, depth if is_deep else 1), x)
+        spread = (1, 2) if index == 8 else (1, 1)
+        pads = (crop, 0, 0, crop)
+        op = ConvTranspose2d((g.pick(1, 2, 2, 3), g.pick(1, 2, 2, 4)), spread, pads, groups=1 if is_deep else depth)
+        found.append(g._add(op, [x, *names], g.format(scale, True)))
+    return found
+
+
 Shape = Callable[[Grower], list[str]]
 SHAPES: tuple[Shape, ...] = (
     mobile, inverted, residual, windows, separable, denses, pools, from_reals, deep, thin, broad, lookups, uneven,
-    lowest, single, products, elements, moves,
+    lowest, single, products, elements, moves, transposed,
 )  # fmt: skip
 
 
-BESIDE = (products, elements, lookups, single, moves)  # layers beside each other, each of them a stage
+BESIDE = (products, elements, lookups, single, moves, transposed)  # layers beside each other, each of them a stage
 
 
 def network(form: str, shape: Shape, seed: int) -> Network:

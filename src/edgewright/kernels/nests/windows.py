@@ -104,7 +104,8 @@ def _window(call: CCall, c: CWriter, i: int, index: Expr) -> TapLoop:
     op, size, kernel = call.op, call.shapes[0][1 + i], call.shapes[1][1 + i]
     start, name = (("top", "ky"), ("left", "kx"))[i]
     if isinstance(op, ConvTranspose2d):
-        return TransposedTaps(kernel, op.stride[i], op.dilation[i], plus(index, op.pads[i]), size, name)
+        pad = op.pads[i]
+        return TransposedTaps(kernel, op.stride[i], op.dilation[i], plus(index, pad), min(0, pad), size, name)
     assert isinstance(op, Conv2d)
     axis = axes(op, call.shapes[1][1:3], call.shapes[0])[i]
     return taps(c, axis, call.result.shape[1 + i], index, start, name)

@@ -80,15 +80,19 @@ class TransposedTaps:
     stride: int
     dilation: int
     place: Expr  # of the output, pads included
+    least: int  # that the place can be
     size: int  # of the image
     name: str
 
     @contextmanager
     def each(self, c: CWriter) -> Iterator[tuple[Expr, Expr]]:
         tap, at = f"{self.name}0", f"{self.name}_at"
-        with c.block(f"for (int32_t {tap} = 0; {tap} < {self.kernel}; {tap}++)"):
+        is_stepped = self.dilation == 1 and self.stride > 1  # from one multiple to the next
+        above = plus(self.place, -(self.least // self.stride) * self.stride)  # as far from one, and never below zero
+        first, step = (f"({above}) % {self.stride}", f" += {self.stride}") if is_stepped else (0, "++")
+        with c.block(f"for (int32_t {tap} = {first}; {tap} < {self.kernel}; {tap}{step})"):
             c.line(f"const int32_t {at} = {self.place} - {times(tap, self.dilation)};")
-            uneven = f" || {at} % {self.stride} != 0" if self.stride > 1 else ""
+            uneven = f" || {at} % {self.stride} != 0" if self.stride > 1 and not is_stepped else ""
             c.line(f"if ({at} < 0 || {at} >= {self.size * self.stride}{uneven})")
             c.line("    continue;")
             yield tap, at if self.stride == 1 else f"{at} / {self.stride}"

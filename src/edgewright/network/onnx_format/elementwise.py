@@ -216,8 +216,18 @@ def _chain(kind: ops.BinaryKind, node: OnnxNode) -> Value:
 
 
 def power(node: OnnxNode) -> Value:
-    """x ** y, where files give whole exponents as integers."""
+    """x ** y, where files give whole exponents as integers; squares, cubes and roots are no matter of logarithms."""
     x, y = node.input(0), _aligned(node, node.input(0), node.input(1))
+    found = node.tensor(x)
+    if isinstance(y, Constant) and y.data.size == 1 and y.data.ndim <= len(found.shape) and found.dtype.is_float:
+        match float(y.data.item()):
+            case 2.0:
+                return node.layer(ops.Unary(ops.UnaryKind.SQUARE), [x])
+            case 3.0:
+                square = node.layer(ops.Unary(ops.UnaryKind.SQUARE), [x], "square")
+                return pairwise(node, ops.BinaryKind.MUL, square, x)
+            case 0.5:
+                return node.layer(ops.Unary(ops.UnaryKind.SQRT), [x])
     if node.tensor(x).dtype.is_float and not _is_float(node, y):
         y = _cast(node, y, onnx.TensorProto.FLOAT)
     return pairwise(node, ops.BinaryKind.POW, x, y)
