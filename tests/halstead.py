@@ -6,7 +6,7 @@ A source is counted as its developer writes it, before the preprocessor:
 - a #define with a body counts: `#define` as an operator, its name as an operand, its body as any other code;
 - operators: keywords that are no types, qualifiers, punctuators; attributes of bit fields are qualifiers, and bfGroup
   is `struct`. A pair of brackets counts once, each kind an operator of its own;
-- the parentheses of if, for, while, switch, assign and of attributes belong to these and do not count again;
+- the parentheses of if, for, while, switch, of words of the language and of attributes do not count again;
 - operands: names (of functions and types too), numbers, characters and strings, each spelling one of its own.
 
 The n's are numbers of different ones, the N's how often they stand there (Halstead 1977).
@@ -31,7 +31,20 @@ _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _UNCOUNTED = re.compile(r"^[ \t]*#[ \t]*(?!define\b)[^\n]*$|^[ \t]*#[ \t]*define[ \t]+\w+[ \t]*$", re.MULTILINE)
 _CLOSING = frozenset(")]}")
 _WITH_PARENTHESES = frozenset(
-    ["for", "if", "switch", "while", "rse", "wse", "reset_value", "pin", "together", "gathers", "assign"]
+    [
+        "for",
+        "if",
+        "switch",
+        "while",
+        "rse",
+        "wse",
+        "reset_value",
+        "pin",
+        "together",
+        "gathers",
+        "assign",
+        "read_and_clear",
+    ]
 )
 _KEYWORDS = """
     auto break case const continue default do else enum extern goto inline register restrict return sizeof static

@@ -1,4 +1,4 @@
-"""The words of the language that speak of several accesses: together, snapshot, unordered, gathers and assign."""
+"""The words of the language that speak of several accesses: together, snapshot, unordered, gathers, assign and more."""
 
 from __future__ import annotations
 
@@ -368,6 +368,11 @@ SPREAD = {
     "k = assign(p, a = 1) + 1;": None,
     "KEEP(assign(p, a = 1);)": None,
     "\n#undef assign\nvoid assign(int, int); assign(k, i = 1);": None,
+    "k = read_and_clear(p->a);": "k = (p->a = p->a);",
+    "if (read_and_clear(d->x.b[i + 1]) & 3) k = 1;": "if ((d->x.b[i + 1] = d->x.b[i + 1]) & 3) k = 1;",
+    "k = hal_read_and_clear( p->c );": "k = (p->c = p->c );",
+    "k = read_and_clear(p->b[i++]);": None,
+    "k = read_and_clear(p->b[f(1, 2)]);": None,
     "assign(p, a == 1);": None,
     "assign(p, 1, 2);": None,
     "reassign(k); /* assign(p, a = 1); */": None,

@@ -101,6 +101,9 @@
     EDGEWRIGHT_12, EDGEWRIGHT_11, EDGEWRIGHT_10, EDGEWRIGHT_9, EDGEWRIGHT_8, EDGEWRIGHT_7, EDGEWRIGHT_6, \
     EDGEWRIGHT_5, EDGEWRIGHT_4, EDGEWRIGHT_3, EDGEWRIGHT_2, EDGEWRIGHT_1, 0)(pointer, __VA_ARGS__))
 
+/* The flags that a field holds (w1c), which are cleared: hal_read_and_clear(uart->errors). */
+#define hal_read_and_clear(field) ((field) = (field))
+
 /* What fields are and do. */
 #define hal_ro EDGEWRIGHT_NOTE("edgewright:ro")
 #define hal_wo EDGEWRIGHT_NOTE("edgewright:wo")
@@ -192,6 +195,7 @@ typedef uint64_t hal_uint64;
 #define unordered(name) hal_unordered(name)
 #define snapshot hal_snapshot
 #define assign(...) hal_assign(__VA_ARGS__)
+#define read_and_clear(field) hal_read_and_clear(field)
 #define ro hal_ro
 #define wo hal_wo
 #define w1c hal_w1c

@@ -1,8 +1,9 @@
 """Several fields at once, taken apart into one assignment of each: what follows knows of these only.
 
 For a compiler `assign(uart, parity = 1, stops = 2);` is a macro of the support header; its uses are those that libclang
-traces to that header, so that nothing else of that name is taken for one. `*channel = (bfGroup Channel){.count = 8};`
-is C, and makes members 0 that are not named.
+traces to that header, so that nothing else of that name is taken for one. So is `read_and_clear(uart->errors)`, which
+reads flags and writes back what it has read. `*channel = (bfGroup Channel){.count = 8};` is C, and makes members 0 that
+are not named.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ _APART = re.compile(rb"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n]
 _FIELD = re.compile(rb"\s*([A-Za-z_]\w*(?:\s*(?:\.\s*\w+|\[[^\]]*\]))*)\s*=(?!=)")
 _DESIGNATED = re.compile(rb"\s*\.\s*(\w+)\s*=(?!=)")
 _POINTER = re.compile(rb"[A-Za-z_]\w*(?:(?:->|\.)\w+|\[\w+\])*")
-_WORDS = ("assign", "hal_assign")
+_ASSIGN, _TAKE = ("assign", "hal_assign"), ("read_and_clear", "hal_read_and_clear")
+_TWICE = re.compile(rb"(?!.*(?:\+\+|--))[\w\s.\[\]&|^~+*/%<>-]+", re.DOTALL)  # nothing acts in it: may be there twice
 _LITERAL = re.compile(rb"=\s*\(\s*(?:hal_)?bfGroup\b")
 _UNMOVED = frozenset(("ro", "w1c", "w1s"))  # writing 0 does nothing
 _ACTING = frozenset(("fifo", "wo", "wse", "gathers"))  # writing 0 may do anything
@@ -62,9 +64,18 @@ def _words(
         defined = cursor.referenced
         is_ours = defined is not None and defined.location.file and Path(defined.location.file.name).name == header
         name = str(cursor.spelling).encode()
-        if is_ours and cursor.spelling in _WORDS and codes[file].startswith(name, start):
+        if is_ours and cursor.spelling in (*_ASSIGN, *_TAKE) and codes[file].startswith(name, start):
             inside = codes[file].index(b"(", start) + 1
-            yield file, _assigned(files[file], codes[file], start, inside)
+            apart = _assigned if cursor.spelling in _ASSIGN else _taken
+            yield file, apart(files[file], codes[file], start, inside)
+
+
+def _taken(text: bytes, code: bytes, start: int, inside: int) -> Edits:
+    """What to replace in `read_and_clear(uart->errors)`: it becomes `(uart->errors = uart->errors)`."""
+    commas, end = _commas(code, inside)
+    is_plain = not commas and _TWICE.fullmatch(code, inside, end)
+    begin = end - len(text[inside:end].lstrip())
+    return [(start, begin, b"(" + text[begin:end].strip() + b" = ")] if is_plain else []
 
 
 def _assigned(text: bytes, code: bytes, start: int, inside: int) -> Edits:
