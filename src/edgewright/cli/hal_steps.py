@@ -16,6 +16,7 @@ import click
 from .. import text
 from ..errors import EdgewrightError, InputError
 from ..files import write_together
+from ..hal.advice import advice_for
 from ..hal.choosing import chosen_design
 from ..hal.design import Analysis, Design
 from ..hal.designing import analyse, naive
@@ -34,6 +35,7 @@ from .common import console, print_json, shown, working
 from .hal_tables import explanation, front_table, functions_table, registers_table, summary, verification_table
 
 NAMED = 12  # files that are named when they are written
+MOST_ADVICE = 8  # lines about what would save accesses
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +227,7 @@ def _write(files: Mapping[Path, str | bytes], analysis: Analysis) -> None:
 
 def _record(made: Made, files: Sequence[str]) -> dict[str, Any]:
     found = record(made.design, made.before, files)
+    found["advice"] = [{**asdict(one), "place": str(one.place)} for one in advice_for(made.design)]
     if made.front:
         found["pareto"] = [{"map_bytes": p.map_bytes, "code": p.code, "accesses": p.accesses} for p in made.front]
     if made.verification:
@@ -240,6 +243,8 @@ def _print(made: Made, asked: HalOptions, written: Sequence[Path]) -> None:
         console.print(registers_table(made.design))
         console.print(functions_table(made.design, made.before))
     console.print(summary(made.design, made.before))
+    for advice in advice_for(made.design)[:MOST_ADVICE]:
+        console.print(shown(str(advice)), style="cyan", soft_wrap=True)
     if made.front:
         console.print(front_table(made.front))
     if made.verification:
