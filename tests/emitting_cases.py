@@ -24,6 +24,7 @@ from edgewright.network.operators import (
     DynamicQuantize,
     DynamicRange,
     LstmStep,
+    NonMaxSuppression,
     Quantize,
     Select,
     TopK,
@@ -33,7 +34,7 @@ from emitting_batch import check_together
 from kernel_cases import Case, cases, result_for
 
 # Numbers without a scale that is known before, and what ONNX does on plain numbers only.
-REAL = (Compare, DynamicProduct, DynamicQuantize, DynamicRange, LstmStep, Select)
+REAL = (Compare, DynamicProduct, DynamicQuantize, DynamicRange, LstmStep, NonMaxSuppression, Select)
 # Batches: smaller ones would say less, so that none is shrunk.
 FEW = settings(max_examples=2, phases=(Phase.generate,))
 Draw = Callable[[st.SearchStrategy[Any]], Any]

@@ -45,6 +45,7 @@ from edgewright.network.operators import (
     MatMul,
     MaxPool2d,
     NearestMode,
+    NonMaxSuppression,
     Op,
     Pad,
     PadMode,
@@ -132,6 +133,7 @@ def result_for(case: Case) -> Tensor:
     known = {
         ArgMax: DType.INT64,
         TopK: DType.INT64,
+        NonMaxSuppression: DType.INT32,
         Cast: getattr(case.op, "dtype", None),
         DynamicQuantize: DType.INT8,
         Compare: DType.BOOL,
@@ -362,6 +364,12 @@ def top_k(draw: Draw) -> Case:
     return Case(TopK(axis, draw(st.integers(1, x[axis])), draw(st.booleans())), (x,))
 
 
+def non_max_suppression(draw: Draw) -> Case:
+    number, count = draw(st.integers(1, 12)), draw(st.integers(1, 8))
+    op = NonMaxSuppression(count, draw(st.sampled_from([-9.0, 0.1])), draw(st.sampled_from([0.0, 0.2, 0.6])))
+    return Case(op, ((number, 4), (number,)))
+
+
 def resize(draw: Draw) -> Case:
     x = image(draw, least=1)
     size = pair(draw, 1, 12)
@@ -438,6 +446,7 @@ CASES: Mapping[type, Callable[[Draw], Case]] = {
     Gather: gather,
     GatherElements: gather_elements,
     TopK: top_k,
+    NonMaxSuppression: non_max_suppression,
     Resize: resize,
 }
 

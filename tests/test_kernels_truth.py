@@ -54,6 +54,7 @@ from edgewright.network.operators import (
     MatMul,
     MaxPool2d,
     NearestMode,
+    NonMaxSuppression,
     Pad,
     PadMode,
     PRelu,
@@ -254,6 +255,14 @@ def top_k(op: TopK, values: list[Array]) -> Array:
     return onnx_run([x], {"x": values[0], "k": np.array([op.count])})
 
 
+def non_max_suppression(op: NonMaxSuppression, values: list[Array]) -> Array:
+    names = ["boxes", "scores", "count", "overlap", "least"]
+    feeds = {"boxes": values[0][None], "scores": values[1][None, None], "count": np.array([op.count])}
+    feeds |= {"overlap": np.float32([op.iou_threshold]), "least": np.float32([op.score_threshold])}
+    found = onnx_run([helper.make_node("NonMaxSuppression", names, ["y"])], feeds)[:, 2]
+    return np.append(found, np.full(op.count - len(found), -1)).astype(np.int32)
+
+
 def moved(kind: str, **attributes: Callable[[Any], Any]) -> Callable[[Any, list[Array]], Array]:
     """A node whose attributes are read off the operator, on values that keep their axes."""
 
@@ -303,6 +312,7 @@ TRUTH: Mapping[type, Callable[[Any, list[Array]], Array]] = {
     Reduce: reduce,
     ArgMax: arg_max,
     TopK: top_k,
+    NonMaxSuppression: non_max_suppression,
     Reshape: shaped("Reshape", lambda op: op.shape),
     Transpose: moved("Transpose", perm=lambda op: op.perm),
     Concat: moved("Concat", axis=lambda op: op.axis),

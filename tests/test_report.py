@@ -431,6 +431,7 @@ def test_every_operator_has_words() -> None:
         "shape": (4,), "perm": (0, 1), "axis": 0, "axes": (1,), "starts": (0,), "sizes": (2,), "steps": (1,),
         "before": (0,), "after": (1,), "repeats": (2,), "block": 2, "size": (2, 2), "kernel": (2, 2),
         "kind": None, "dtype": DType.INT8, "product": ops.Dense(), "count": 2, "part": ops.LstmPart.CELL,
+            "score_threshold": 0.5, "iou_threshold": 0.5,
     }  # fmt: skip
     kinds = {
         ops.Unary: UnaryKind.ABS,

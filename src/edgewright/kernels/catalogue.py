@@ -72,7 +72,7 @@ CATALOGUE: Sequence[Kernel] = (
     # along an axis
     *(tflite_lines.SOFTMAX, tflite_lines.WIDE_SOFTMAX, tflite_lines.LOG_SOFTMAX, tflite_lines.L2_NORMALIZE),
     *(tflite_lines.REDUCE, lines.SOFTMAX_TERMS, lines.SOFTMAX, lines.LOG_SOFTMAX, lines.L2_NORMALIZE, lines.LRN),
-    *(reductions.POOLED_MEAN, reductions.REDUCE, reductions.ARG_MAX, reductions.TOP_K),
+    *(reductions.POOLED_MEAN, reductions.REDUCE, reductions.ARG_MAX, reductions.TOP_K, reductions.BOXES),
     # moving elements
     *(moves.RESHAPE, moves.TRANSPOSE, tflite_images.CONCAT, moves.CONCAT, moves.SLICE, pads.PAD),
     *(moves.EXPAND, moves.TILE, moves.SPACE_TO_DEPTH, moves.DEPTH_TO_SPACE, moves.GATHER, moves.GATHER_ELEMENTS),

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import EdgewrightError, InputError
 from .network import Arithmetic, Network
-from .operators import Dequantize
+from .operators import Dequantize, NonMaxSuppression
 from .tensor import Array
 
 
@@ -240,6 +240,9 @@ class _Litert:
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         for name, detail in self.inputs.items():
             self.interpreter.set_tensor(detail["index"], inputs[name])
+        if any(isinstance(layer.op, NonMaxSuppression) for layer in self.network.layers):
+            for detail in self.outputs.values():  # LiteRT leaves what it has no boxes for as it was
+                self.interpreter.set_tensor(detail["index"], np.zeros(detail["shape"], detail["dtype"]))
         self.interpreter.reset_all_variables()
         for name, origin in self.befores.items():
             index = int(origin.tensor)

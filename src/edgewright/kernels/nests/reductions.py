@@ -1,4 +1,4 @@
-"""Reductions along axes, arg-max and top-k."""
+"""Reductions along axes, arg-max, top-k and the best of boxes that overlap."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from math import prod
 
 import numpy as np
 
-from ...network import Arithmetic
-from ...network.operators import ArgMax, Reduce, ReduceKind, TopK
+from ...network import Arithmetic, DType
+from ...network.operators import ArgMax, NonMaxSuppression, Reduce, ReduceKind, TopK
 from ...platform.target import Family
 from ..call import CCall
 from ..kernel import Kernel, Offer
@@ -267,7 +267,30 @@ def write_top_k(call: CCall, _: Offer, c: CWriter) -> None:
                     c.line(f"{y.place.pointer}[{y.place.offset(along('j'))}] = ({y.place.ctype})taken;")
 
 
+def offers_boxes(site: Site) -> Iterator[Offer]:
+    """All at once, into the output; parts of it are copied from a list of all."""
+    if all(place.tensor.dtype is DType.FLOAT32 for place in site.inputs) and site.result.dtype is DType.INT32:
+        is_whole = site.most == site.result.shape and site.output.strides == (1,)
+        yield Offer() if is_whole else Offer.of(4 * site.result.size)
+
+
+def write_boxes(call: CCall, offer: Offer, c: CWriter) -> None:
+    op, (boxes, scores) = call.op, call.inputs
+    assert isinstance(op, NonMaxSuppression)
+    call.use("boxes")
+    with c.block():
+        found = call.scratch(c, "int32_t", op.count, "found") if offer.scratch else call.output.pointer
+        c.line(f"const ew_boxes boxes = {{{call.place(0).pointer}, {boxes.strides[0]}, {boxes.strides[1]}}};")
+        limits = f"{number(op.score_threshold)}, {number(op.iou_threshold)}"
+        given = f"{call.place(1).pointer}, {scores.strides[0]}, {call.shapes[1][0]}"
+        c.line(f"ew_select_boxes(&boxes, {given}, {limits}, {op.count}, {found});")
+        if offer.scratch:
+            with loops(c, call.region) as (i,):
+                c.line(f"{call.output.pointer}[{call.output.offset((i,))}] = {found}[{i}];")
+
+
 POOLED_MEAN = Kernel("mean_qlinear", (Reduce,), offers_pooled, write_pooled)
 REDUCE = Kernel("loops_reduce", (Reduce,), offers_reduce, write_reduce)
 ARG_MAX = Kernel("arg_max", (ArgMax,), offers_anywhere, write_arg_max)
 TOP_K = Kernel("top_k", (TopK,), offers_anywhere, write_top_k)
+BOXES = Kernel("select_boxes", (NonMaxSuppression,), offers_boxes, write_boxes, stack=1 << 14)

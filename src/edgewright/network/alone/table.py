@@ -69,6 +69,12 @@ def _dynamic_range(op: ops.DynamicRange, out: Region, shapes: Sequence[Shape]) -
     return unchanged(op, out, shapes)
 
 
+def _non_max_suppression(op: ops.NonMaxSuppression, out: Region, shapes: Sequence[Shape]) -> Answer:
+    if out.bounds != ((0, op.count),):
+        return Wider(Region(((0, op.count),)), 0, "each box depends on all better ones")
+    return unchanged(op, out, shapes)
+
+
 def _finish_sums(op: ops.FinishSums, out: Region, shapes: Sequence[Shape]) -> Answer:
     """Scales and weights of the region's channels."""
     made, (start, stop) = op, out.bounds[-1] if out.bounds else (0, 1)
@@ -96,6 +102,7 @@ ALONE: Mapping[type, Callable[..., Answer]] = {  # those whose regions depend on
     ops.Lrn: _lrn,
     ops.LstmStep: _lstm_step,
     ops.TopK: _top_k,
+    ops.NonMaxSuppression: _non_max_suppression,
     # moving elements
     ops.Reshape: moves.reshape,
     ops.Concat: moves.concat,

@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from ..operators import ArgMax, L2Normalize, LogSoftmax, Lrn, Reduce, ReduceKind, Softmax, TopK
+from ..operators import ArgMax, L2Normalize, LogSoftmax, Lrn, NonMaxSuppression, Reduce, ReduceKind, Softmax, TopK
 from ..region import Region
 from ..tensor import Array, Tensor
 from .elementwise import widened
@@ -73,6 +73,24 @@ def top_k(op: TopK, out: Region, operands: Sequence[Operand], result: Tensor) ->
     x = _wide(operands[0].data)
     order = np.argsort(x if op.least else -x, axis=op.axis, kind="stable")
     return _cut(order, op.axis, out)
+
+
+def non_max_suppression(op: NonMaxSuppression, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    corners, scores = operands[0].data.reshape(-1, 2, 2), operands[1].data
+    near, far = corners.min(axis=1), corners.max(axis=1)
+    area = (far - near).prod(axis=1)
+    kept: list[int] = []
+    for i in np.argsort(-scores, kind="stable"):
+        if len(kept) == op.count or scores[i] < np.float32(op.score_threshold):
+            break
+        shared = np.maximum(np.minimum(far[kept], far[i]) - np.maximum(near[kept], near[i]), 0).prod(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            overlap = np.where((area[kept] <= 0) | (area[i] <= 0), 0, shared / (area[kept] + area[i] - shared))
+        if not (overlap > np.float32(op.iou_threshold)).any():
+            kept.append(int(i))
+    found = np.full(op.count, -1)
+    found[: len(kept)] = kept
+    return found[out.slices]
 
 
 def softmax(op: Softmax, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:

@@ -38,6 +38,7 @@ KERNELS: Mapping[type, Kernel] = {
     ops.Reduce: reduce.reduce,
     ops.ArgMax: reduce.arg_max,
     ops.TopK: reduce.top_k,
+    ops.NonMaxSuppression: reduce.non_max_suppression,
     # moving elements
     ops.Reshape: rearrange.reshape,
     ops.Transpose: rearrange.transpose,

@@ -142,6 +142,26 @@ def top_k(node: NodeWriter, op: ops.TopK) -> str:
     return _index(node, node.add("TopK", inputs, unread=1, axis=op.axis, largest=int(not op.least)))
 
 
+def non_max_suppression(node: NodeWriter, op: ops.NonMaxSuppression) -> str:
+    """ONNX gives as many as there are, of scores above a limit, each with its batch and its class."""
+    (number,) = node.shape(1)
+    shapes = ((1, number, 4), (1, 1, number))
+    inputs = [
+        node.add("Reshape", [node.input(i), node.integers(shape, f"shape_{i}")]) for i, shape in enumerate(shapes)
+    ]
+    least = float(np.nextafter(np.float32(op.score_threshold), np.float32(-np.inf)))
+    inputs += [
+        node.integers((op.count,), "count"),
+        node.number(op.iou_threshold, "overlap"),
+        node.number(least, "least"),
+    ]
+    found = node.add("NonMaxSuppression", inputs)
+    places = node.add("Gather", [found, node.graph.constant(np.array(2), "column")], axis=1)
+    filled = node.add("Concat", [places, node.integers((-1,) * op.count, "missing")], axis=0)
+    ends = [node.integers((n,), what) for n, what in ((0, "start"), (op.count, "end"))]
+    return _index(node, node.add("Slice", [filled, *ends]))
+
+
 def _index(node: NodeWriter, index: str) -> str:
     """int64, as ONNX counts, in the layer's own type."""
     if node.result.dtype is DType.INT64:

@@ -45,6 +45,7 @@ WRITERS: Mapping[type, Callable[..., str]] = {
     ops.Reduce: rearrange.reduce,
     ops.ArgMax: rearrange.arg_max,
     ops.TopK: rearrange.top_k,
+    ops.NonMaxSuppression: rearrange.non_max_suppression,
     # moving elements
     ops.Reshape: rearrange.reshape,
     ops.Transpose: rearrange.transpose,

@@ -44,7 +44,7 @@ from .rearrange import (
     Transpose,
 )
 from .recurrent import LstmPart, LstmStep
-from .reduce import ArgMax, Reduce, ReduceKind, TopK
+from .reduce import ArgMax, NonMaxSuppression, Reduce, ReduceKind, TopK
 from .sums import BETWEEN_PARTS, FinishSums, PartialSum
 from .window import AvgPool2d, Conv2d, ConvTranspose2d, MaxPool2d, Pads, Pair
 
@@ -75,6 +75,7 @@ Op = (
     | LstmStep
     | MatMul
     | MaxPool2d
+    | NonMaxSuppression
     | Pad
     | PartialSum
     | PRelu
@@ -96,7 +97,8 @@ __all__ = [
     "Cast", "Clamp", "Compare", "CompareKind", "Concat", "Conv2d", "ConvTranspose2d", "Coordinates", "Dense",
     "DepthToSpace", "Dequantize", "DynamicProduct", "DynamicQuantize", "DynamicRange", "Elementwise", "Elu",
     "Expand", "FinishSums", "Gather", "GatherElements", "Grain", "HardSigmoid", "L2Normalize", "LeakyRelu",
-    "LogSoftmax", "Lrn", "LstmPart", "LstmStep", "MatMul", "MaxPool2d", "NearestMode", "Op", "Operator", "PRelu",
-    "Pad", "PadMode", "Pads", "Pair", "PartialSum", "Quantize", "Reduce", "ReduceKind", "Reshape", "Resize",
-    "ResizeMode", "Select", "Slice", "Softmax", "SpaceToDepth", "Tile", "TopK", "Transpose", "Unary", "UnaryKind",
+    "LogSoftmax", "Lrn", "LstmPart", "LstmStep", "MatMul", "MaxPool2d", "NearestMode", "NonMaxSuppression", "Op",
+    "Operator", "PRelu", "Pad", "PadMode", "Pads", "Pair", "PartialSum", "Quantize", "Reduce", "ReduceKind", "Reshape",
+    "Resize", "ResizeMode", "Select", "Slice", "Softmax", "SpaceToDepth", "Tile", "TopK", "Transpose", "Unary",
+    "UnaryKind",
 ]  # fmt: skip

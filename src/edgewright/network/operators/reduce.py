@@ -1,4 +1,4 @@
-"""Reductions along axes, arg-max and top-k."""
+"""Reductions along axes, arg-max, top-k and the best of boxes that overlap."""
 
 from __future__ import annotations
 
@@ -83,3 +83,22 @@ class TopK(Operator):
     def needs(self, out: Region, shapes: Sequence[Shape]) -> tuple[Region, ...]:
         axis = normal_axis(self.axis, len(shapes[0]))
         return (out.with_axis(axis, (0, shapes[0][axis])),)
+
+
+@dataclass(frozen=True, slots=True)
+class NonMaxSuppression(Operator):
+    """Inputs: boxes (N, 4: y and x of two corners), scores (N). Indices of `count` boxes, the best first, then -1.
+
+    Scores are at least `score_threshold`; a box that overlaps a better one by more than `iou_threshold` of what the two
+    cover is left out. Of equal scores the first comes first.
+    """
+
+    count: int
+    score_threshold: float
+    iou_threshold: float
+
+    def output_shape(self, shapes: Sequence[Shape]) -> Shape:
+        boxes, scores = shapes
+        require(boxes == (*scores, 4) and len(scores) == 1, f"boxes {boxes} and scores {scores} do not fit")
+        require(self.count >= 1, f"{self.count} boxes are asked for")
+        return (self.count,)

@@ -74,6 +74,7 @@ class FileOperator:
     table: Any  # the options, still in the file; None when there are none
     options_type: int
     intermediates: tuple[int, ...] = ()  # tensors that it computes for itself, named for their scales
+    custom: bytes = b""  # options of an operator that is not TFLite's own
 
     def options(self, schema: Any) -> Any:
         """The options read as this class of the schema; all defaults when the file gives none or others."""
@@ -221,6 +222,7 @@ class _Parser:
             table=operator.BuiltinOptions(),
             options_type=operator.BuiltinOptionsType(),
             intermediates=self._indices(operator.IntermediatesAsNumpy(), tensors, optional=False),
+            custom=bytes(self._list(operator.CustomOptionsAsNumpy())),
         )
 
     def _tensor(self, index: int, tensor: Any, model: Any, buffers: int) -> FileTensor:

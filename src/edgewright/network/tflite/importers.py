@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from ..operators import BinaryKind, Clamp, CompareKind, ReduceKind, ResizeMode, UnaryKind
-from . import arithmetic, control, convolution, rearranging, recurrent, shaping, states
+from . import arithmetic, control, convolution, detection, rearranging, recurrent, shaping, states
 from .import_state import LayerImport
 
 Importer = Callable[[LayerImport], None]
@@ -106,6 +106,10 @@ IMPORTERS: dict[str, Importer] = {
     "ARG_MAX": partial(arithmetic.arg_max, least=False),
     "ARG_MIN": partial(arithmetic.arg_max, least=True),
     "ONE_HOT": arithmetic.one_hot,
+    # detectors
+    "custom operator 'TFLite_Detection_PostProcess'": detection.detection_postprocess,
+    "NON_MAX_SUPPRESSION_V4": detection.non_max_suppression,
+    "NON_MAX_SUPPRESSION_V5": detection.non_max_suppression,
     # element types
     "QUANTIZE": arithmetic.quantize,
     "DEQUANTIZE": arithmetic.dequantize,
@@ -158,12 +162,10 @@ IMPORTERS: dict[str, Importer] = {
 _SIZE = "the size of its result depends on the data; convert the model without it and compute it in the application"
 _ROUNDS = "it is a layer of an old converter; convert it with unroll=True, or with TensorFlow 2.16 or later"
 _PLAIN = "it needs TensorFlow itself; convert the model with TFLITE_BUILTINS alone"
-_BARE = "export the model with add_postprocessing_op=false, and compute it in the application"
 
 # What to do about operators that are not read; those that are not listed are to be cut off.
 _ADVICE: dict[str, str] = {
-    "custom operator 'TFLite_Detection_PostProcess'": _BARE,
-    **dict.fromkeys(("NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5", "UNIQUE"), _SIZE),
+    "UNIQUE": _SIZE,
     **dict.fromkeys(
         ("BIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_RNN", "UNIDIRECTIONAL_SEQUENCE_RNN"), _ROUNDS
     ),
