@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
+from click.testing import CliRunner
 
+from edgewright.cli import main
 from edgewright.errors import InputError
 from edgewright.hal.choosing import chosen_design
 from edgewright.hal.design import acts, total
@@ -173,3 +176,12 @@ def test_system_rdl_has_views_as_aliases(made, tmp_path):
     }
     assert {names for _, names in aliases} == {("rate",), ("running",), ("enable",)}
     assert len([node for node in registers if not node.is_alias]) == 2
+
+
+def test_the_command_shows_views_and_does_without_them(tmp_path):
+    source = tmp_path / "pump.c"
+    source.write_text(DRIVER)
+    for option, has_views in (("--views", True), ("--no-views", False)):
+        told = json.loads(CliRunner().invoke(main, ["hal", str(source), "--json", option]).output)
+        assert any("view" in register for register in told["registers"]) == has_views
+    assert "written alone" in CliRunner().invoke(main, ["hal", str(source)]).output

@@ -54,6 +54,7 @@ class HalOptions:
     method: str
     bus: str | None
     byte_lanes: bool
+    views: bool
     includes: tuple[Path, ...]
     defines: tuple[str, ...]
     addresses: Path | None
@@ -158,7 +159,7 @@ def _show_checked(analysis: Analysis, as_json: bool) -> None:
 
 
 def _made(analysis: Analysis, asked: HalOptions) -> Made:
-    wish = Wish(asked.max_map, asked.minimise, asked.target, views="regblock" not in asked.rdl)
+    wish = Wish(asked.max_map, asked.minimise, asked.target, views=asked.views and "regblock" not in asked.rdl)
     measure = partial(code_sizes_of, target=asked.target, includes=asked.includes, defines=asked.defines)
     with working("laying out registers"):
         found = chosen_design(analysis, asked.method, wish, _lock(asked), measure)

@@ -44,7 +44,8 @@ def _fields(register: TableRegister, repeated: bool) -> str:
     if repeated and all("[0]" in at.path for at in register.fields):
         told = [_indexed(text) for text in told]
     more = len(register.fields) - MOST
-    return ", ".join(told) + (f" and {more} more" if more > 0 else "")
+    all_told = ", ".join(told) + (f" and {more} more" if more > 0 else "")
+    return f"view: {all_told}, written alone" if register.is_view else all_told
 
 
 def _indexed(text: str) -> str:

@@ -80,6 +80,11 @@ def _rdl_kinds(_ctx: click.Context, _param: click.Parameter, value: str | None) 
 )
 @click.option("--byte-lanes", is_flag=True, help="The bus can also access single bytes of a word.")
 @click.option(
+    "--views/--no-views",
+    default=True,
+    help="Whether a register may have further addresses, at which some of its fields are written alone.  [default: views]",
+)
+@click.option(
     "-I", "includes", type=IN_FILE, multiple=True, metavar="DIR", help="Where headers are. May be given again."
 )
 @click.option("-D", "defines", multiple=True, metavar="NAME=VALUE", help="Define a macro. May be given again.")
