@@ -265,6 +265,22 @@ def mod(node: OnnxNode) -> Value:
 _SIGN_AND_SIZE = (ops.UnaryKind.SIGN, ops.UnaryKind.ABS)
 
 
+def hyperbolic(node: OnnxNode, kind: ops.BinaryKind) -> Value:
+    """Half of the sum, or of the difference, of the powers of x and of -x."""
+    x = node.input(0)
+    _require_real(node, x)
+    there = node.layer(ops.Unary(ops.UnaryKind.EXP), [x], "up")
+    back = node.layer(ops.Unary(ops.UnaryKind.EXP), [node.layer(ops.Unary(ops.UnaryKind.NEG), [x], "minus")], "down")
+    return pairwise(node, ops.BinaryKind.MUL, pairwise(node, kind, there, back, "both"), node.number("half", 0.5))
+
+
+def tangent(node: OnnxNode) -> Value:
+    x = node.input(0)
+    _require_real(node, x)
+    sine, cosine = (node.layer(ops.Unary(ops.UnaryKind[name]), [x], name.lower()) for name in ("SIN", "COS"))
+    return pairwise(node, ops.BinaryKind.DIV, sine, cosine)
+
+
 def is_nan(node: OnnxNode) -> Value:
     return _compared(node, ops.CompareKind.NOT_EQUAL, node.input(0), node.input(0))
 

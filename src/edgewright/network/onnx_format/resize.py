@@ -1,15 +1,21 @@
-"""Importers of Resize and Upsample: height and width only. Cubic ones are products with the weights of their taps."""
+"""Importers of Resize, Upsample and GridSample: height and width only.
+
+Cubic ones are products with the weights of their taps; a grid's places are computed, and pixels picked there.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import floor, isfinite
 
 import numpy as np
 
+from .. import operators as ops
 from ..operators import Coordinates, NearestMode, Resize, ResizeMode
 from ..region import Shape
-from ..tensor import Array
+from ..tensor import Array, DType
 from .context import Value
+from .elementwise import pairwise
 from .linear import along_axis
 from .node import OnnxNode
 from .tensors import check_shape
@@ -169,3 +175,84 @@ def _target(node: OnnxNode, shape: Shape, scales: tuple[float, ...], sizes: Shap
     if min(target) < 1:
         raise node.error(f"gives an empty image {list(target)}")
     return target
+
+
+def grid_sample(node: OnnxNode) -> Value:
+    """Each place of the grid (1, H, W, 2: x and y from -1 to 1) gets the pixel there, or a mixture of four."""
+    x, grid = node.input(0), node.input(1)
+    shape, places = node.shape(x), node.shape(grid)
+    mode, padding = node.text("mode", "linear"), node.text("padding_mode", "zeros")
+    aligned = node.flag("align_corners")
+    if len(shape) != 4 or len(places) != 4 or shape[0] != 1 or places[0] != 1 or places[3] != 2:
+        raise node.unsupported(f"a grid {list(places)} for {list(shape)}; one image at a time")
+    if mode not in ("linear", "bilinear", "nearest") or padding not in ("zeros", "border"):
+        raise node.unsupported(f"mode '{mode}' with padding_mode '{padding}'")
+    _, depth, height, width = shape
+    count = places[1] * places[2]
+    pixels = node.reshaped(node.transposed(x, (0, 2, 3, 1), "last"), (height * width, depth), "pixels")
+    extent = np.array([width, height], np.float32)
+    sampler = _GridSampler(node, pixels, extent, padding == "border")
+    half = node.constant("half", (extent - aligned) / np.float32(2))
+    moved = sampler.pair("MUL", node.reshaped(grid, (count, 2), "grid"), half, "scaled")
+    place = sampler.pair("ADD", moved, node.constant("middle", (extent - 1) / np.float32(2)), "place")
+    if mode == "nearest":
+        place = node.layer(ops.Unary(ops.UnaryKind.ROUND), [sampler.inside(place, "nearest")], "rounded")
+        total = sampler.picked(place, None, "pixel")
+    else:
+        place = sampler.inside(place, "place")
+        low = node.layer(ops.Unary(ops.UnaryKind.FLOOR), [place], "low")
+        share = sampler.pair("SUB", place, low, "share")
+        corners = []
+        for name, step in (("a", (0, 0)), ("b", (1, 0)), ("c", (0, 1)), ("d", (1, 1))):
+            there = sampler.pair("ADD", low, node.constant(f"{name}/step", np.array(step, np.float32)), f"{name}/there")
+            rest = node.constant(f"{name}/rest", 1 - np.array(step, np.float32))
+            weight = node.layer(
+                ops.Unary(ops.UnaryKind.ABS), [sampler.pair("SUB", rest, share, f"{name}/left")], f"{name}/weight"
+            )
+            corners.append(sampler.picked(there, weight, name))
+        total = corners[0]
+        for i, corner in enumerate(corners[1:]):
+            total = sampler.pair("ADD", total, corner, f"sum{i}")
+    image = node.reshaped(total, (1, places[1], places[2], depth), "image")
+    return node.transposed(image, (0, 3, 1, 2), "first")
+
+
+@dataclass(frozen=True, slots=True)
+class _GridSampler:
+    """Pixels (height * width, depth) and how they are picked at places (count, 2: x, y)."""
+
+    node: OnnxNode
+    pixels: Value
+    extent: Array
+    borders: bool  # whether places outside are those on the border; else what lies there is zero
+
+    def pair(self, kind: str, a: Value, b: Value, tag: str) -> Value:
+        return pairwise(self.node, ops.BinaryKind[kind], a, b, tag)
+
+    def inside(self, place: Value, tag: str) -> Value:
+        return self._limited(place, tag) if self.borders else place
+
+    def _limited(self, place: Value, tag: str) -> Value:
+        most = self.node.constant(f"{tag}/most", self.extent - 1)
+        return self.pair(
+            "MIN", self.pair("MAX", place, self.node.number("zero", 0.0), f"{tag}/not_less"), most, f"{tag}/in"
+        )
+
+    def picked(self, place: Value, weight: Value | None, tag: str) -> Value:
+        """The pixels at whole places, each times its weights along both axes."""
+        node, count = self.node, self.node.shape(place)[0]
+        near = self._limited(place, tag)
+        steps = node.constant(f"{tag}/steps", np.array([1, self.extent[0]], np.float32))
+        flat = node.layer(
+            ops.Reduce((1,), False, ops.ReduceKind.SUM), [self.pair("MUL", near, steps, f"{tag}/by")], f"{tag}/flat"
+        )
+        index = node.layer(ops.Cast(DType.INT32), [flat], f"{tag}/index", dtype=DType.INT32)
+        found: Value = node.layer(ops.Gather(0), [self.pixels, index], f"{tag}/pixels")
+        if not self.borders:
+            is_in = node.layer(ops.Compare(ops.CompareKind.EQUAL), [near, place], f"{tag}/is_in", dtype=DType.BOOL)
+            factor: Value = node.layer(ops.Cast(DType.FLOAT32), [is_in], f"{tag}/there", dtype=DType.FLOAT32)
+            weight = factor if weight is None else self.pair("MUL", factor, weight, f"{tag}/weighed")
+        if weight is None:
+            return found
+        x, y = (node.layer(ops.Slice((0, i), (count, 1), (1, 1)), [weight], f"{tag}/w{i}") for i in range(2))
+        return self.pair("MUL", found, self.pair("MUL", x, y, f"{tag}/both"), tag)

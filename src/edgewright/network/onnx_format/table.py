@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from ..operators import BinaryKind, CompareKind, ReduceKind, UnaryKind
 from . import constants, elementwise, fused, linear, normalise, quantised, rearrange, recurrent, resize, windows
@@ -29,6 +30,7 @@ STANDARD: Mapping[str, Importer] = {
     "ConvInteger": quantised.conv_integer,
     "ConvTranspose": windows.conv_transpose,
     "Cos": unary(UnaryKind.COS),
+    "Cosh": partial(elementwise.hyperbolic, kind=BinaryKind.ADD),
     "CumSum": linear.cum_sum,
     "DepthToSpace": rearrange.depth_to_space,
     "DequantizeLinear": quantised.dequantize_linear,
@@ -54,6 +56,7 @@ STANDARD: Mapping[str, Importer] = {
     "GlobalMaxPool": windows.global_max_pool,
     "Greater": compare(CompareKind.GREATER),
     "GreaterOrEqual": compare(CompareKind.GREATER_EQUAL),
+    "GridSample": resize.grid_sample,
     "GroupNormalization": normalise.group_norm,
     "HardSigmoid": elementwise.hard_sigmoid,
     "Hardmax": elementwise.hardmax,
@@ -113,6 +116,7 @@ STANDARD: Mapping[str, Importer] = {
     "Sigmoid": unary(UnaryKind.SIGMOID),
     "Sign": unary(UnaryKind.SIGN),
     "Sin": unary(UnaryKind.SIN),
+    "Sinh": partial(elementwise.hyperbolic, kind=BinaryKind.SUB),
     "Size": constants.size_of,
     "Slice": rearrange.slice_,
     "Softmax": normalise.softmax,
@@ -124,6 +128,7 @@ STANDARD: Mapping[str, Importer] = {
     "Squeeze": rearrange.squeeze,
     "Sub": binary(BinaryKind.SUB),
     "Sum": chain(BinaryKind.ADD),
+    "Tan": elementwise.tangent,
     "Tanh": unary(UnaryKind.TANH),
     "Tile": rearrange.tile,
     "Transpose": rearrange.transpose,
@@ -167,7 +172,7 @@ _RANDOM = "it draws random numbers: export the model for inference"
 # What to do about operators that are not read.
 ADVICE: Mapping[str, str] = {
     **dict.fromkeys(("NonMaxSuppression", "NonZero", "Unique"), _SIZE),
-    **dict.fromkeys(("Col2Im", "DFT", "DeformConv", "Det", "GridSample", "MaxRoiPool", "MaxUnpool", "RoiAlign"), _CUT),
+    **dict.fromkeys(("Col2Im", "DFT", "DeformConv", "Det", "MaxRoiPool", "MaxUnpool", "RoiAlign"), _CUT),
     **dict.fromkeys(("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike"), _RANDOM),
     **dict.fromkeys(("RandomUniform", "RandomUniformLike"), _RANDOM),
     **dict.fromkeys(("Scan", "SequenceMap"), "unroll the loop when exporting"),
