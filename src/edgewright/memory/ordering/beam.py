@@ -39,19 +39,21 @@ def sweep(lattice: Lattice, width: int, cap: int, floor: int = 0, follows: Seque
     `probe`). A move to the front keeps to them, since its result is again an order below the cap.
     """
     pred = lattice.pred if follows is None else follows
-    succ = [0] * lattice.count
+    succ: list[list[tuple[int, int]]] = [[] for _ in pred]  # (step, all that it waits for)
     for step, before in enumerate(pred):
         for p in bits(before):
-            succ[p] |= 1 << step
-    ready = sum(1 << s for s in range(lattice.count) if not pred[s])
-    level: dict[int, tuple[int, int, int, int]] = {0: (floor, lattice.held(0), ready, -1)}  # peak, held, ready, step
-    levels = []
+            succ[p].append((step, before))
+    one = [1 << step for step in range(lattice.count)]
+    is_large = lattice.count > LARGE
+    start = tuple(step for step, before in enumerate(pred) if not before)
+    level: dict[int, tuple[int, int, tuple[int, ...]]] = {0: (floor, lattice.held(0), start)}  # peak, held, ready
+    levels: list[dict[int, int]] = []  # by executed set: the step that was last
     complete = True
-    for _ in range(lattice.count):
-        following: dict[int, tuple[int, int, int, int]] = {}
-        for done, (peak, held, ready, _) in level.items():
+    for _ in pred:
+        found: dict[int, tuple[int, int, int, int]] = {}  # peak, held, step, from
+        for done, (peak, held, ready) in level.items():
             moves = []
-            for step in bits(ready):
+            for step in ready:
                 need, after = lattice.run(done, held, step)
                 if need <= peak and after <= held:
                     moves = [(need, after, step)]
@@ -59,33 +61,37 @@ def sweep(lattice: Lattice, width: int, cap: int, floor: int = 0, follows: Seque
                 if need < cap:
                     moves.append((need, after, step))
             for need, after, step in moves:
-                now = done | 1 << step
+                now = done | one[step]
                 top = need if need > peak else peak
-                known = following.get(now)
-                if known is None:
-                    open_ = ready & ~(1 << step)
-                    for s in bits(succ[step]):
-                        if not pred[s] & ~now:
-                            open_ |= 1 << s
-                    following[now] = (top, after, open_, step)
-                elif top < known[0]:
-                    following[now] = (top, after, known[2], step)
+                known = found.get(now)
+                if known is None or top < known[0]:
+                    found[now] = (top, after, step, done)
         kept = width
-        if lattice.count > LARGE and len(following) > 1:
-            most = max(ready.bit_count() for _, _, ready, _ in following.values())
-            kept = max(1, width * _READY // max(_READY, most))
-        if len(following) > kept:
+        if is_large and len(found) > 1:
+            most = _READY
+            for now, (_, _, step, done) in found.items():
+                still, count = ~now, len(level[done][2]) - 1
+                for _, before in succ[step]:
+                    count += not before & still
+                if count > most:
+                    most = count
+            kept = max(1, width * _READY // most)
+        if len(found) > kept:
             complete = False
-            best = sorted(following.items(), key=lambda item: (item[1][0] + item[1][1], item[0]))
-            following = dict(best[:kept])
-        levels.append(following)
+            best = sorted(found.items(), key=lambda item: (item[1][0] + item[1][1], item[0]))
+            found = dict(best[:kept])
+        following = {}
+        for now, (top, after, step, done) in found.items():
+            opened = [s for s, before in succ[step] if not before & ~now]
+            following[now] = (top, after, tuple(sorted([*(s for s in level[done][2] if s != step), *opened])))
+        levels.append({now: step for now, (_, _, step, _) in found.items()})
         level = following
     if not level:
         return Swept(None, complete)
 
     done, order = lattice.full, []
     for states in reversed(levels):
-        step = states[done][3]
+        step = states[done]
         order.append(step)
         done ^= 1 << step
     return Swept(tuple(reversed(order)), complete)

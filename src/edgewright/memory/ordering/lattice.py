@@ -75,6 +75,8 @@ class Lattice:
         for (step, x, y), saved in problem.savings.items():
             savings[step].append((x, y, saved))
         self.moves = [self._moves(step, problem.scratch[step], savings[step]) for step in range(self.count)]
+        self._near = [self._others(move) for move in self.moves]
+        self._changes: list[dict[int, tuple[int, int]]] = [{} for _ in self.moves]  # by what has run of those near
 
     def _moves(self, step: int, scratch: int, savings: Sequence[tuple[int, int, int]]) -> Moves:
         me = 1 << step
@@ -113,9 +115,25 @@ class Lattice:
 
     def run(self, done: int, held: int, step: int) -> tuple[int, int]:
         """(bytes while the step runs, bytes held after it), when it runs directly after `done`."""
-        move = self.moves[step]
-        need = held + move.always
-        after = held + move.born
+        near = done & self._near[step]
+        found = self._changes[step].get(near)
+        if found is None:
+            found = self._changes[step][near] = self._change(near, self.moves[step])
+        return held + found[0], held + found[1]
+
+    @staticmethod
+    def _others(move: Moves) -> int:
+        """The steps on which it depends what this one does to the memory."""
+        near = 0
+        parts = (part for _, shared in move.shares for part in shared)
+        for others, _ in (*move.joins, *move.frees, *parts):
+            near |= others
+        return near
+
+    @staticmethod
+    def _change(done: int, move: Moves) -> tuple[int, int]:
+        """(bytes more while the step runs, bytes more after it)."""
+        need, after = move.always, move.born
         for others, size in move.joins:
             if not others & done:
                 need += size

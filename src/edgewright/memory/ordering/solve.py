@@ -88,6 +88,7 @@ class _Work:
         self.lattice = Lattice(segment.problem)
         self.branches = find_branches(self.lattice)
         self.width = -(-effort.width * LARGE // max(LARGE, self.lattice.count))
+        self.flows = effort.flows * LARGE**2 // max(LARGE, self.lattice.count) ** 2
         # Parallel chains have their own method; a narrow sweep is enough to start from.
         swept = sweep(self.lattice, 4 if self.branches else self.width, cap=self.lattice.most + 1)
         assert swept.order is not None
@@ -99,7 +100,8 @@ class _Work:
             self.known = Precedence(self.lattice)
             self.cuts = Cuts(self.lattice)
             needs = dict(zip(self.order, profile(segment.problem, self.order), strict=True))
-            self.local_bound = step_bound(self.cuts, self.known, [needs[s] for s in range(self.lattice.count)])
+            in_order = [needs[step] for step in range(self.lattice.count)]
+            self.local_bound = step_bound(self.cuts, self.known, in_order, max(1, self.flows))
 
     @property
     def peak(self) -> int:
@@ -147,7 +149,7 @@ class _Work:
         and bisection while it pays; at last, what is still open is settled by exhaustive floods, if they can.
         """
         unit = self.lattice.unit
-        flows = self.effort.flows * LARGE**2 // max(LARGE, self.lattice.count) ** 2
+        flows = self.flows
         budget = missed = self.local_bound  # quick sweeps found nothing below `missed`
         asked_top = False  # about the budget just below the best order
         while flows > 0 and self.local_peak > max(enough, self.local_bound):
