@@ -82,7 +82,7 @@ class _Map:
                 y += ROW + GAP + NOTE * len(notes)
 
     def _row(self, register: TableRegister, entry: Entry, offset: int, y: float, notes: Sequence[str]) -> Iterator[str]:
-        told = f"{escape(_array(register))}0x{offset:03X}{_times(entry)}"
+        told = f"{'view ' if register.is_view else ''}{escape(_array(register))}0x{offset:03X}{_times(entry)}"
         yield f'<text class="name end" x="{LEFT - 10:g}" y="{y + 17:g}">{told}</text>'
         x, width = self._x(0, register.width), register.width * self.column
         yield f'<rect class="empty" x="{x:.1f}" y="{y:g}" width="{width:.1f}" height="{ROW:g}"/>'

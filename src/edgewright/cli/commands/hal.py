@@ -82,7 +82,7 @@ def _rdl_kinds(_ctx: click.Context, _param: click.Parameter, value: str | None) 
 @click.option(
     "--views/--no-views",
     default=True,
-    help="Whether a register may have further addresses, at which some of its fields are written alone.  [default: views]",
+    help="Whether registers may have further addresses, at which some fields are written alone.  [default: views]",
 )
 @click.option(
     "-I", "includes", type=IN_FILE, multiple=True, metavar="DIR", help="Where headers are. May be given again."
