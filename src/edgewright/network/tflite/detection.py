@@ -36,7 +36,11 @@ def detection_postprocess(layer: LayerImport) -> None:
     number, classes = boxes[1], int(options.get("num_classes", scores[2]))
     if not 1 <= classes <= scores[2]:
         raise layer.error(f"{classes} classes of {scores[2]}")
-    corners = _corners(layer, anchors, [float(options.get(f"{axis}_scale", 1.0)) for axis in "yxhw"])
+    scales = [float(options.get(f"{axis}_scale", 1.0)) for axis in "yxhw"]
+    limits = (float(options.get("nms_score_threshold", 0.0)), float(options.get("nms_iou_threshold", 0.5)))
+    if not all(1e-6 < scale < 1e6 for scale in scales) or not all(-1e6 < limit < 1e6 for limit in limits):
+        raise layer.error(f"boxes of scales {scales}, with limits {limits}")
+    corners = _corners(layer, anchors, scales)
     # Those without the background, which comes first.
     cut = ops.Slice((0, 0, scores[2] - classes), (1, number, classes), (1, 1, 1))
     of_classes = layer.tensor(1)
@@ -44,7 +48,6 @@ def detection_postprocess(layer: LayerImport) -> None:
     best = layer.inner(ops.Reduce((2,), False, ops.ReduceKind.MAX), [named], "best", of_classes.dtype, of_classes.quant)
     which = layer.inner(ops.ArgMax((2,), False), [named], "class", WHOLE, None)
     score = _flat(layer, _real(layer, best, "score"), (number,))
-    limits = (float(options.get("nms_score_threshold", 0.0)), float(options.get("nms_iou_threshold", 0.5)))
     kept = _Kept(layer, corners, score, count, limits)
     numbers = layer.inner(ops.Cast(FLOAT), [_flat(layer, which, (number,))], "classes", FLOAT, None)
     for position, (values, shape) in enumerate(((corners, (1, count, 4)), (numbers, (1, count)), (score, (1, count)))):
@@ -60,6 +63,8 @@ def non_max_suppression(layer: LayerImport) -> None:
     limits = [np.float32(layer.value(i, "threshold").reshape(())) for i in (4, 3)]
     if not 1 <= count <= MOST_BOXES or layer.tensor(0).dtype is not FLOAT or layer.tensor(1).dtype is not FLOAT:
         raise Unsupported(f"{count} of {layer.tensor(0)} are asked for")
+    if not np.isfinite(limits).all():
+        raise layer.error(f"its limits are {limits}")
     above, below = float(np.nextafter(limits[0], np.float32(np.inf))), float(np.nextafter(limits[1], np.float32(-1)))
     kept = _Kept(layer, layer.input(0), layer.input(1), count, (above, below))
     layer.emit(ops.Reshape((count,)), [kept.places])

@@ -31,7 +31,7 @@ def read_variable(layer: LayerImport) -> None:
         if layer.state.depth:
             raise Unsupported(f"the variable '{name}' is read inside a loop or a branch first")
         if _is_assigned(layer.state, name):
-            begun = variables.begun.get(name, np.zeros(result.shape, result.dtype.numpy))
+            begun = variables.begun.get(name, np.zeros((), result.dtype.numpy))
             if begun.size and (begun != begun.flat[0]).any():
                 raise Unsupported(f"the variable '{name}' begins with numbers that differ; make it an input")
             origin = Origin(layer.outputs[0], tuple(range(len(result.shape))))
