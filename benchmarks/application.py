@@ -157,9 +157,9 @@ def written(name: str, app: PaperApp, folder: Path, is_int8: bool = False) -> Pa
     for network in app.networks:
         path = int8_model(network, folder) if is_int8 else float_model(network, folder)
         lines += ["[[network]]", f'name = "{network}"', f'file = "{path.name}"']
-        if not is_int8:
-            lines += [f"max_overhead = {app.overhead}", f"max_slowdown = {LOSS}"]
-        else:
+        if app.loss is not None:
+            lines += [f"max_overhead = {app.overhead}", f"max_slowdown = {LOSS / (1 - LOSS):.4f}"]
+        if is_int8:
             lines += ["quantised_input = true", "quantised_output = true"]
         if app.first is not None:
             layers = [layer.name for layer in read(path, quantised_input=is_int8, quantised_output=is_int8).layers]
