@@ -63,7 +63,7 @@ def in_rows(application: Application) -> JointLayout:
 
 @pytest.fixture(scope="module")
 def search(tmp_path_factory: pytest.TempPathFactory) -> JointSearch:
-    return JointSearch(pipeline(tmp_path_factory.mktemp("rings")))
+    return JointSearch(pipeline(tmp_path_factory.mktemp("rings"), target="cortex-m4"))
 
 
 def test_rows_cross_where_that_is_smaller_than_frames(search: JointSearch) -> None:
@@ -164,7 +164,7 @@ def test_rings_are_live_as_dataflow_says_and_more_rows_are_never_slower(
 
 def test_one_thread_stops_a_run_for_want_of_room_and_goes_on(tmp_path: Path) -> None:
     """The first partition pulls its image by rows, too: it remembers whom it asks, and how far it has come."""
-    layout = JointSearch(pipeline(tmp_path, own="pull_input = true\n")).least.layout
+    layout = in_rows(pipeline(tmp_path, own="pull_input = true\n"))
     assert layout.rings and layout.plans["net.1"].is_by_rows("input") and list(Interleaving(layout, 1).run(60)) == []
     library = emit_application(layout)
     result = AppTrial(library).run(TrialScript(40, seed=3))

@@ -19,7 +19,7 @@ from edgewright import samples
 from edgewright.emit import TARGETS, Options, emit
 from edgewright.emit.firmware import Emulator, measure
 from edgewright.errors import InputError
-from edgewright.kernels.cost.estimate import Costs, estimate, model_of, modelled, works_of
+from edgewright.kernels.cost.estimate import Costs, VectorPrices, estimate, model_of, modelled, works_of
 from edgewright.kernels.cost.settings import Setting, Settings
 from edgewright.kernels.cost.stages import alike_steps, cuts
 from edgewright.kernels.cost.work import KernelWork, share_of_zeros
@@ -52,6 +52,22 @@ def keywords():
 @pytest.fixture(scope="module")
 def residual():
     return edgewright.read_model(samples.build("resnet8_int8"))
+
+
+def test_parts_cost_vectors_calls_weights_and_sums_beside_the_products():
+    """Partial sums add up to the whole layer, a call more, and the sums that go to and fro; rows read weights again."""
+    b = Builder("point")
+    x, w = b.input("x", (1, 8, 8, 64)), b.constant("w", np.ones((32, 1, 1, 64), np.float32))
+    network = b.build([b.layer(Conv2d(), [x, w], "y")])
+    prices, whole, read = VectorPrices(), Region.whole((1, 8, 8, 32)), Region.whole((1, 8, 8, 64))
+    costs, plain = Costs(network, M4, vectors=prices), Costs(network, M4)
+    weights = prices.weight_byte * 4 * 32 * 64
+    assert costs.region("y", whole) == pytest.approx(plain.region("y", whole) + prices.call + weights)
+    halves = [costs.region("y", whole, partial=read.with_axis(3, ends)) for ends in ((0, 32), (32, 64))]
+    sums = prices.sum_byte * 2 * 2 * 4 * whole.size
+    assert sum(halves) == pytest.approx(costs.region("y", whole) + prices.call + sums)
+    row, bent = whole.with_axis(1, (3, 4)), Setting(room=0, is_bent=True)
+    assert costs.region("y", row, bent) == pytest.approx(plain.region("y", row) + prices.call + weights)
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "zig"])

@@ -103,7 +103,8 @@ class JointSearch:
     def _hastened(self, found: JointPlan, name: str) -> JointPlan:
         """The same arena with a faster plan of this member, without extra MACs, where there is one."""
         planner, plans = self.planners[name], found.layout.meeting.plans
-        for room in (found.peak_bytes, plans[name].peak_bytes):
+        least = planner.peak(planner.least)
+        for room in (room for room in (found.peak_bytes, plans[name].peak_bytes) if room >= least):
             trial = self._joint({**plans, name: planner.within(room)})
             is_free = trial.layout.plans[name].macs <= planner.least.macs
             if is_free and trial.peak_bytes <= found.peak_bytes and trial.slowdown < found.slowdown:

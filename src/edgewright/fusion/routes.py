@@ -6,13 +6,13 @@ cuts that stay within it. Lowering the limit step by step gives every point of t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 
 from ..memory.ordering import order
-from ..memory.pricing import Candidate
+from ..memory.pricing import Candidate, StageKey
 from ..memory.problems import PlanningProblem
 from ..program import FusionSchedule
 from .choice import Choice
@@ -124,11 +124,11 @@ class Routes:
         """How many candidates, ways to run a group, have been priced so far."""
         return sum(map(len, self.arriving))
 
-    def cheapest(self, limit: int, is_roomy: bool = False) -> Route | None:
+    def cheapest(self, limit: int, is_roomy: bool = False, without: Collection[StageKey] = ()) -> Route | None:
         """The route with the least extra MACs, and then the least effort, that stays within the limit.
 
         A roomy one prefers stages that need less where that costs hardly more: outputs that trail inputs which trail
-        others must be laid out far apart.
+        others must be laid out far apart. Stages of `without` are not taken.
         """
         fee = ROOMY * self.network.total_macs / max(1, limit) if is_roomy else 0.0
         best: list[tuple[int, float] | None] = [(0, 0)]
@@ -138,7 +138,7 @@ class Routes:
             chosen = None
             for cut in cuts:
                 before = best[cut.first]
-                if cut.memory > limit or before is None:
+                if cut.memory > limit or before is None or cut.key in without:
                     continue
                 total = before[0] + cut.macs, before[1] + cut.effort + fee * cut.memory
                 if found is None or total < found:

@@ -17,6 +17,7 @@ from ..errors import Infeasible
 from ..memory import plan as make_plan
 from ..memory.fit import dominating
 from ..memory.planner import alignment_of, least_bound
+from ..memory.pricing import StageKey
 from ..memory.row_windows import pullable
 from ..network import Network
 from ..platform import Board, boards_with
@@ -34,6 +35,7 @@ TRIES = 12  # routes that are laid out at most when one is wanted
 BETWEEN = 8  # limits between the peak by rows and that of whole layers for which routes are looked for
 MANY = 4  # plans from which on several processes make them
 LARGE = 40  # layers from which on that pays
+DETOURS = 2  # around stages that need more than was priced
 MISSED = 1.05  # of the peak that was priced: from where on a layout is tried again with more room
 SLOWDOWN = 0.10  # of whole layers' instructions: what is no great loss
 JOINT = "joint search: the cheapest route through all priced ways"
@@ -230,10 +232,28 @@ class PlanSearch:
                 yield (best := self._explained(found))
 
     def _laid_out(self, route: Route) -> PlannedChoice:
-        """The route's plan; where it needs far more than was priced, that of a roomier route if it needs less."""
-        found = self.candidate(route)
-        roomy = self.routes.cheapest(route.peak, is_roomy=True) if found.peak > MISSED * route.peak else None
-        return found if roomy is None else min(found, self.candidate(roomy), key=lambda one: (one.peak, one.cost))
+        """The route's plan; where it needs far more than was priced, the best of those that go other ways."""
+        best = self.candidate(route)
+        for other in self._detours(route):
+            if best.peak <= MISSED * route.peak:
+                break
+            best = min(best, self.candidate(other), key=lambda one: (one.peak, one.cost))
+        return best
+
+    def _detours(self, route: Route) -> Iterator[Route]:
+        """Routes of the same peak as priced: a roomy one, and those without the stages that were laid out beyond it."""
+        limit, missed = route.peak, set[StageKey]()
+        if roomy := self.routes.cheapest(limit, is_roomy=True):
+            yield roomy
+        for _ in range(DETOURS):
+            plan = self.candidate(route).plan
+            stages = zip(plan.program.stages, plan.live_bytes, strict=True)
+            over = {name for stage, live in stages if live > limit for name in stage.layers}
+            missed |= {cut.key for cut in route.cuts if self.routes.pricer.names[cut.first] in over}
+            detour = self.routes.cheapest(limit, without=missed)
+            if detour is None:
+                return
+            yield (route := detour)
 
     def _promising(self) -> list[Route]:
         """Routes from the lowest peak up."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ..kernels.cost.estimate import VECTOR_SUMS, Costs
+from ..kernels.cost.estimate import Costs, VectorPrices
 from ..kernels.cost.model import model_of, stand_in, target_named
 from ..kernels.cost.settings import Setting, Settings
 from ..kernels.cost.stages import Counted, alike_calls, alike_steps, cuts
@@ -23,14 +23,14 @@ class Timing:
     """What plans of a network cost on a target, or on the one that stands in for it where nothing was ever counted.
 
     Multipliers are not searched for: layers that plain loops compute cost the same in every plan, and are taken to
-    cost less than they do, so that differences look larger. With `vectors`, a target that has them is not taken for
-    the one that stands in for it where running sums are read and written again.
+    cost less than they do, so that differences look larger. With `vectors`, what parts of layers cost a target that has
+    them is added to what they cost the one that stands in for it.
     """
 
     def __init__(self, target: Target | str | None, vectors: bool = False) -> None:
         self.target = stand_in(target)
         has_vectors = vectors and target is not None and target_named(target).family is Family.SIMD
-        self._sums = VECTOR_SUMS if has_vectors else 0.0
+        self._vectors = VectorPrices() if has_vectors else None
         self._costs: dict[int, Costs] = {}
 
     def within(self, instructions: float, extra: float) -> float:
@@ -45,7 +45,7 @@ class Timing:
     def costs(self, network: Network) -> Costs:
         key = id(network)  # alive as long as its costs
         if key not in self._costs:
-            self._costs[key] = Costs(network, self.target, sums=self._sums)
+            self._costs[key] = Costs(network, self.target, vectors=self._vectors)
         return self._costs[key]
 
     def of(self, plan: Plan) -> float:

@@ -27,6 +27,9 @@ STEP_COST = 2000  # bytes of weights that a step costs as much as reading
 NEAR = 32  # layers by which a group may reach beyond those that need too much as a whole
 
 
+StageKey = tuple[int, int, FusionSchedule | None]  # its layers in the order, and how they run
+
+
 @dataclass(frozen=True)
 class Candidate:
     """Layers [first, last) of the order as one stage."""
@@ -39,6 +42,10 @@ class Candidate:
     macs: int = 0  # computed again
     room: int = 0  # bytes of the memory that are scratch for kernels
     is_apart: bool = False  # a whole layer that shares no memory with its input
+
+    @property
+    def key(self) -> StageKey:
+        return self.first, self.last, self.schedule
 
 
 def _clusters(heavy: Sequence[int]) -> list[tuple[int, int]]:

@@ -246,6 +246,9 @@ static void ew_simd_multiply(const ew_simd_conv *conv, const ew_simd_job *whole,
         for (int32_t group = 0, done = 0, n; group < groups; group++, done += n) {
             const int32_t rest = each - group % each, run = group / each, column = done - run * runs.width;
             n = (runs.width - column + rest - 1) / rest; /* alike: one or two pixels alone would wait for their sums */
+#if EW_SIMD_MOST == 8
+            n += n & (n < runs.width - column); /* pairs of sums keep the units busy: 8 and 6 are faster than 7 and 7 */
+#endif
             const ew_simd_product product =
                 job.pitch == EW_SIMD_PITCH ? ew_simd_products[is_wide][n - 1] : ew_simd_apart[is_wide];
             job.tile = whole->tile + run * runs.apart + column * job.pitch;
