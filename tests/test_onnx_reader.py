@@ -48,6 +48,9 @@ SMALL_INTS = np.array([[3, -7, 0], [12, 5, -1]], np.int32)
 # Operator, operands, attributes; "opset" and "computed" are for `one_node`, the others for the operator.
 CASES: list[tuple[str, list[Array | None], dict[str, Any]]] = [
     *((op, [IMAGE], {}) for op in ["Abs", "Neg", "Exp", "Floor", "Ceil", "Round", "Sin", "Cos", "Sign"]),
+    *((op, [IMAGE / 3], {}) for op in ["Tan", "Sinh", "Cosh"]),
+    ("GridSample", [IMAGE[:1], normal(1, 4, 3, 2)], {"opset": 16}),
+    ("GridSample", [IMAGE[:1], normal(1, 4, 3, 2)], {"opset": 16, "padding_mode": "border", "align_corners": 1}),
     *((op, [IMAGE], {}) for op in ["Sigmoid", "Tanh", "Erf", "Softplus", "Softsign", "Relu", "HardSwish"]),
     *((op, [IMAGE], {}) for op in ["LeakyRelu", "Elu", "Selu", "HardSigmoid"]),
     *((op, [positive(2, 3, 4)], {}) for op in ["Log", "Sqrt", "Reciprocal"]),

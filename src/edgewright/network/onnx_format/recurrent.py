@@ -255,7 +255,7 @@ def _initial(node: OnnxNode, index: int, d: int, shape: tuple[int, int, int]) ->
     given = node.optional(index)
     directions, batch, hidden = shape
     if given is None:
-        return node.constant(f"state{index}", np.zeros((batch, hidden), np.float32))
+        return node.constant(f"state{index}", np.broadcast_to(np.float32(0), (batch, hidden)))
     if node.flag("layout"):
         given = node.transposed(given, (1, 0, 2), f"initial{index}")
     if node.shape(given) != shape:

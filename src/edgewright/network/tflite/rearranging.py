@@ -129,7 +129,7 @@ def slice_(layer: LayerImport) -> None:
     _same_rank(layer, begin, size)
     sizes = tuple(extent - b if s == -1 else s for extent, b, s in zip(shape, begin, size, strict=True))
     if 0 in sizes and min(sizes) == 0 and layer.state.depth:  # of a list, before its first or behind its last element
-        layer.emit_constant(np.zeros(sizes, layer.result().dtype.numpy), layer.result().quant)
+        layer.emit_constant(np.broadcast_to(np.zeros((), layer.result().dtype.numpy), sizes), layer.result().quant)
         return
     if sizes[1:] == shape[1:] and (parts := _joined_between(layer, begin[0], begin[0] + sizes[0])):
         layer.same_type(0)

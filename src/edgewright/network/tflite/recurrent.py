@@ -97,7 +97,7 @@ def _real_step(layer: LayerImport, weights: list[Array], rows: Shape, clip: floa
     size = weights[1].shape[1]
     both = layer.constant("weights", np.hstack(weights))
     bias = layer.constant("bias", _bias(layer, size, np.float32))
-    zeros = layer.constant("zeros", np.zeros((*rows, size), np.float32))
+    zeros = layer.constant("zeros", np.broadcast_to(np.float32(0), (*rows, size)))
 
     def made(op: ops.Op, inputs: list[str], tag: str) -> str:
         return layer.inner(op, inputs, tag, DType.FLOAT32, None)
@@ -118,7 +118,7 @@ def _dynamic_step(layer: LayerImport, weights: list[Array], rows: Shape, clip: f
     scales = [layer.constant(f"scale_{i}", _scales(layer, i, size)) for i in (1, 5)]
     added = [_bias(layer, size, np.float32), np.zeros(_GATES * size, np.float32)]
     biases = [layer.constant("bias", values) for values in added]
-    zeros = layer.constant("zeros", np.zeros((*rows, size), np.float32))
+    zeros = layer.constant("zeros", np.broadcast_to(np.float32(0), (*rows, size)))
 
     def made(op: ops.Op, inputs: list[str], tag: str, dtype: DType = DType.FLOAT32) -> str:
         return layer.inner(op, inputs, tag, dtype, None)
@@ -173,7 +173,7 @@ def _stored_step(layer: LayerImport, weights: list[Array], clip: float | None) -
             steps = made(Reshape(shape), [h], f"{tag}h/steps", counted, DType.INT8)
             sums = made(Conv2d(), [steps, of_state], f"{tag}h/sum", _SUMS)
             gates = made(Binary(BinaryKind.ADD), [gates, sums], f"{tag}gates", _SUMS)
-        before = c or layer.constant(f"{tag}zeros", np.zeros(shape, np.int16), cell_state)
+        before = c or layer.constant(f"{tag}zeros", np.broadcast_to(np.int16(0), shape), cell_state)
         cell = made(LstmStep(LstmPart.CELL, clip), [gates, before], f"{tag}cell", cell_state)
         return made(LstmStep(LstmPart.HIDDEN), [gates, cell], f"{tag}h", hidden, DType.INT8), cell
 
