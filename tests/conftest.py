@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 _QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck)}
-settings.register_profile("usual", max_examples=24, derandomize=True, **_QUIET)
+settings.register_profile("usual", max_examples=16, derandomize=True, **_QUIET)
 settings.register_profile("thorough", max_examples=1500, **_QUIET)
 settings.load_profile("thorough" if os.environ.get("EDGEWRIGHT_THOROUGH") else "usual")
 
