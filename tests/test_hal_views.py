@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from edgewright.cli import main
 from edgewright.errors import InputError
-from edgewright.hal.choosing import chosen_design
+from edgewright.hal import examples
+from edgewright.hal.choosing import chosen_design, total_accesses
 from edgewright.hal.design import acts, total
-from edgewright.hal.designing import analyse, design, real_joints
+from edgewright.hal.designing import analyse, design, naive, real_joints
 from edgewright.hal.export import exports
 from edgewright.hal.export.peakrdl import compiled
 from edgewright.hal.export.systemrdl import system_rdl
@@ -185,3 +187,11 @@ def test_the_command_shows_views_and_does_without_them(tmp_path):
         told = json.loads(CliRunner().invoke(main, ["hal", str(source), "--json", option]).output)
         assert any("view" in register for register in told["registers"]) == has_views
     assert "written alone" in CliRunner().invoke(main, ["hal", str(source)]).output
+
+
+@pytest.mark.parametrize("target", ["rv32imc", "cortex-m0plus", "cortex-m4"])
+def test_limits_on_views_cost_no_accesses(target):
+    """The default has no more than one register for each field, whatever maps it may not have."""
+    analysis = analyse([Path(examples.__file__).with_name("gpio.c")])
+    made = chosen_design(analysis, wish=Wish(target=target))
+    assert total_accesses(made) <= total_accesses(naive(analysis))

@@ -78,13 +78,15 @@ def _laid_out(analysis: Analysis, method: str, wish: Wish, lock: Lock | None, me
     made = [first] if wish.minimise != "balanced" else [first, *_others(analysis, wish)]
     if wish.minimise == "balanced" and is_small and measure and spaces != analysis.spaces:
         made.append(designed(analysis, _lay_out(replace(analysis, spaces=spaces), wish)))
+    most = total_accesses(naive(analysis))
     if wish.minimise == "balanced" and wish.views:
         made = _with_small_maps(made, wish)
+        if all(total_accesses(one) > most for one in made):
+            made.append(designed(analysis, _lay_out(analysis, replace(wish, minimise="accesses", views=False))))
     designs = _different([one for design in made for one in _arranged(design, spaces, wish)] if is_small else made)
     sizes = [measure(one) for one in designs] if measure and len(designs) > 1 else []
     known = sizes if sizes and None not in sizes else [None] * len(designs)
     found = [_Candidate.of(one, wish, size) for one, size in zip(designs, known, strict=True)]
-    most = total_accesses(naive(analysis))
     best, *rest = [one for one in found if one.accesses <= most] or found
     for other in rest:
         best = other if other.is_cheaper_than(best) else best
