@@ -16,6 +16,13 @@ from edgewright.network.reference import compare, reference
 QUICK = ("-std=c99", "-Og", "-ffp-contract=off", "-fno-strict-aliasing")
 LARGE = 5_000_000  # MACs beyond which a model waits for `make check-all`
 MCU = ["cortex-m4", "rv32imc", "cortex-m55"]
+LARGER = (
+    "mlperf_ad01_int8",
+    "mlperf_ic_resnet8_int8",
+    "mlperf_vww96_int8",
+    "st_miniresnet_1stack_64x50_int8",
+    "tfls_movie_review_avg_word_vec",
+)
 
 
 def agree(path, target: str, seeds: int = 2) -> None:
@@ -34,7 +41,7 @@ def agree(path, target: str, seeds: int = 2) -> None:
 
 
 @pytest.mark.parametrize("target", MCU)
-@pytest.mark.parametrize("path", corpus_models("mlperf_*_int8.tflite", "tflm_*.tflite", "st_mini*.tflite"))
+@pytest.mark.parametrize("path", corpus_models("mlperf_*_int8.tflite", "tflm_*.tflite", "st_mini*.tflite", slow=LARGER))
 def test_small_models_are_bit_exact_in_every_family(path, target):
     agree(path, target)
 
@@ -44,9 +51,6 @@ def test_small_models_are_bit_exact_in_every_family(path, target):
 @pytest.mark.parametrize("path", corpus_models("st_mobilenet*.tflite", "tinyengine*.tflite"))
 def test_larger_int8_models_in_every_family(path, target):
     agree(path, target, seeds=1)
-
-
-LARGER = ("mlperf_ad01_int8", "mlperf_ic_resnet8_int8", "mlperf_vww96_int8", "tfls_movie_review_avg_word_vec")
 
 
 @pytest.mark.parametrize("path", corpus_models("mlperf*_int8.tflite", "tfl*.tflite", "ort_*.onnx", slow=LARGER))

@@ -196,7 +196,10 @@ def filled(path: Path) -> bytes:
     return model.SerializeToString()
 
 
-@pytest.mark.parametrize("path", corpus_models("*.onnx", slow=("densenet121", "efficientnet_b0", "googlenet")))
+LARGER = ("densenet121", "efficientnet_b0", "googlenet", "light_inception_v1", "emotion_ferplus", "mobilenet_v1_timm")
+
+
+@pytest.mark.parametrize("path", corpus_models("*.onnx", slow=LARGER))
 def test_real_models_equal_onnxruntime(path: Path, tmp_path: Path) -> None:
     network = read(path)
     assert "Transpose" not in ops(network)
