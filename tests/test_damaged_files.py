@@ -13,7 +13,7 @@ from damage_cases import draw_case
 from damage_trials import examine, tried
 from edgewright.text import abridged
 
-MANY = 3000 if os.environ.get("EDGEWRIGHT_THOROUGH") else 40
+MANY = 3000 if os.environ.get("EDGEWRIGHT_THOROUGH") else 50
 
 linux = pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="needs Linux, which tells the memory")
 
