@@ -95,16 +95,13 @@ def designed(analysis: Analysis, lay_out: Callable[[Sequence[Joint]], Layout]) -
     """The driver with the layout that `lay_out` makes for it, sound for what is merged in the end.
 
     Layouts rest on what could be merged; where moves hinder each other some of it is not, and a write that was to fill
-    its register would have to put something back. Then the layout is made anew, for what was merged, and at last for
-    what is merged for certain.
+    its register would have to put something back. Then the layout is made anew, for what is merged for certain.
     """
-    joints: Sequence[Joint] = analysis.joints
-    for again in (real_joints, lambda made: _apart(analysis.joints, analysis.spaces), None):
+    for joints in (analysis.joints, _apart(analysis.joints, analysis.spaces)):
         made = design(analysis, lay_out(joints))
         _check_moments(made)
         if not faults(analysis.description, analysis.spaces, made.layout, real_joints(made)):
             return made
-        joints = again(made) if again else ()
     raise AssertionError("a layout for single writes is sound for merged ones")
 
 

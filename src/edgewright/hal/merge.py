@@ -95,12 +95,11 @@ def _in_order(merges: tuple[Merge, ...], judge: Conflicts) -> tuple[Merge, ...]:
     Reads of what hardware changes keep their order among each other, and so do accesses that an interrupt routine sees.
     """
     at = {use.access.number: merge.at.access.number for merge in merges for use in merge.uses}
-    kept = []
-    for merge in merges:
-        if not _passes_its_statement(merge.at.access, merge, at, judge):
-            late = {use for use in merge.uses if use is not merge.at and _overtakes(use.access, merge, at, judge)}
-            parts = [tuple(use for use in merge.uses if (use in late) == is_late) for is_late in (False, True)]
-            kept += [replace(merge, uses=part) for part in parts if part in parts[:1] or merge.kind is Kind.WRITE]
+    kept = [
+        replace(merge, uses=tuple(u for u in merge.uses if u is merge.at or not _overtakes(u.access, merge, at, judge)))
+        for merge in merges
+        if not _passes_its_statement(merge.at.access, merge, at, judge)
+    ]
     found = tuple(merge for merge in kept if len(merge.uses) > 1)
     return found if found == merges else _in_order(found, judge)
 
@@ -115,7 +114,7 @@ def _overtakes(access: Access, merge: Merge, at: Mapping[int, int], judge: Confl
     is_read = access.kind is Kind.READ
     first, last = (here, access.number) if is_read else (access.number, here)
     for event in judge.paths.between(first, last):
-        if isinstance(event, Access) and (judge.is_seen_with(event, access) or judge.may_go_along(event, access)):
+        if isinstance(event, Access) and judge.is_seen_with(event, access):
             there = at.get(event.number, event.number)
             if there != here and (there > here) == is_read:
                 return True

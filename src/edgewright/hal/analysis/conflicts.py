@@ -229,7 +229,7 @@ class Conflicts:
             return self._affected(event, access) or self.ordered(event, access)
         if self.is_flag(access) and not self.is_flag(event):
             return f"{access.field} acts, and {event.field} is {_done(event)} in between (line {event.place.line})"
-        is_passed = self.is_flag(access) or self.are_together(event, access) or self.may_go_along(event, access)
+        is_passed = self.is_flag(access) or self.are_together(event, access)
         if self.stops_writes(event) and not is_passed:
             return f"{_doing(event)} {event.field} in between may need it (line {event.place.line})"
         return self.ordered(event, access)
@@ -240,14 +240,6 @@ class Conflicts:
         is_beside = first.kind is second.kind and first.owner == second.owner and second.field in known
         is_pinned_beside = self._pinned_word(first) == self._pinned_word(second) != ()
         return (is_beside or is_pinned_beside) and _way(first) == _way(second)
-
-    def may_go_along(self, event: Access, access: Access) -> bool:
-        """Whether a write of what hardware changes too can be one access with an earlier write and a later one.
-
-        Then none of the three passes another; where the layout has it elsewhere, the earlier one stays before it.
-        """
-        are_stored = event.kind is access.kind is Kind.WRITE and not (self.acts(event) or self.acts(access))
-        return are_stored and self.nature(event).by_hardware and _way(event) == _way(access)
 
     def _pinned_word(self, access: Access) -> tuple[object, ...]:
         """The register that a write has to fill, because pins put fields there that hardware changes too."""
@@ -314,10 +306,7 @@ class Conflicts:
     def has_exceptions(self) -> bool:
         """Whether some write may pass what stops all others."""
         groups = self.natures.description.groups.values()
-        natures = [self.natures.of(group.name, f.name) for group in groups for f in group.fields]
-        is_any_open = any(nature.by_hardware and nature.kept and not nature.acts for nature in natures)
-        is_any_bound = any(f.together or f.pinned for group in groups for f in group.fields)
-        return self.has_unordered or is_any_open or is_any_bound
+        return self.has_unordered or any(f.together or f.pinned for group in groups for f in group.fields)
 
     @cached_property
     def _unordered(self) -> frozenset[str]:
