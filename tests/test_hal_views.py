@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from edgewright.cli import main
-from edgewright.errors import InputError
+from edgewright.errors import EdgewrightError, InputError
 from edgewright.hal import examples
 from edgewright.hal.choosing import chosen_design, total_accesses
 from edgewright.hal.design import acts, total
@@ -19,6 +19,7 @@ from edgewright.hal.export import exports
 from edgewright.hal.export.peakrdl import compiled
 from edgewright.hal.export.systemrdl import system_rdl
 from edgewright.hal.layout.cost import Wish
+from edgewright.hal.layout.front import layout_front
 from edgewright.hal.layout.judge import faults
 from edgewright.hal.layout.layout import WriteView, elaborate
 from edgewright.hal.layout.optimal import lay_out_optimal
@@ -158,6 +159,19 @@ def test_a_locked_map_gets_a_view_for_a_write_that_is_new(analysis, made, tmp_pa
     size = made.layout.map_bytes(analysis.description)
     assert new[:2] == (size, True) and {name for name, _ in new[2]} == {"power"}
     assert more.layout.map_bytes(analysis.description) == size + 4
+
+
+def test_nobody_gets_views_that_are_not_wanted(analysis, made, tmp_path):
+    """Neither a locked map, which is then refused, nor a point of the front."""
+    (tmp_path / "pump.lock.json").write_text(lock_text(made))
+    (tmp_path / "pump.c").write_text(DRIVER + "void pump_power(void) { pump->power = 1; }\n")
+    with pytest.raises(EdgewrightError, match=r"pump\.lock\.json"):
+        chosen_design(
+            analyse([tmp_path / "pump.c"]), wish=Wish(views=False), lock=read_lock(tmp_path / "pump.lock.json")
+        )
+    known = analysis.description, analysis.spaces, analysis.joints
+    fronts = [layout_front(*known, views=views) for views in (True, False)]
+    assert [any(s.views for p in front for s in p.layout.spaces.values()) for front in fronts] == [True, False]
 
 
 def test_a_lock_keeps_views(analysis, made, tmp_path):

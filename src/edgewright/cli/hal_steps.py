@@ -71,6 +71,11 @@ class HalOptions:
         return self.files[0].stem
 
     @property
+    def has_views(self) -> bool:
+        """Whether registers may have further addresses, which PeakRDL's RTL generator does not know."""
+        return self.views and "regblock" not in self.rdl
+
+    @property
     def declared_bus(self) -> Bus | None:
         """The bus for devices that declare none; None where the options say nothing."""
         if self.bus is None and not self.byte_lanes:
@@ -159,7 +164,7 @@ def _show_checked(analysis: Analysis, as_json: bool) -> None:
 
 
 def _made(analysis: Analysis, asked: HalOptions) -> Made:
-    wish = Wish(asked.max_map, asked.minimise, asked.target, views=asked.views and "regblock" not in asked.rdl)
+    wish = Wish(asked.max_map, asked.minimise, asked.target, views=asked.has_views)
     measure = partial(code_sizes_of, target=asked.target, includes=asked.includes, defines=asked.defines)
     with working("laying out registers"):
         found = chosen_design(analysis, asked.method, wish, _lock(asked), measure)
@@ -176,7 +181,9 @@ def _made(analysis: Analysis, asked: HalOptions) -> Made:
 
 
 def _front(analysis: Analysis, asked: HalOptions) -> tuple[FrontPoint, ...]:
-    return layout_front(analysis.description, analysis.spaces, analysis.joints, target=asked.target)
+    return layout_front(
+        analysis.description, analysis.spaces, analysis.joints, target=asked.target, views=asked.has_views
+    )
 
 
 def _lock(asked: HalOptions) -> Lock | None:

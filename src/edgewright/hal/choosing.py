@@ -303,7 +303,8 @@ def chosen_layout(
         # Whoever lays out wants to know of every space; those without new slots are empty.
         nothing = {name: Space(name, ()) for name in spaces}
         layout = locked(description, spaces, lock, lambda new: arrange({**nothing, **new}, _among(joints, new)))
-        layout = layout if lock.is_fixed else with_new_views(description, spaces, layout, joints)
+        if wish.views and not lock.is_fixed:
+            layout = with_new_views(description, spaces, layout, joints)
     _check(analysis, joints, layout, wish, lock)
     return layout
 

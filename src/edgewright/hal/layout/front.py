@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..analysis.spaces import Joint, Spaces
 from ..language.description import Description
@@ -38,6 +38,7 @@ def layout_front(
     joints: Sequence[Joint],
     minimise: str = "balanced",
     target: str = DEFAULT,
+    views: bool = True,
 ) -> tuple[FrontPoint, ...]:
     """The points that no other beats, by size of the map: limits swept from the least map upwards."""
 
@@ -46,11 +47,12 @@ def layout_front(
         cost = cost_of(description, spaces, layout, joints, wish.sizes)
         return FrontPoint(layout, cost.map_bytes, cost.code, cost.accesses)
 
-    wanted = [point(Wish(minimise=kind, target=target)) for kind in dict.fromkeys((minimise, "code", "accesses"))]
-    least = point(Wish(minimise="map", target=target, power_of_two=False))
+    free = Wish(minimise=minimise, target=target, views=views)
+    wanted = [point(replace(free, minimise=kind)) for kind in dict.fromkeys((minimise, "code", "accesses"))]
+    least = point(replace(free, minimise="map", power_of_two=False))
     most = max(found.map_bytes for found in wanted)
     limits = _between(least.map_bytes, most)
-    points = [least, *wanted, *(point(Wish(limit, minimise, target)) for limit in limits)]
+    points = [least, *wanted, *(point(replace(free, max_map=limit)) for limit in limits)]
     kept = {p._figures: p for p in points if not any(other.beats(p) for other in points)}
     return tuple(sorted(kept.values(), key=lambda p: p._figures))
 

@@ -165,14 +165,14 @@ def with_new_views(description: Description, spaces: Spaces, layout: Layout, joi
     """
     inner = {area.space for space in spaces.values() for area in space.areas}
     placed = dict(layout.spaces)
-    for name, space in spaces.items():
+    for name, space in ((name, space) for name, space in spaces.items() if name not in inner):
         rules = Rules.of(description, space, joints, views=True)
         for register in layout.spaces[name].registers:
             slots = [piece.slot for piece in register.pieces]
             is_ours = register.lanes == 1 and len(slots) > 1 and not any(rules.slots[s].field.pinned for s in slots)
-            for written in (
-                rules.partial(slots) if is_ours and name not in inner and any(map(rules.frail, slots)) else ()
-            ):
+            if not is_ours or not any(map(rules.frail, slots)):
+                continue
+            for written in rules.partial(slots):
                 found = placed[name]
                 if found.view_of(register, written) is None:
                     view = WriteView(found.size, written)

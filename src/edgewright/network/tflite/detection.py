@@ -12,6 +12,7 @@ from flatbuffers import flexbuffers
 
 from ...errors import Unsupported
 from .. import operators as ops
+from ..kernels.scales import dequantized
 from ..tensor import Array, DType
 from .import_state import LayerImport
 
@@ -112,11 +113,7 @@ def _options(layer: LayerImport) -> dict[str, Any]:
 
 def _anchors(layer: LayerImport) -> Array:
     values, quant = layer.value(2, "anchors"), layer.tensor(2).quant
-    if quant is None:
-        return values.astype(np.float32)
-    return ((values.astype(np.int32) - quant.zero[0]).astype(np.float32) * np.float32(quant.scale[0])).astype(
-        np.float32
-    )
+    return values.astype(np.float32) if quant is None else dequantized(values, quant)
 
 
 def _real(layer: LayerImport, name: str, tag: str) -> str:
