@@ -16,13 +16,13 @@ from rich.console import Console
 from application_cases import random_application
 from edgewright import samples
 from edgewright.application import joint
+from edgewright.application.host_run import run_application
 from edgewright.application.joint import JointLayout
 from edgewright.application.judge import Interleaving
 from edgewright.application.library import emit_application
 from edgewright.application.members import load_application
 from edgewright.application.memories import in_memories, traffic_of
 from edgewright.application.outcome import AppOutcome, plan_application
-from edgewright.application.running import run_application
 from edgewright.application.search import JointSearch
 from edgewright.application.trial import AppTrial
 from edgewright.cli import main

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from edgewright.application.host_run import run_application
 from edgewright.application.joint import JointLayout
 from edgewright.application.judge import Interleaving
 from edgewright.application.library import emit_application
@@ -17,7 +18,6 @@ from edgewright.application.members import Application, load_application
 from edgewright.application.outcome import outcome_of
 from edgewright.application.ring_run import RingPipeline
 from edgewright.application.rings import NEVER, RingPace, RowSteps, with_rings
-from edgewright.application.running import run_application
 from edgewright.application.search import JointSearch
 from edgewright.application.trial import AppTrial, TrialScript
 from edgewright.dataflow.checks.liveness import blocked

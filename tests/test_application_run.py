@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from edgewright import samples
+from edgewright.application.host_run import run_application
 from edgewright.application.members import load_application
-from edgewright.application.running import run_application
 from edgewright.application.search import JointSearch
 from edgewright.cli import main
 from edgewright.errors import InputError

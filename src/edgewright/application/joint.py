@@ -11,9 +11,9 @@ from ..memory.layout.graph import components, heaviest_clique
 from ..memory.layout.problem import align_up
 from ..program import ROWS, Buffer, Plan
 from ..program.plan import slot_name
-from .meeting import JointBuffer, Meeting
+from .conflicts import JointBuffer, Meeting
 from .members import Application, Crossing
-from .points import InterruptionPoints
+from .preemption_points import InterruptionPoints
 
 ARENA = "ram"  # the common memory
 

@@ -16,12 +16,12 @@ from ..network import Array, random_inputs
 from ..program import Plan, interpret
 from ..program.interpreter import POISON, Interpreter
 from ..program.plan import slot_name
+from .conflicts import BufferUse, JointBuffer
 from .description import ALWAYS, PreemptionPoints
 from .joint import JointLayout
 from .judged_rings import JudgedRing
-from .meeting import BufferUse, JointBuffer
 from .members import Crossing
-from .points import InterruptionPoints
+from .preemption_points import InterruptionPoints
 from .relations import Relations
 
 VARIANTS = 2  # different inputs of each network

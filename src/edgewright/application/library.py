@@ -18,9 +18,9 @@ from ..program.options import Options
 from .app_ends import c_name, polled_rows, resident_ends
 from .app_rings import row_outlet
 from .app_source import AppWriter
+from .conflicts import BufferUse, JointBuffer
 from .description import PreemptionPoints
 from .joint import JointLayout, with_buffers
-from .meeting import BufferUse, JointBuffer
 from .members import AppMember
 
 MOST_MEMBERS = 32  # bits of a word

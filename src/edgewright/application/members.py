@@ -16,7 +16,7 @@ from ..platform import Board, load_board
 from ..platform.target import TARGETS, Target, target_of
 from ..program import ROWS
 from .description import ApplicationFile, AppNetworkEntry, RelationKind, read_application
-from .quantising import read_network
+from .quantisation import read_network
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from .members import Application
 from .paper.edges import PaperApplication, PaperEdge, paper_application
 from .paper.reduction import reduce_buffers
 from .paper.reuse import exact, naive, reuse, total
-from .quantising import stored_bytes
-from .response import WorstResponse, check_deadlines
+from .quantisation import stored_bytes
+from .response_time import WorstResponse, check_deadlines
 from .search import JointPlan, JointSearch
 
 

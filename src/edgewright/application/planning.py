@@ -14,11 +14,11 @@ from ..fusion.timing import TimedPlan, Timing
 from ..memory.problems import RESERVED
 from ..network import Network
 from ..program import Plan
+from .conflicts import held_inputs
 from .description import AppNetworkEntry, PreemptionPoints
 from .joint import with_buffers
-from .meeting import held_inputs
 from .members import Application, AppMember
-from .points import with_rows
+from .preemption_points import with_rows
 from .relations import Relations
 from .rings import pushing_rows, reading_rows, ring_ends
 from .slots import SPARE, crossing_inputs, last_use

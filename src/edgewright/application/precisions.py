@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from .description import Precision, read_application
+from .host_run import run_application
 from .members import assemble_application
 from .outcome import flash_bytes
-from .quantising import PrecisionLoss, calibration_inputs, in_precision, output_difference
-from .running import run_application
+from .quantisation import PrecisionLoss, calibration_inputs, in_precision, output_difference
 from .search import JointSearch
 
 

@@ -9,13 +9,13 @@ from functools import cached_property
 from .. import text
 from ..errors import Infeasible
 from ..program import Plan
+from .blocking import WaitingTrade, chosen_points, waiting_front
 from .joint import JointLayout, lay_out_jointly
 from .members import Application
 from .memories import in_memories
 from .planning import MemberPlanner, planners
 from .rings import RingPace, with_rings
 from .slots import with_few_slots
-from .waiting import WaitingTrade, chosen_points, waiting_front
 
 ROUNDS = 40  # plans that are exchanged at most until everything fits
 STEPS = 8  # budgets between the fastest and the smallest for which a front is sought

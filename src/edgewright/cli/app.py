@@ -11,13 +11,13 @@ import click
 from rich.table import Table
 
 from .. import text
+from ..application.blocking import WaitingTrade
 from ..application.compiled import CompiledApplication, compile_outcome
+from ..application.host_run import MeasuredNetwork, check_throughput, run_application
 from ..application.members import Application, load_application
 from ..application.outcome import AppOutcome, outcome_of, paper_outcome, plan_application
 from ..application.precisions import compare_precisions
-from ..application.running import MeasuredNetwork, check_throughput, run_application
 from ..application.search import JointPlan, JointSearch
-from ..application.waiting import WaitingTrade
 from ..emit.packaging import check_folder, write_folder
 from ..files import write_atomic
 from ..report.application_page import application_page

@@ -8,9 +8,9 @@ from functools import cached_property
 from html import escape
 
 from .. import text
+from ..application.conflicts import JointBuffer
 from ..application.description import RelationEntry
 from ..application.joint import JointLayout
-from ..application.meeting import JointBuffer
 from .charts import Axis
 from .memory_map import LETTER
 

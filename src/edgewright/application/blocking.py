@@ -13,9 +13,9 @@ from ..program import Plan
 from .description import PreemptionPoints, RelationKind
 from .joint import JointLayout, lay_out_jointly
 from .members import Application
-from .points import InterruptionPoints, choices, with_rows
+from .preemption_points import InterruptionPoints, choices, with_rows
 from .relations import Preemption, Relations
-from .response import timed_pieces
+from .response_time import timed_pieces
 
 
 @dataclass(frozen=True)

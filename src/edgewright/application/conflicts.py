@@ -16,7 +16,7 @@ from ..memory.layout.problem import align_up
 from ..program import Plan, Sweep
 from .description import ALWAYS, PreemptionPoints
 from .members import Application, Crossing
-from .points import InterruptionPoints, Liveness, Span
+from .preemption_points import InterruptionPoints, Liveness, Span
 from .relations import Relations
 from .slots import given_back, last_use
 

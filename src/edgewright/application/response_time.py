@@ -15,10 +15,10 @@ from .. import text
 from ..errors import Infeasible, InputError
 from ..fusion.timing import TimedPlan, Timing
 from ..program import Plan
+from .conflicts import Meeting
 from .description import PreemptionPoints
-from .meeting import Meeting
 from .members import Application
-from .points import RunPieces
+from .preemption_points import RunPieces
 
 ROUNDS = 10_000  # of the fixed point; what needs more does not end within its deadline
 
