@@ -32,7 +32,7 @@ import numpy as np
 from edgewright.cli.profile import measured_here
 from edgewright.mapping.answer import MappingAnswer
 from edgewright.mapping.assignment import assign_exact, single_processors
-from edgewright.mapping.deploying import deployment_of
+from edgewright.mapping.deploy import deployment_of
 from edgewright.mapping.exact import MappingLimits
 from edgewright.mapping.genetic import assign_genetic
 from edgewright.mapping.goal import MappingGoal, map_for
@@ -42,9 +42,9 @@ from edgewright.network import Network, random_inputs
 from edgewright.network.interface import stored_inputs
 from edgewright.network.read import read
 from edgewright.network.reference import reference, to_file_layout
-from edgewright.run.building import build_pipeline, plan_for_host, whole_network
+from edgewright.run.build import build_pipeline, plan_for_host, whole_network
 from edgewright.run.machine import core_kinds, pin, resident_bytes, usable_cores
-from edgewright.run.measuring import measured
+from edgewright.run.measurement import measured
 from edgewright.run.pipeline import Pipeline, pipeline
 
 # Frames a second of M table 3.2: ARM CL, TensorRT, both together.

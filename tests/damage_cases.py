@@ -28,12 +28,12 @@ from edgewright.hal.designing import analyse
 from edgewright.hal.export.systemrdl import system_rdl
 from edgewright.hal.importing import import_files, imported
 from edgewright.hal.lock.lock import lock_text, read_lock
-from edgewright.memory.deploying import PartRequest, deploy
+from edgewright.memory.deploy import PartRequest, deploy
 from edgewright.network.read import read_bytes
 from edgewright.platform import load_board
 from edgewright.program import load_deployment, plan_text, save_deployment
 from edgewright.program.deployment import Worker
-from edgewright.run.building import build_pipeline
+from edgewright.run.build import build_pipeline
 from edgewright.run.roofline import estimate_profile
 from edgewright.run.specification import FILE
 from edgewright.samples import write_application

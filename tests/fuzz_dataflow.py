@@ -20,7 +20,7 @@ from pathlib import Path
 from random import Random
 
 from edgewright.dataflow.formats.dot import dot
-from edgewright.dataflow.formats.reading import parse_graph
+from edgewright.dataflow.formats.reader import parse_graph
 from edgewright.dataflow.formats.sdf3_text import sdf3
 from edgewright.dataflow.formats.text import to_json
 from edgewright.dataflow.graph import Actor, Channel, Graph, Rates

@@ -8,7 +8,7 @@ from random import Random
 
 from edgewright.errors import InputError, Unsupported
 from edgewright.memory import plan
-from edgewright.memory.deploying import PartRequest, Planner, deploy, plan_in_slots
+from edgewright.memory.deploy import PartRequest, Planner, deploy, plan_in_slots
 from edgewright.network import Layer, Network, Region, random_inputs
 from edgewright.network.alone import computable
 from edgewright.network.kernels import can_share

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from edgewright.application.response_time import timed_pieces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,6 +26,7 @@ from edgewright.application.paper.reduction import Evaluation, _evolved
 from edgewright.application.paper.reuse import exact, naive, reuse, total
 from edgewright.application.planning import planners
 from edgewright.application.preemption_points import choices
+from edgewright.application.response_time import timed_pieces
 from edgewright.application.search import JointSearch
 from edgewright.application.trial import AppTrial
 from edgewright.cli import main

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from edgewright.application.response_time import TimedTask, responses, tasks_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgewright import samples
 from edgewright.application.members import load_application
 from edgewright.application.outcome import plan_application
+from edgewright.application.response_time import TimedTask, responses, tasks_of
 from edgewright.application.search import JointSearch
 from edgewright.errors import Infeasible, InputError
 

@@ -13,10 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 import edgewright
-from edgewright import completing, samples
+from edgewright import complete_plan, samples
 from edgewright.cli import main
-from edgewright.compiling import make_library
-from edgewright.completing import Completed, complete, find_complete
+from edgewright.compiler import make_library
+from edgewright.complete_plan import Completed, complete, find_complete
 from edgewright.emit import TARGETS, Options, Rounding, emit
 from edgewright.emit.firmware import measure
 from edgewright.errors import EdgewrightError, Infeasible, InputError
@@ -129,7 +129,7 @@ def test_weights_of_odd_sizes_are_linked_as_planned(target):
 def test_zig_links_as_it_says():
     needs_board("cortex-m4", zig=True)
     done = completed("ds_cnn_int8", "cortex-m4")
-    linked = completing.link(done.library, zig=True)
+    linked = complete_plan.link(done.library, zig=True)
     found = measure(done.library, random_inputs(done.library.network, 0), zig=True)
     assert (linked.flash_bytes, linked.stack_bytes) == (found.flash, found.stack_bound)
     assert linked.weights_bytes == packed_bytes(done.plan.packed)
@@ -211,7 +211,7 @@ def test_without_a_compiler_weights_are_exact_and_the_rest_is_named(monkeypatch,
     def none(*_: object) -> None:
         raise EdgewrightError("no compiler for cortex-m4 found")
 
-    monkeypatch.setattr(completing, "toolchain", none)
+    monkeypatch.setattr(complete_plan, "toolchain", none)
     done = complete(plan(network_of("ds_cnn_int8")), network_of("ds_cnn_int8"), CORTEX)
     assert done.plan.linked is None and done.not_counted == "no compiler for cortex-m4 found"
     assert done.plan.flash_bytes == packed_bytes(done.plan.packed) == done.library.weight_bytes

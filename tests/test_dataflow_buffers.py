@@ -20,7 +20,7 @@ from edgewright.dataflow.buffers.occupancy import occupancy, peak_occupancy
 from edgewright.dataflow.buffers.schedule import Schedule, lazy_schedule
 from edgewright.dataflow.checks.consistency import repetitions
 from edgewright.dataflow.checks.liveness import blocked
-from edgewright.dataflow.formats.reading import read_graph
+from edgewright.dataflow.formats.reader import read_graph
 from edgewright.dataflow.graph import Actor, Channel, Graph, Rates
 from edgewright.errors import ModelError, Unsupported
 from random_graphs import live_graphs, tiny_graphs

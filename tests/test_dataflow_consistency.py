@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from edgewright.dataflow.checks.consistency import cycles, mismatch, repetitions
-from edgewright.dataflow.formats.reading import read_graph
+from edgewright.dataflow.formats.reader import read_graph
 from edgewright.dataflow.graph import Actor, Channel, Graph, Rates
 from edgewright.errors import ModelError
 from random_graphs import graphs

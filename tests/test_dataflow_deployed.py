@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from edgewright.dataflow import blocked, repetitions
 from edgewright.dataflow.cnn.deployed import deployed_csdf, fifo_slots, frame_period, part_work
 from edgewright.errors import InputError, Unsupported
-from edgewright.memory.deploying import PartRequest, deploy
+from edgewright.memory.deploy import PartRequest, deploy
 from edgewright.network import Network, Region
 from edgewright.network.parts import TensorRegion
 from edgewright.program.deployment import OUTSIDE, Deployment, Fifo, Worker

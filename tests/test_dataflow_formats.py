@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from conftest import corpus
 from edgewright.dataflow import Actor, Channel, Graph, Rates
 from edgewright.dataflow.formats.dot import dot
-from edgewright.dataflow.formats.reading import parse_graph, read_graph
+from edgewright.dataflow.formats.reader import parse_graph, read_graph
 from edgewright.dataflow.formats.sdf3 import parse_sdf3
 from edgewright.dataflow.formats.sdf3_text import sdf3
 from edgewright.dataflow.formats.series import rates, spelt, times

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgewright.dataflow.buffers.minimum import minimum_buffers
-from edgewright.dataflow.formats.reading import read_graph
+from edgewright.dataflow.formats.reader import read_graph
 from edgewright.dataflow.graph import Graph
 from edgewright.dataflow.speed import storage
 from edgewright.dataflow.speed.pareto import Pareto, pareto

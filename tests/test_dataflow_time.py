@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from edgewright.dataflow.checks.consistency import repetitions
 from edgewright.dataflow.checks.liveness import blocked
-from edgewright.dataflow.formats.reading import read_graph
+from edgewright.dataflow.formats.reader import read_graph
 from edgewright.dataflow.graph import Actor, Channel, Graph, Rates
-from edgewright.dataflow.speed import clockwork, precedence, selftimed
+from edgewright.dataflow.speed import event_simulation, precedence, selftimed
 from edgewright.dataflow.speed.ratio import cycle_ratio, period
 from edgewright.dataflow.speed.selftimed import Firing, SelfTimed, self_timed
 from edgewright.errors import InputError, ModelError, Unsupported
@@ -222,7 +222,7 @@ def test_work_is_bounded(monkeypatch):
     monkeypatch.setattr(selftimed, "MOST_WORK", 1000)
     with pytest.raises(Unsupported, match="after 1,000 steps"):
         self_timed(graph)
-    monkeypatch.setattr(clockwork, "MOST_AT_ONCE", 1000)
+    monkeypatch.setattr(event_simulation, "MOST_AT_ONCE", 1000)
     with pytest.raises(Unsupported, match="more than 1,000 firings start at one moment"):
         self_timed(graph)
     monkeypatch.setattr(precedence, "MOST_FIRINGS", 1)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from damage import damaged_bytes, damaged_text
 from edgewright.errors import EdgewrightError, InputError, Unsupported
-from edgewright.memory.deploying import PartRequest, deploy
+from edgewright.memory.deploy import PartRequest, deploy
 from edgewright.network import Network, Region
 from edgewright.program import plan_to_dict
 from edgewright.program.deployment import Deployment, Worker

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from counts import seeds
 from edgewright.errors import InputError, ModelError, Unsupported
-from edgewright.memory.deploying import PartRequest, deploy, plan_in_slots
+from edgewright.memory.deploy import PartRequest, deploy, plan_in_slots
 from edgewright.network import Builder, DType, Network, Region
 from edgewright.network.operators import Binary, BinaryKind, Clamp, Conv2d
 from edgewright.network.part_ends import with_inputs, with_outputs

@@ -13,7 +13,7 @@ from edgewright import read_model, samples
 from edgewright.dataflow.cnn.deployed import frame_period
 from edgewright.mapping.answer import MappingAnswer
 from edgewright.mapping.assignment import mapping_of, single_processors
-from edgewright.mapping.deploying import deployment_of, part_name
+from edgewright.mapping.deploy import deployment_of, part_name
 from edgewright.mapping.exact import MappingLimits
 from edgewright.mapping.goal import MappingGoal, map_for
 from edgewright.mapping.profiled import problem_of

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from edgewright.fusion import pooling
 from edgewright.fusion.pooling import pool_schedules, with_pools
-from edgewright.memory.deploying import plan_in_slots
+from edgewright.memory.deploy import plan_in_slots
 from edgewright.network import Builder, Network, random_inputs
 from edgewright.network.kernels import execute
 from edgewright.network.operators import AvgPool2d, Conv2d, MaxPool2d
-from edgewright.run.building import plan_for_host, whole_network
+from edgewright.run.build import plan_for_host, whole_network
 from edgewright.run.pipeline import pipeline
 from interpreting import check_interpreted
 

@@ -14,7 +14,7 @@ from edgewright.platform import load_board, parse_board
 from edgewright.platform.profile import TimeOrigin, load_profile
 from edgewright.program import structure_digest
 from edgewright.run import machine
-from edgewright.run.building import plan_for_host
+from edgewright.run.build import plan_for_host
 from edgewright.run.machine import CoreKind, core_kinds, usable_cores
 from edgewright.run.profiling import hand_over, measure_profile
 from edgewright.run.roofline import estimate_profile

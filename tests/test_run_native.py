@@ -19,7 +19,7 @@ from counts import seeds
 from damage import damaged_json
 from edgewright.emit import TARGETS, emit
 from edgewright.errors import InputError, ModelError, RunError
-from edgewright.memory.deploying import PartRequest, deploy
+from edgewright.memory.deploy import PartRequest, deploy
 from edgewright.network import Builder, Region, random_inputs
 from edgewright.network.kernels import execute
 from edgewright.network.operators import Conv2d, MaxPool2d
@@ -27,7 +27,7 @@ from edgewright.program import FusionSchedule, Split
 from edgewright.program.deployment import Worker
 from edgewright.program.deployment_file import save_deployment
 from edgewright.program.deployment_memory import weights, with_built_weights
-from edgewright.run.building import build_pipeline, plan_for_host, whole_network
+from edgewright.run.build import build_pipeline, plan_for_host, whole_network
 from edgewright.run.pipeline import Pipeline, pipeline
 from edgewright.run.specification import FILE, digest_of, load_specification, sealed
 from parts_runs import assert_same

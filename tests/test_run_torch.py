@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 from edgewright import read_model, samples
 from edgewright.errors import InputError
-from edgewright.mapping.deploying import deployment_of
+from edgewright.mapping.deploy import deployment_of
 from edgewright.mapping.exact import MappingLimits
 from edgewright.mapping.goal import MappingGoal, map_for
 from edgewright.mapping.profiled import problem_of
@@ -18,7 +18,7 @@ from edgewright.network import Builder, DType, random_inputs
 from edgewright.network.kernels import execute
 from edgewright.network.operators import ArgMax, Clamp, UnaryKind
 from edgewright.program.deployment_file import load_deployment, save_deployment
-from edgewright.run.building import build_pipeline, whole_network
+from edgewright.run.build import build_pipeline, whole_network
 from edgewright.run.executors.torch_layers import TORCH_OPERATORS
 from edgewright.run.executors.torch_part import TorchNetwork, load_torch, read_torch_part, write_torch_part
 from edgewright.run.pipeline import pipeline

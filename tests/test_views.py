@@ -3,7 +3,7 @@
 import numpy as np
 
 from edgewright.memory import Techniques, plan
-from edgewright.memory.solving import MOST_TRIALS, ViewChoice, _alternatives, solve
+from edgewright.memory.solver import MOST_TRIALS, ViewChoice, _alternatives, solve
 from edgewright.memory.views import find_views, with_copies
 from edgewright.network import Builder, check
 from edgewright.network.operators import Binary, BinaryKind, Clamp, Concat, Conv2d, Reshape, Slice, Unary, UnaryKind

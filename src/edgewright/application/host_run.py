@@ -26,9 +26,9 @@ from ..program import Plan
 from ..program.deployment import OUTSIDE, Deployment, Fifo, Part, Worker
 from ..program.deployment_memory import reserved
 from ..program.options import Options
-from ..run.building import THIS, build_pipeline
+from ..run.build import THIS, build_pipeline
 from ..run.executors import executor_of
-from ..run.measuring import FrameStream, joined, measured
+from ..run.measurement import FrameStream, joined, measured
 from ..run.pipeline import Pipeline
 from ..run.ring import MemoryBlock
 from ..run.specification import aligned

@@ -11,7 +11,7 @@ import click
 from ..dataflow.cnn.assignments import read_mapping, read_times
 from ..dataflow.cnn.conversion import cnn_to_csdf, cnn_to_sdf
 from ..dataflow.cnn.mapped import mapped_csdf
-from ..dataflow.formats.reading import read_graph
+from ..dataflow.formats.reader import read_graph
 from ..dataflow.graph import Graph
 from ..files import read_file
 from ..network import Network, Shape

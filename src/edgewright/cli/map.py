@@ -11,7 +11,7 @@ from .. import text
 from ..errors import InputError
 from ..files import check_folder, whole_folder, write_atomic
 from ..mapping.answer import UNKNOWN, MappingAnswer
-from ..mapping.deploying import deployable
+from ..mapping.deploy import deployable
 from ..mapping.exact import MappingLimits
 from ..mapping.front import mapping_front
 from ..mapping.genetic import map_genetic
@@ -25,7 +25,7 @@ from ..platform.profile import Profile, load_profile
 from ..program.deployment_file import save_deployment
 from ..program.deployment_memory import with_built_weights
 from ..report.mapping_page import mapping_page
-from ..run.building import build_pipeline
+from ..run.build import build_pipeline
 from ..run.pipeline import Pipeline
 from ..run.profiling import fingerprint
 from ..run.roofline import estimate_profile

@@ -10,8 +10,8 @@ from shlex import quote
 from rich.table import Table
 
 from .. import text
-from ..compiling import plain_plan
-from ..completing import find_complete
+from ..compiler import plain_plan
+from ..complete_plan import find_complete
 from ..errors import Infeasible, Unsupported
 from ..files import write_together
 from ..fusion.choice import Found, Trade, is_interrupted

@@ -13,7 +13,7 @@ from ..network import Network, Shape
 from ..platform import load_board
 from ..platform.profile import NATIVE, LayerTime, Profile, save_profile
 from ..program import Plan
-from ..run.building import plan_for_host
+from ..run.build import plan_for_host
 from ..run.machine import core_kinds
 from ..run.profiling import REPEATS, THIS, measure_profile
 from ..run.roofline import estimate_profile

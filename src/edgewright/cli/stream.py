@@ -21,9 +21,9 @@ from ..network.interface import file_inputs, stored_inputs
 from ..network.reference import to_file_layout
 from ..platform.target import TARGETS
 from ..program import Plan, load_plan
-from ..run.building import plan_for_host, whole_network
+from ..run.build import plan_for_host, whole_network
 from ..run.machine import usable_cores
-from ..run.measuring import CompetitorFigures, compared, measured, onnxruntime_session
+from ..run.measurement import CompetitorFigures, compared, measured, onnxruntime_session
 from ..run.pipeline import Pipeline, pipeline
 from ..run.specification import ALIGNMENT, PipelineSpec, TensorSpec
 from ..run.statistics import RunStatistics

@@ -12,7 +12,7 @@ from .cnn.counts import phases
 from .cnn.deployed import deployed_csdf, fifo_slots, frame_period
 from .cnn.mapped import mapped_csdf
 from .formats.dot import dot
-from .formats.reading import parse_graph, read_graph
+from .formats.reader import parse_graph, read_graph
 from .formats.sdf3_text import sdf3
 from .formats.text import from_json, to_json
 from .graph import Actor, Channel, Graph, Rates, fold

@@ -15,9 +15,9 @@ from .dsp import windows as dsp_windows
 from .helium import products as helium
 from .kernel import Kernel
 from .nests import (
-    crossing,
     dynamic,
     elementwise,
+    float32,
     lines,
     lookup,
     means,
@@ -27,10 +27,10 @@ from .nests import (
     pools,
     products,
     qlinear,
-    reals,
     recurrent,
     reductions,
     resize,
+    split_sums,
     tflite,
     tflite_images,
     tflite_lines,
@@ -61,7 +61,7 @@ CATALOGUE: Sequence[Kernel] = (
     *(portable.DENSE, portable.PAIRS, portable.CONV),
     *(portable_pools.MAX_POOL, portable_pools.AVERAGE_POOL, portable_pools.MEAN, additions.ADD),
     # real numbers, and bytes whose scales are found as they come
-    *(reals.CONV, reals.DENSE, dynamic.CONV, dynamic.PRODUCT, dynamic.RANGE, dynamic.QUANTIZE),
+    *(float32.CONV, float32.DENSE, dynamic.CONV, dynamic.PRODUCT, dynamic.RANGE, dynamic.QUANTIZE),
     # plain loops: windows and products
     *(windows.CONV, products.DENSE, products.MATMUL, pools.MAX_POOL, pools.AVERAGE_POOL),
     # element by element
@@ -83,7 +83,7 @@ CATALOGUE: Sequence[Kernel] = (
     *(means.ADD_PIXELS, means.ADD_ELEMENTS),
     *(dsp_partials.FINISH, portable_partials.FINISH, partials.FINISH, means.FINISH),
     # integer sums between parts of a network
-    *(crossing.PARTIAL, crossing.FINISH),
+    *(split_sums.PARTIAL, split_sums.FINISH),
 )
 
 BY_NAME: Mapping[str, Kernel] = {kernel.name: kernel for kernel in CATALOGUE}

@@ -13,7 +13,7 @@ from ..network import Array, Network, random_inputs
 from ..network.interface import file_inputs, stored_inputs
 from ..network.reference import to_file_layout
 from ..program.deployment import Deployment
-from ..run.measuring import CompetitorFigures, compared, measured, onnxruntime_session
+from ..run.measurement import CompetitorFigures, compared, measured, onnxruntime_session
 from ..run.pipeline import Pipeline
 from ..run.statistics import RunStatistics
 from .answer import MappingAnswer

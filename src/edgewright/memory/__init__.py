@@ -1,6 +1,6 @@
 """Order of steps, lifetimes, addresses; views, in-place and overlapping buffers; plans made of them."""
 
-from .deploying import PartRequest, deploy
+from .deploy import PartRequest, deploy
 from .fit import Fit, critical_buffers, fit
 from .layout import Item, LayoutProblem, Placement, conflicts, place_optimal
 from .ordering import Order, OrderProblem, Store, order

@@ -20,7 +20,7 @@ from ..program import (
 from ..program.plan import copied_parts, slot_name
 from .footprint import view_of
 from .problems import RESERVED, PlanningProblem
-from .solving import Solution
+from .solver import Solution
 from .views import Subview
 
 

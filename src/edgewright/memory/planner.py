@@ -20,7 +20,7 @@ from .layout.problem import align_up
 from .ordering import order
 from .problems import PLAIN, PlanningProblem, Techniques, relaxed_problem
 from .row_windows import pullable
-from .solving import Solution, drop_needless_overlaps, solve
+from .solver import Solution, drop_needless_overlaps, solve
 from .streamed import lay_out, named, phased
 from .views import no_views
 

@@ -19,7 +19,7 @@ from .ordering import order
 from .pricing import Pricer
 from .problems import PlanningProblem, Techniques
 from .row_windows import rows_pulled
-from .solving import Solution, place
+from .solver import Solution, place
 from .step_sizes import narrow_steps, widen_steps
 from .views import Views, find_views, no_views, with_copies, with_planes, with_rows_in_place
 

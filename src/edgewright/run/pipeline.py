@@ -36,7 +36,7 @@ def pipeline(what: Deployment | str | Path) -> Pipeline:
     if isinstance(what, str | Path) and ((Path(what) / FILE).exists() or not (Path(what) / DEPLOYMENT_FILE).exists()):
         return Pipeline(load_specification(Path(what)), Path(what))
     from ..program.deployment_file import load_deployment
-    from .building import build_pipeline  # compiles, which takes more than numpy
+    from .build import build_pipeline  # compiles, which takes more than numpy
 
     deployment = load_deployment(what) if isinstance(what, str | Path) else what
     keep = TemporaryDirectory(prefix="edgewright-")

@@ -1,6 +1,6 @@
 """What a pipeline is at run time: files, sizes, who reads and writes what; a Deployment less what is for planning.
 
-`building` writes it beside the compiled parts; a device reads it with the standard library alone.
+`build` writes it beside the compiled parts; a device reads it with the standard library alone.
 """
 
 from __future__ import annotations

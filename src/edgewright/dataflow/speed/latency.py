@@ -12,7 +12,7 @@ from ..checks.consistency import repetitions
 from ..checks.demand import pacing_components, supplies
 from ..checks.liveness import blocked
 from ..graph import Actor, Channel, Graph, check_times, quoted
-from .clockwork import Clockwork
+from .event_simulation import Clockwork
 from .selftimed import self_timed
 
 MOST_FIRINGS = 250_000  # a few seconds

@@ -16,7 +16,7 @@ from ..checks.consistency import repetitions
 from ..checks.demand import Component, Demand, pacing_components, supplies
 from ..checks.liveness import blocked
 from ..graph import Actor, Graph, check_times, quoted
-from .clockwork import Clockwork
+from .event_simulation import Clockwork
 
 MOST_WORK = 20_000_000  # firings and entries of remembered states: some minutes, some hundred MB
 MOST_SHOWN = 200_000  # firings that are told: a few seconds, and far more than a picture has pixels

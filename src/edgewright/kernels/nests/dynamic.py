@@ -17,7 +17,7 @@ from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, plus
 from ..site import ChannelRange, Site
 from . import products, windows
-from .reals import BLOCK, ConvGeometry, conv_geometry, limits, row_geometry
+from .float32 import BLOCK, ConvGeometry, conv_geometry, limits, row_geometry
 from .values import ComputeType, named, reader, walk, writer
 
 SiteOrCall = TypeVar("SiteOrCall", bound=Site)

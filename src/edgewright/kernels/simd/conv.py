@@ -14,7 +14,7 @@ from ..call import CCall
 from ..kernel import Kernel, Offer
 from ..printing.source import CWriter, Expr
 from ..site import ChannelRange, Site
-from .ending import Ending, ending, write_rest
+from .epilogue import Ending, ending, write_rest
 from .packing import ALIGNMENT, PANEL, can_join, joined_groups, padded, panels
 from .sites import (
     ROOM,

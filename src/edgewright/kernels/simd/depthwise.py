@@ -16,7 +16,7 @@ from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, braced
 from ..site import ChannelRange, Site
 from .conv import real_bias
-from .ending import ending, write_rest
+from .epilogue import ending, write_rest
 from .finish import ByteLayer, byte_layer, finish_fields
 from .packing import ALIGNMENT, PANEL, padded
 from .sites import ROOM, SIMD, first_channel, is_image_of_ranges, is_real, pictures, rooms, working_room

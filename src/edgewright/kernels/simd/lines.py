@@ -15,7 +15,7 @@ from ..printing.constants import number
 from ..printing.nest import joined_axes, loops
 from ..printing.source import CWriter, Expr, braced, moved, offset, times
 from ..site import Site
-from .ending import Ending, ending, write_rest
+from .epilogue import Ending, ending, write_rest
 from .sites import SIMD, has_types, is_image, is_image_of_ranges, is_of_all_channels, pictures
 
 _KINDS = {

@@ -17,7 +17,7 @@ from ..printing.source import CWriter, Expr, braced
 from ..site import ChannelRange, Site
 from ..strided_tensor import dense_strides
 from .conv import PITCH
-from .ending import Ending
+from .epilogue import Ending
 from .finish import byte_weights
 from .int8 import ROWS, pixel_bytes
 from .packing import ALIGNMENT, byte_panels, panels, totals

@@ -9,7 +9,7 @@ from ..call import CCall, image
 from ..kernel import Kernel, Offer
 from ..printing.source import CWriter, braced
 from ..site import Site
-from .ending import ending, write_rest
+from .epilogue import ending, write_rest
 from .sites import SIMD, first_channel, has_types, is_image_of_ranges, pictures
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from ..operators import BinaryKind, Clamp, CompareKind, ReduceKind, ResizeMode, UnaryKind
-from . import arithmetic, control, convolution, detection, rearranging, recurrent, shaping, states
+from . import arithmetic, control, convolution, detection, rearrange, recurrent, shapes, states
 from .import_state import LayerImport
 
 Importer = Callable[[LayerImport], None]
@@ -115,14 +115,14 @@ IMPORTERS: dict[str, Importer] = {
     "DEQUANTIZE": arithmetic.dequantize,
     "CAST": arithmetic.cast,
     # shapes
-    "RESHAPE": shaping.reshape,
-    "SQUEEZE": shaping.squeeze,
-    "EXPAND_DIMS": shaping.expand_dims,
-    "SHAPE": shaping.shape,
-    "RANK": shaping.rank,
-    "FILL": shaping.fill,
-    "RANGE": shaping.range_,
-    "ZEROS_LIKE": shaping.zeros_like,
+    "RESHAPE": shapes.reshape,
+    "SQUEEZE": shapes.squeeze,
+    "EXPAND_DIMS": shapes.expand_dims,
+    "SHAPE": shapes.shape,
+    "RANK": shapes.rank,
+    "FILL": shapes.fill,
+    "RANGE": shapes.range_,
+    "ZEROS_LIKE": shapes.zeros_like,
     # control flow
     "WHILE": control.while_,
     "IF": control.if_,
@@ -134,29 +134,29 @@ IMPORTERS: dict[str, Importer] = {
     "SVDF": states.svdf,
     "UNIDIRECTIONAL_SEQUENCE_LSTM": recurrent.sequence_lstm,
     # places
-    "TRANSPOSE": rearranging.transpose,
-    "CONCATENATION": rearranging.concatenation,
-    "PACK": rearranging.pack,
-    "UNPACK": rearranging.unpack,
-    "SPLIT": rearranging.split,
-    "SPLIT_V": rearranging.split_v,
-    "SLICE": rearranging.slice_,
-    "WHERE": rearranging.where,
-    "REVERSE_V2": rearranging.reverse,
-    "STRIDED_SLICE": rearranging.strided_slice,
-    "PAD": rearranging.pad,
-    "PADV2": rearranging.pad,
-    "MIRROR_PAD": rearranging.mirror_pad,
-    "TILE": rearranging.tile,
-    "BROADCAST_TO": rearranging.broadcast_to,
-    "GATHER": rearranging.gather,
-    "GATHER_ND": rearranging.gather_nd,
-    "REVERSE_SEQUENCE": rearranging.reverse_sequence,
-    "EMBEDDING_LOOKUP": rearranging.embedding_lookup,
-    "SPACE_TO_DEPTH": rearranging.space_to_depth,
-    "DEPTH_TO_SPACE": rearranging.depth_to_space,
-    "RESIZE_NEAREST_NEIGHBOR": partial(rearranging.resize, mode=ResizeMode.NEAREST),
-    "RESIZE_BILINEAR": partial(rearranging.resize, mode=ResizeMode.LINEAR),
+    "TRANSPOSE": rearrange.transpose,
+    "CONCATENATION": rearrange.concatenation,
+    "PACK": rearrange.pack,
+    "UNPACK": rearrange.unpack,
+    "SPLIT": rearrange.split,
+    "SPLIT_V": rearrange.split_v,
+    "SLICE": rearrange.slice_,
+    "WHERE": rearrange.where,
+    "REVERSE_V2": rearrange.reverse,
+    "STRIDED_SLICE": rearrange.strided_slice,
+    "PAD": rearrange.pad,
+    "PADV2": rearrange.pad,
+    "MIRROR_PAD": rearrange.mirror_pad,
+    "TILE": rearrange.tile,
+    "BROADCAST_TO": rearrange.broadcast_to,
+    "GATHER": rearrange.gather,
+    "GATHER_ND": rearrange.gather_nd,
+    "REVERSE_SEQUENCE": rearrange.reverse_sequence,
+    "EMBEDDING_LOOKUP": rearrange.embedding_lookup,
+    "SPACE_TO_DEPTH": rearrange.space_to_depth,
+    "DEPTH_TO_SPACE": rearrange.depth_to_space,
+    "RESIZE_NEAREST_NEIGHBOR": partial(rearrange.resize, mode=ResizeMode.NEAREST),
+    "RESIZE_BILINEAR": partial(rearrange.resize, mode=ResizeMode.LINEAR),
 }
 
 _SIZE = "the size of its result depends on the data; convert the model without it and compute it in the application"

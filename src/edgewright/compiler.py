@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from .completing import complete, find_complete
+from .complete_plan import complete, find_complete
 from .emit.figures import Figures
 from .emit.inputs import Inputs
 from .emit.library import Library, check_plan

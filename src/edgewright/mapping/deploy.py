@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from ..emit.native import compiler
 from ..errors import EdgewrightError
-from ..memory.deploying import PartRequest, deploy
+from ..memory.deploy import PartRequest, deploy
 from ..network import Network
 from ..platform.profile import NATIVE
 from ..program import Plan
 from ..program.deployment import Deployment, Part, Prediction, Worker
 from ..program.deployment_check import checked_deployment
 from ..program.deployment_memory import memory_predictions, reserved
-from ..run.building import plan_for_host
+from ..run.build import plan_for_host
 from .answer import MappingAnswer
 from .mapped import MappedStage
 from .problem import MappingProblem

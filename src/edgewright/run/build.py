@@ -20,7 +20,7 @@ from ..files import make_folder
 from ..fusion.lanes import laned
 from ..fusion.pooling import with_pools
 from ..interrupts import interruptible
-from ..memory.deploying import SLOTS, plan_in_slots
+from ..memory.deploy import SLOTS, plan_in_slots
 from ..network import Network, Region
 from ..network.onnx_writer import to_onnx
 from ..network.parts import TensorRegion
