@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.table import Table
 
 import hal_fixed
-from edgewright.hal import designing
+from edgewright.hal import design_flow
 from edgewright.hal.design import Analysis
 from edgewright.hal.examples.gpio import Gpio
 from edgewright.hal.examples.spi import Spi
@@ -36,8 +36,8 @@ from edgewright.hal.layout.front import layout_front
 from edgewright.hal.layout.layout import Layout, RegisterAt, elaborate
 from edgewright.hal.layout.optimal import lay_out_optimal
 from edgewright.hal.layout.paper import lay_out_paper
-from edgewright.hal.verify.building import BUFFERS, free_window
-from edgewright.hal.verify.measuring import Measured, measure
+from edgewright.hal.verify.build import BUFFERS, free_window
+from edgewright.hal.verify.measurement import Measured, measure
 from hal_plot import Point, front_svg
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
@@ -80,7 +80,7 @@ def main() -> None:
     parser.add_argument("-o", "--out", type=Path, default=Path("out"), help="folder for hal_front.svg")
     parser.add_argument("--json", type=Path, help="write all figures to this file")
     arguments = parser.parse_args()
-    analysis = designing.analyse([hal_fixed.EXAMPLES / name for name in ("gpio.c", "spi.c")])
+    analysis = design_flow.analyse([hal_fixed.EXAMPLES / name for name in ("gpio.c", "spi.c")])
     rows = [row for target in arguments.targets for row in measured(analysis, target, arguments.max_map)]
     console = Console(width=140)
     console.print(sizes(rows))
@@ -113,7 +113,7 @@ def measured(analysis: Analysis, target: str, max_map: int) -> Iterator[Row]:
 
 
 def generated(analysis: Analysis, layout: Layout, target: str, name: str) -> Row:
-    files = hal_fixed.headers() | generate(designing.design(analysis, layout), "drivers")
+    files = hal_fixed.headers() | generate(design_flow.design(analysis, layout), "drivers")
     registers = elaborate(analysis.description, analysis.spaces, layout)
     return row_of(analysis, files, registers, target, name, layout.map_bytes(analysis.description))
 

@@ -25,13 +25,13 @@ from rich.table import Table
 
 from edgewright.hal import examples
 from edgewright.hal.design import Analysis
-from edgewright.hal.designing import analyse, designed, naive, real_joints
+from edgewright.hal.design_flow import analyse, designed, naive, real_joints
 from edgewright.hal.generate import generate
 from edgewright.hal.layout import cost as sizes_file
 from edgewright.hal.layout.cost import WEIGHTS, CodeBytes, Wish, code_bytes, cost_of
 from edgewright.hal.layout.optimal import lay_out_optimal
 from edgewright.hal.layout.paper import lay_out_paper
-from edgewright.hal.verify.building import build, free_window, target_named
+from edgewright.hal.verify.build import build, free_window, target_named
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from hal_random import draw_program

@@ -26,12 +26,12 @@ import hal_five_maps
 from edgewright.hal import examples
 from edgewright.hal.choosing import chosen_design
 from edgewright.hal.design import Design
-from edgewright.hal.designing import analyse
+from edgewright.hal.design_flow import analyse
 from edgewright.hal.generate import generate
 from edgewright.hal.layout.cost import Wish
 from edgewright.hal.layout.layout import RegisterAt, elaborate
 from edgewright.hal.verify import code_sizes_of, load_model, measure
-from edgewright.hal.verify.building import BUFFERS, free_window
+from edgewright.hal.verify.build import BUFFERS, free_window
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from halstead import halstead

@@ -18,7 +18,7 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from edgewright.hal.choosing import chosen_design, total_accesses
-from edgewright.hal.designing import analyse, naive
+from edgewright.hal.design_flow import analyse, naive
 from edgewright.hal.layout.cost import WEIGHTS, Wish
 from hal_large import Shape, draw_large
 

@@ -24,7 +24,7 @@ from rich.table import Table
 from edgewright.hal import examples
 from edgewright.hal.choosing import chosen_design, total_accesses
 from edgewright.hal.design import Analysis, Design
-from edgewright.hal.designing import analyse, naive
+from edgewright.hal.design_flow import analyse, naive
 from edgewright.hal.layout.cost import WEIGHTS, Wish
 from edgewright.hal.verify import code_sizes_of
 

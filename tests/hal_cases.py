@@ -6,7 +6,7 @@ from edgewright.hal.analysis.bodies import read_functions
 from edgewright.hal.analysis.colouring import regions_of
 from edgewright.hal.analysis.paths import Paths
 from edgewright.hal.language.groups import describe
-from edgewright.hal.language.meaning import Natures
+from edgewright.hal.language.semantics import Natures
 from edgewright.hal.language.source import read_source
 
 GPIO = """

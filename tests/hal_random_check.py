@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from edgewright.errors import EdgewrightError
 from edgewright.hal.choosing import loose_slots
 from edgewright.hal.design import Analysis, Design
-from edgewright.hal.designing import analyse, design, naive
+from edgewright.hal.design_flow import analyse, design, naive
 from edgewright.hal.generate import generate
 from edgewright.hal.layout.cost import Wish
 from edgewright.hal.layout.judge import faults
@@ -20,8 +20,8 @@ from edgewright.hal.layout.layout import Layout
 from edgewright.hal.layout.optimal import lay_out_optimal
 from edgewright.hal.layout.packing import roomy, side_by_side
 from edgewright.hal.layout.paper import lay_out_paper
-from edgewright.hal.verify.checking import compare_variants, variant_of
 from edgewright.hal.verify.verification import Verification
+from edgewright.hal.verify.verifier import compare_variants, variant_of
 from hal_random import Program, draw_program, shrunk
 from hal_runs import Board, Outcome, differences, draw_calls, run_source
 

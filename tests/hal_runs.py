@@ -14,11 +14,11 @@ from random import Random
 
 from edgewright.hal.design import Design
 from edgewright.hal.generate.calls import names_of, needed_calls
-from edgewright.hal.language.meaning import Natures
+from edgewright.hal.language.semantics import Natures
 from edgewright.hal.layout.layout import elaborate
 from edgewright.hal.verify.abi import Type
 from edgewright.hal.verify.addresses import instances_of
-from edgewright.hal.verify.building import BUFFERS, build, free_window, target_named
+from edgewright.hal.verify.build import BUFFERS, build, free_window, target_named
 from edgewright.hal.verify.bus import ModelBus
 from edgewright.hal.verify.machine import Machine
 from edgewright.hal.verify.peripheral import Peripheral, Wire, seeded, wires_of

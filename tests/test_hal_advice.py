@@ -6,7 +6,7 @@ import pytest
 
 from edgewright.hal.advice import advice_for
 from edgewright.hal.choosing import chosen_design, total_accesses
-from edgewright.hal.designing import analyse
+from edgewright.hal.design_flow import analyse
 
 GROUPS = """
 #include "edgewright_hal.h"

@@ -6,10 +6,10 @@ import pytest
 
 from edgewright.hal.choosing import chosen_design
 from edgewright.hal.design import Design
-from edgewright.hal.designing import analyse
+from edgewright.hal.design_flow import analyse
 from edgewright.hal.generate import generate
 from edgewright.hal.language.description import Refused
-from edgewright.hal.verify.checking import missing_tools, verify
+from edgewright.hal.verify.verifier import missing_tools, verify
 
 HEAD = """
 #include "edgewright_hal.h"

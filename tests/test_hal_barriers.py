@@ -6,7 +6,7 @@ import pytest
 
 from edgewright.hal.choosing import chosen_design
 from edgewright.hal.design import Analysis
-from edgewright.hal.designing import analyse
+from edgewright.hal.design_flow import analyse
 from edgewright.hal.generate import generate
 from edgewright.hal.language.description import Refused
 from edgewright.hal.layout.cost import Wish

@@ -13,7 +13,7 @@ from types import ModuleType
 import pytest
 
 import edgewright
-from edgewright.hal import designing, examples
+from edgewright.hal import design_flow, examples
 from edgewright.hal.design import Analysis, Design
 from edgewright.hal.generate import generate
 from edgewright.hal.language.description import Mode
@@ -34,12 +34,12 @@ CONVENTIONAL_ACCESSES = 101  # of the workload: every bit of a pad is a read-mod
 
 @cache
 def analysed(*names: str) -> Analysis:
-    return designing.analyse([FOLDER / f"{name}.c" for name in names])
+    return design_flow.analyse([FOLDER / f"{name}.c" for name in names])
 
 
 def paper_layout(analysis: Analysis) -> Design:
     layout = lay_out_paper(analysis.description, analysis.spaces, analysis.joints)
-    return designing.design(analysis, layout)
+    return design_flow.design(analysis, layout)
 
 
 @pytest.mark.parametrize("name", NAMES)

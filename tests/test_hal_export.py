@@ -10,8 +10,8 @@ import pytest
 
 from edgewright.errors import InputError
 from edgewright.hal import examples
-from edgewright.hal.designing import analyse
-from edgewright.hal.designing import design as make_design
+from edgewright.hal.design_flow import analyse
+from edgewright.hal.design_flow import design as make_design
 from edgewright.hal.export import exports, peakrdl
 from edgewright.hal.export.svd import svd
 from edgewright.hal.export.systemrdl import system_rdl

@@ -11,7 +11,7 @@ from edgewright.board.toolchain import toolchain
 from edgewright.errors import InputError
 from edgewright.hal.analysis.spaces import Space
 from edgewright.hal.design import Analysis, Design
-from edgewright.hal.designing import analyse, design, naive
+from edgewright.hal.design_flow import analyse, design, naive
 from edgewright.hal.generate import generate
 from edgewright.hal.layout.layout import AreaPlace, Layout, Piece, Register, SpaceLayout
 from edgewright.platform.target import TARGETS

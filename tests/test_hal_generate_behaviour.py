@@ -15,10 +15,10 @@ from edgewright.hal.analysis.accesses import Kind
 from edgewright.hal.analysis.spaces import Slot, Space
 from edgewright.hal.generate.calls import Call
 from edgewright.hal.generate.ground import Ground
-from edgewright.hal.generate.reading import read_function
-from edgewright.hal.generate.writing import write_function
+from edgewright.hal.generate.read_functions import read_function
+from edgewright.hal.generate.write_functions import write_function
 from edgewright.hal.language.description import Bus, Description, Device, Field, Group, Mode, Place
-from edgewright.hal.language.meaning import Natures
+from edgewright.hal.language.semantics import Natures
 from edgewright.hal.layout.layout import Piece, Register, SpaceLayout
 
 HERE = Place("random.c", 1)

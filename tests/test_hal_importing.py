@@ -17,13 +17,13 @@ from edgewright.cli import main
 from edgewright.errors import EdgewrightError, InputError
 from edgewright.hal.choosing import chosen_design
 from edgewright.hal.design import Design
-from edgewright.hal.designing import analyse
+from edgewright.hal.design_flow import analyse
 from edgewright.hal.export.svd import svd
 from edgewright.hal.export.systemrdl import system_rdl
 from edgewright.hal.importing import import_files, imported
 from edgewright.hal.importing.fixed_map import registers_in
 from edgewright.hal.layout.layout import elaborate
-from edgewright.hal.lock.lock import lock_text, read_lock
+from edgewright.hal.lock.lock_file import lock_text, read_lock
 
 FILES = Path(__file__).parent / "svd"
 HERE = {"fe310_uart": ("UART0", "UART1"), "nrf52_timer": ("TIMER0",), "pl080_dma": ("DMAC",)}

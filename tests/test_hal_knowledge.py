@@ -7,7 +7,7 @@ import pytest
 from edgewright.hal.analysis.conflicts import Conflicts
 from edgewright.hal.choosing import chosen_design
 from edgewright.hal.design import Design, acts
-from edgewright.hal.designing import analyse
+from edgewright.hal.design_flow import analyse
 from edgewright.hal.generate import rewritten
 from edgewright.hal.verify import verify
 

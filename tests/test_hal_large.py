@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from edgewright.hal.choosing import chosen_design, total_accesses
-from edgewright.hal.designing import analyse, naive, real_joints
+from edgewright.hal.design_flow import analyse, naive, real_joints
 from edgewright.hal.layout.cost import WEIGHTS, Wish
 from edgewright.hal.layout.judge import faults
 from hal_large import Shape, draw_large

@@ -18,7 +18,7 @@ from edgewright.hal.analysis.flattening import flatten
 from edgewright.hal.analysis.functions import Flow, Function, Parameter
 from edgewright.hal.analysis.spaces import Joint, Slot, Space
 from edgewright.hal.choosing import chosen_design, total_accesses
-from edgewright.hal.designing import analyse, naive, real_joints
+from edgewright.hal.design_flow import analyse, naive, real_joints
 from edgewright.hal.language.description import (
     Bus,
     Child,
@@ -30,7 +30,7 @@ from edgewright.hal.language.description import (
     Mode,
     Place,
 )
-from edgewright.hal.layout.assembling import Assembly, assemble, lay_out_naive
+from edgewright.hal.layout.assembly import Assembly, assemble, lay_out_naive
 from edgewright.hal.layout.cells import Cell, width_for
 from edgewright.hal.layout.cost import Wish, cost_of, works_of
 from edgewright.hal.layout.front import layout_front

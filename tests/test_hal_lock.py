@@ -10,10 +10,10 @@ import pytest
 from edgewright.errors import InputError
 from edgewright.hal.analysis.spaces import Area, Slot, Space
 from edgewright.hal.language.description import EffectTarget
-from edgewright.hal.layout.assembling import lay_out_naive
+from edgewright.hal.layout.assembly import lay_out_naive
 from edgewright.hal.layout.layout import Layout, Piece, Register, SpaceLayout, elaborate
-from edgewright.hal.lock.lock import lock_text, read_lock
-from edgewright.hal.lock.locking import locked
+from edgewright.hal.lock.lock_file import lock_text, read_lock
+from edgewright.hal.lock.locked_layout import locked
 from hal_designs import DESCRIPTION, LAYOUT, SPACES, design, field, plain, with_field
 
 

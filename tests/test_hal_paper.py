@@ -6,7 +6,7 @@ import pytest
 
 from edgewright.hal.analysis.accesses import Kind
 from edgewright.hal.choosing import chosen_design
-from edgewright.hal.designing import analyse
+from edgewright.hal.design_flow import analyse
 from edgewright.hal.generate import generate
 from edgewright.hal.layout.layout import elaborate
 from hal_cases import GPIO, GPIO_B, GROUPS, INNER_OUTER

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from edgewright.hal.analysis import conflicts
-from edgewright.hal.designing import analyse, naive
+from edgewright.hal.design_flow import analyse, naive
 from edgewright.hal.language.source import HEADER
 from hal_random import draw_program, shrunk
 from hal_random_check import check, methods_of, target_of, told

@@ -19,7 +19,7 @@ from edgewright.hal.analysis.joints import clusters_of
 from edgewright.hal.analysis.paths import Paths
 from edgewright.hal.language.description import Description
 from edgewright.hal.language.groups import describe
-from edgewright.hal.language.meaning import Natures
+from edgewright.hal.language.semantics import Natures
 from edgewright.hal.language.source import read_source
 from hal_cases import GROUPS
 from hal_random import draw_program

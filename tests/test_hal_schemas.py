@@ -12,8 +12,8 @@ import pytest
 
 from edgewright.hal import examples
 from edgewright.hal.design import Design
-from edgewright.hal.designing import analyse
-from edgewright.hal.designing import design as make_design
+from edgewright.hal.design_flow import analyse
+from edgewright.hal.design_flow import design as make_design
 from edgewright.hal.export import exports
 from edgewright.hal.importing import imported
 from edgewright.hal.layout.paper import lay_out_paper

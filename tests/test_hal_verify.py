@@ -13,7 +13,7 @@ from edgewright.board.toolchain import toolchain
 from edgewright.errors import EdgewrightError, InputError
 from edgewright.hal.choosing import chosen_design
 from edgewright.hal.design import Analysis, Design
-from edgewright.hal.designing import analyse, design, naive
+from edgewright.hal.design_flow import analyse, design, naive
 from edgewright.hal.generate import generate
 from edgewright.hal.generate.calls import Marks
 from edgewright.hal.language.description import Bus as BusWidth
@@ -25,12 +25,12 @@ from edgewright.hal.layout.packing import roomy, side_by_side
 from edgewright.hal.layout.paper import lay_out_paper
 from edgewright.hal.verify import Verification, code_sizes_of, load_model, measure, verify
 from edgewright.hal.verify.abi import Type, places_of
-from edgewright.hal.verify.building import build, free_window, target_named
-from edgewright.hal.verify.checking import compare_variants, variant_of
+from edgewright.hal.verify.build import build, free_window, target_named
 from edgewright.hal.verify.machine import Machine
 from edgewright.hal.verify.prototype import Variant
 from edgewright.hal.verify.signatures import signatures_of
 from edgewright.hal.verify.verification import Fault, Why
+from edgewright.hal.verify.verifier import compare_variants, variant_of
 
 pytest.importorskip("unicorn")
 TARGETS = ("rv32imc", "cortex-m0plus", "cortex-m4")
@@ -223,7 +223,7 @@ def test_a_missing_mask(right: tuple[Analysis, Variant], monkeypatch: pytest.Mon
         assert broken != files
         return broken
 
-    monkeypatch.setattr("edgewright.hal.verify.checking.generate", without_mask)
+    monkeypatch.setattr("edgewright.hal.verify.verifier.generate", without_mask)
     found = _against(right, design(analysis, layout))
     assert any("port.mode" in difference.what for difference in found.differences)
 
@@ -311,7 +311,7 @@ def _with_compiler(monkeypatch: pytest.MonkeyPatch, zig: bool) -> None:
         toolchain(target_named("cortex-m0plus"), zig)
     except EdgewrightError as error:
         pytest.skip(str(error))
-    monkeypatch.setattr("edgewright.hal.verify.building.toolchain", partial(toolchain, zig=zig))
+    monkeypatch.setattr("edgewright.hal.verify.build.toolchain", partial(toolchain, zig=zig))
 
 
 @pytest.mark.parametrize("zig", [False, True], ids=["gcc", "zig"])

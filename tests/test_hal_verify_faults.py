@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from edgewright.hal.designing import analyse, design, naive
+from edgewright.hal.design_flow import analyse, design, naive
 from edgewright.hal.generate import ground
-from edgewright.hal.layout.assembling import lay_out_naive
+from edgewright.hal.layout.assembly import lay_out_naive
 from edgewright.hal.layout.layout import Layout, Piece, Register, SpaceLayout
 from edgewright.hal.layout.paper import lay_out_paper
 from edgewright.hal.verify import Verification, verify
-from edgewright.hal.verify.checking import compare_variants, variant_of
 from edgewright.hal.verify.order import BusEvent, disorder
+from edgewright.hal.verify.verifier import compare_variants, variant_of
 
 pytest.importorskip("unicorn")
 HEAD = """

@@ -14,7 +14,7 @@ from edgewright.errors import EdgewrightError, InputError
 from edgewright.hal import examples
 from edgewright.hal.choosing import chosen_design, total_accesses
 from edgewright.hal.design import acts, total
-from edgewright.hal.designing import analyse, design, naive, real_joints
+from edgewright.hal.design_flow import analyse, design, naive, real_joints
 from edgewright.hal.export import exports
 from edgewright.hal.export.peakrdl import compiled
 from edgewright.hal.export.systemrdl import system_rdl
@@ -23,7 +23,7 @@ from edgewright.hal.layout.front import layout_front
 from edgewright.hal.layout.judge import faults
 from edgewright.hal.layout.layout import WriteView, elaborate
 from edgewright.hal.layout.optimal import lay_out_optimal
-from edgewright.hal.lock.lock import lock_text, read_lock
+from edgewright.hal.lock.lock_file import lock_text, read_lock
 from edgewright.hal.verify import verify
 from tools import needs_board
 

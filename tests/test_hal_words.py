@@ -9,15 +9,15 @@ import pytest
 
 from edgewright.hal.choosing import chosen_design
 from edgewright.hal.design import Design
-from edgewright.hal.designing import analyse
+from edgewright.hal.design_flow import analyse
 from edgewright.hal.export import exports
 from edgewright.hal.generate import generate
 from edgewright.hal.language.description import Refused
+from edgewright.hal.language.desugar import spread
 from edgewright.hal.language.source import HEADER, _parse
-from edgewright.hal.language.spreading import spread
 from edgewright.hal.layout.cost import Wish
-from edgewright.hal.verify.checking import missing_tools, verify
-from edgewright.hal.verify.measuring import code_sizes_of
+from edgewright.hal.verify.measurement import code_sizes_of
+from edgewright.hal.verify.verifier import missing_tools, verify
 from tools import command
 
 HEAD = """

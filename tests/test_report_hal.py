@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from edgewright.hal.export.table import tables
-from edgewright.hal.layout.assembling import lay_out_naive
+from edgewright.hal.layout.assembly import lay_out_naive
 from edgewright.hal.layout.front import FrontPoint
 from edgewright.hal.layout.layout import Piece, Register
 from edgewright.hal.merge import Merging

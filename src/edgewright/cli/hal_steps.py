@@ -19,7 +19,7 @@ from ..files import write_together
 from ..hal.advice import advice_for
 from ..hal.choosing import chosen_design
 from ..hal.design import Analysis, Design
-from ..hal.designing import analyse, naive
+from ..hal.design_flow import analyse, naive
 from ..hal.export import exports
 from ..hal.export.record import record, refused_record
 from ..hal.generate import generate
@@ -28,7 +28,7 @@ from ..hal.language.description import Bus, Refused
 from ..hal.language.diagnostics import NotC
 from ..hal.layout.cost import Wish
 from ..hal.layout.front import FrontPoint, layout_front
-from ..hal.lock.lock import Lock, lock_text, read_lock
+from ..hal.lock.lock_file import Lock, lock_text, read_lock
 from ..hal.verify import Verification, code_sizes_of, load_model, missing_tools, verify
 from ..report.hal_page import hal_page
 from .common import console, print_json, shown, working

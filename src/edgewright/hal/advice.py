@@ -13,7 +13,7 @@ from .analysis.paths import Paths
 from .analysis.spaces import Use
 from .design import Design, acts
 from .language.description import Place
-from .language.meaning import Natures
+from .language.semantics import Natures
 
 
 @dataclass(frozen=True, slots=True)

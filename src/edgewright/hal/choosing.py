@@ -12,7 +12,7 @@ from .analysis.accesses import Kind
 from .analysis.interrupts import guarded
 from .analysis.spaces import Joint, Space, Spaces
 from .design import Analysis, Design, totals
-from .designing import designed, naive, real_joints
+from .design_flow import designed, naive, real_joints
 from .language.description import Refusal, Refused
 from .layout.cost import Cost, Wish, cost_of
 from .layout.judge import faults
@@ -20,8 +20,8 @@ from .layout.layout import Layout, Register
 from .layout.optimal import lay_out_optimal
 from .layout.packing import as_read, roomy, side_by_side
 from .layout.paper import lay_out_paper
-from .lock.lock import RELOCK, Lock
-from .lock.locking import contradicted, locked, with_new_views
+from .lock.lock_file import RELOCK, Lock
+from .lock.locked_layout import contradicted, locked, with_new_views
 
 # Bytes of each function of a design as a compiler makes it; None where it cannot.
 Measure = Callable[[Design], Mapping[str, int] | None]

@@ -9,7 +9,7 @@ from .analysis.accesses import Kind
 from .analysis.functions import Function, Regions
 from .analysis.spaces import Joint, Spaces, Use
 from .language.description import Description
-from .language.meaning import Natures
+from .language.semantics import Natures
 from .language.source import Source
 from .layout.layout import Layout
 from .layout.rules import rewrites, written_registers

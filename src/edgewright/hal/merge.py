@@ -12,7 +12,7 @@ from .analysis.functions import Function, Regions
 from .analysis.joints import Kept, Uses, clusters_of, gathered, kept_apart, known_at, read_before
 from .analysis.paths import Paths
 from .analysis.spaces import Spaces, Use
-from .language.meaning import Natures
+from .language.semantics import Natures
 from .layout.layout import Layout
 from .layout.rules import put_back
 

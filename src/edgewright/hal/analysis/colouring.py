@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
-from ..language.meaning import Natures
+from ..language.semantics import Natures
 from .accesses import Access, Kind
 from .conflicts import REACH, Conflicts, may_alias, names_of
 from .functions import LISTED, Assigned, Barrier, Event, Function, Regions

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ..language.cursors import spelling
-from ..language.meaning import Nature, Natures
+from ..language.semantics import Nature, Natures
 from .accesses import Access, Kind
 from .functions import Assigned, Barrier, Conflict, Event, Function
 from .paths import Paths

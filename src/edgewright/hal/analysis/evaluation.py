@@ -18,9 +18,9 @@ from ..language.cursors import (
     written_span,
 )
 from ..language.description import Child, Description, Place, Refusal, Refused, Span
-from ..language.gathering import word_of
 from ..language.macros import Macros
 from ..language.nodes import accesses as has_access
+from ..language.status_words import word_of
 from .accesses import Access, Form, Hop, Kind, Spot
 from .building import FlowBuilder, Sources
 from .functions import Assigned, Barrier

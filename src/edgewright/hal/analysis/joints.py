@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 
-from ..language.meaning import Natures
+from ..language.semantics import Natures
 from .accesses import Access, Form, Kind
 from .conflicts import REACH, Conflicts
 from .functions import Event, Function, Regions

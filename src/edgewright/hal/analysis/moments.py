@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from ..language.description import Description, Refusal
-from ..language.meaning import Natures
+from ..language.semantics import Natures
 from .accesses import Kind
 from .conflicts import Conflicts
 from .joints import hindrance

@@ -14,7 +14,7 @@ from itertools import pairwise, takewhile
 
 from ..design import Design
 from ..language.description import Field
-from ..language.meaning import Nature, Natures
+from ..language.semantics import Nature, Natures
 from ..layout.layout import FieldAt, RegisterAt, elaborate
 
 _INDEX = re.compile(r"\[(\d+)\]")

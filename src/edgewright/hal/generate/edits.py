@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from ..language.description import Span
-from .texts import indentation, newline, whole_lines
+from .c_text import indentation, newline, whole_lines
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from ..analysis.accesses import Kind
 from ..analysis.spaces import Slot, Space
 from ..design import Design
-from ..language.meaning import Nature, Natures
+from ..language.semantics import Nature, Natures
 from ..layout.layout import Piece, Register, SpaceLayout
 from ..layout.rules import written_registers
+from .c_text import field_type, read_type
 from .calls import Call
-from .texts import field_type, read_type
 
 
 @dataclass(frozen=True, slots=True)

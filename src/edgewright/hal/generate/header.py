@@ -9,12 +9,12 @@ from ..analysis.accesses import Kind
 from ..analysis.spaces import Space
 from ..design import Design
 from ..layout.layout import Piece, Register, SpaceLayout
+from .c_text import literal
 from .calls import Call
 from .ground import Ground, ground_of
-from .reading import read_function
+from .read_functions import read_function
 from .support import struct_alignments, struct_sizes, support_struct
-from .texts import literal
-from .writing import needs_critical_section, write_function
+from .write_functions import needs_critical_section, write_function
 
 _ASSERT = """\
 #if defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L

@@ -18,11 +18,7 @@ from ..design import Design
 from ..language.description import Span
 from ..language.macros import LINE
 from ..merge import Merge
-from .calls import Call, Marks, call_for, merges_by_access
-from .edits import Sheet, drop_definitions
-from .facts import Facts, facts_of
-from .temporaries import Temporaries, can_wait, temporaries_of
-from .texts import (
+from .c_text import (
     as_argument,
     field_type,
     grouped,
@@ -36,6 +32,10 @@ from .texts import (
     type_bits,
     whole_lines,
 )
+from .calls import Call, Marks, call_for, merges_by_access
+from .edits import Sheet, drop_definitions
+from .facts import Facts, facts_of
+from .temporaries import Temporaries, can_wait, temporaries_of
 
 
 def rewritten_files(design: Design, name: str, names: Mapping[Call, str], marks: Marks) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..lock.lock import FORMAT, readable
+from ..lock.lock_file import FORMAT, readable
 from .fixed_map import FixedCluster, FixedField, FixedItem, FixedMap, FixedRegister
 from .group_source import device_name, group_name
 

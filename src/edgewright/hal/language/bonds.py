@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from .description import Bus, Description, Field, Group, Refusal
-from .meaning import Natures
+from .semantics import Natures
 
 _FARTHEST = 1 << 20  # bytes: no group reaches so far
 

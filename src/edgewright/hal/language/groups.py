@@ -11,8 +11,8 @@ from .bonds import bond_faults, pin_faults, with_bonds
 from .cursors import KINDS, Cursor, cindex, is_group, notes, place, span, walk
 from .description import Bus, Child, Description, Field, Group, Refusal, Refused
 from .devices import devices_of
-from .gathering import with_words
 from .source import Source
+from .status_words import with_words
 
 _FIELD = re.compile(r"(?:hal_)?(?:(bit)|uint([1-9]\d?))")
 _ARRAYS = (cindex.TypeKind.CONSTANTARRAY, cindex.TypeKind.INCOMPLETEARRAY, cindex.TypeKind.VARIABLEARRAY)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from . import pointing, touching
+from . import access_checks, pointer_checks
 from .arguments import unused_arguments
 from .cursors import KINDS, Cursor, is_device, is_group, place, span
 from .description import Description, Refusal
@@ -13,28 +13,28 @@ from .source import Source
 
 Check = Callable[[Node, Description, Source], Iterator[Refusal]]
 _CHECKS: Mapping[object, tuple[Check, ...]] = {
-    KINDS.MEMBER_REF_EXPR: (touching.member_misuses, pointing.member_base_misuses),
-    KINDS.MEMBER_REF: (touching.member_misuses,),
-    KINDS.ARRAY_SUBSCRIPT_EXPR: (touching.index_misuses, pointing.subscript_misuses),
-    KINDS.CSTYLE_CAST_EXPR: (pointing.cast_misuses,),
-    KINDS.UNEXPOSED_EXPR: (pointing.conversion_misuses,),
-    KINDS.CALL_EXPR: (pointing.call_misuses,),
-    KINDS.BINARY_OPERATOR: (pointing.operator_misuses,),
-    KINDS.COMPOUND_ASSIGNMENT_OPERATOR: (pointing.operator_misuses,),
-    KINDS.UNARY_OPERATOR: (pointing.unary_misuses,),
-    KINDS.CXX_UNARY_EXPR: (pointing.measure_misuses,),
-    KINDS.COMPOUND_LITERAL_EXPR: (pointing.literal_misuses,),
-    KINDS.VAR_DECL: (pointing.variable_misuses,),
-    KINDS.PARM_DECL: (pointing.variable_misuses,),
-    KINDS.FIELD_DECL: (pointing.variable_misuses,),
-    KINDS.FUNCTION_DECL: (pointing.variable_misuses,),
+    KINDS.MEMBER_REF_EXPR: (access_checks.member_misuses, pointer_checks.member_base_misuses),
+    KINDS.MEMBER_REF: (access_checks.member_misuses,),
+    KINDS.ARRAY_SUBSCRIPT_EXPR: (access_checks.index_misuses, pointer_checks.subscript_misuses),
+    KINDS.CSTYLE_CAST_EXPR: (pointer_checks.cast_misuses,),
+    KINDS.UNEXPOSED_EXPR: (pointer_checks.conversion_misuses,),
+    KINDS.CALL_EXPR: (pointer_checks.call_misuses,),
+    KINDS.BINARY_OPERATOR: (pointer_checks.operator_misuses,),
+    KINDS.COMPOUND_ASSIGNMENT_OPERATOR: (pointer_checks.operator_misuses,),
+    KINDS.UNARY_OPERATOR: (pointer_checks.unary_misuses,),
+    KINDS.CXX_UNARY_EXPR: (pointer_checks.measure_misuses,),
+    KINDS.COMPOUND_LITERAL_EXPR: (pointer_checks.literal_misuses,),
+    KINDS.VAR_DECL: (pointer_checks.variable_misuses,),
+    KINDS.PARM_DECL: (pointer_checks.variable_misuses,),
+    KINDS.FIELD_DECL: (pointer_checks.variable_misuses,),
+    KINDS.FUNCTION_DECL: (pointer_checks.variable_misuses,),
 }
 
 
 def misuses(source: Source, description: Description) -> tuple[Refusal, ...]:
     """Every misuse in the driver's functions and initialisers, by place; none means that all can be rewritten."""
     found = {refusal for cursor in source.cursors for refusal in _of(cursor, source, description)}
-    found |= {refusal for cursor in _foreign(source) for refusal in touching.foreign_misuses(cursor, description)}
+    found |= {refusal for cursor in _foreign(source) for refusal in access_checks.foreign_misuses(cursor, description)}
     return tuple(sorted(found | set(_repeated(source, description))))
 
 

@@ -12,9 +12,9 @@ from typing import Any
 from ...errors import EdgewrightError, InputError
 from .cursors import KINDS, Cursor, cindex, is_device, is_group, span, walk
 from .description import Span
+from .desugar import spread
 from .diagnostics import check_compiled
 from .macros import Macros, macros_of
-from .spreading import spread
 
 HEADER = Path(__file__).parent.parent / "include" / "edgewright_hal.h"
 STANDARD = HEADER.parent / "standard"

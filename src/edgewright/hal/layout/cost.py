@@ -18,7 +18,7 @@ from importlib import resources
 
 from ..analysis.spaces import Joint, Space, Spaces
 from ..language.description import Description
-from ..language.meaning import Natures
+from ..language.semantics import Natures
 from .layout import Layout, Piece, Register
 from .rules import rewrites
 

@@ -8,7 +8,7 @@ from itertools import combinations, pairwise, product
 from ...errors import Infeasible
 from ..analysis.spaces import Joint, Space, Spaces
 from ..language.description import Bus, Description
-from ..language.meaning import Nature, Natures
+from ..language.semantics import Nature, Natures
 from .layout import Layout, Piece, Register, SpaceLayout
 
 Extent = tuple[int, int, str]  # first byte, one past the last, what lies there

@@ -22,15 +22,15 @@ from ...cpsat import cp_model
 from ...errors import Infeasible
 from ..analysis.spaces import Joint, Spaces
 from ..language.description import Description
-from ..language.meaning import Natures
+from ..language.semantics import Natures
 from .cells import Cell, Cells
+from .constraint_model import Chosen, LayoutPart, Linear, Model, add_part, add_size, cells_of, content, hint
 from .cost import Wish, cost_of, touching_slots
 from .judge import checked
 from .layout import Layout
-from .modelling import Chosen, LayoutPart, Linear, Model, add_part, add_size, cells_of, content, hint
+from .local_search import Search
+from .problem import MANY, Task
 from .rules import packed
-from .searching import Search
-from .task import MANY, Task
 
 PATIENCE = 0.2  # units of deterministic time for all models of a layout: about a second
 

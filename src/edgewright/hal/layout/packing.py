@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ..analysis.spaces import Joint, Slot, Space, Spaces
-from .assembling import Arrange, in_order
+from .assembly import Arrange, in_order
 from .cost import CodeBytes, Work, touching_slots
 from .layout import Layout, Piece, Register
 from .rules import Rules

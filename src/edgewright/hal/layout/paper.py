@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from ..analysis.spaces import Joint, Space, Spaces
 from ..language.description import Description
-from .assembling import Assembly, assemble
+from .assembly import Assembly, assemble
 from .cells import Cell, pinned_cells
 from .judge import checked
 from .layout import Layout

@@ -9,7 +9,7 @@ from functools import cached_property
 from ..analysis.moments import bonds_of
 from ..analysis.spaces import Joint, Slot, Space
 from ..language.description import Bus, Description
-from ..language.meaning import Nature, Natures
+from ..language.semantics import Nature, Natures
 from .cells import Cell, most_lanes
 from .layout import Register, SpaceLayout
 

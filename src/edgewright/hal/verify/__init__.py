@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .checking import missing_tools, verify
-from .measuring import Measured, code_sizes_of, measure
+from .measurement import Measured, code_sizes_of, measure
 from .peripheral import Peripheral, load_model
 from .verification import Checked, Counts, Difference, Verification
+from .verifier import missing_tools, verify
 
 __all__ = [
     "Checked", "Counts", "Difference", "Measured", "Peripheral", "Verification", "code_sizes_of", "load_model",

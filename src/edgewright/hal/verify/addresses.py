@@ -10,7 +10,7 @@ from itertools import product
 from ..analysis.spaces import Spaces
 from ..language.description import Description
 from ..layout.layout import Layout, spelled
-from .building import BUFFERS, DATA, Built
+from .build import BUFFERS, DATA, Built
 
 _TEXT = 64  # bytes of a constant without a name that are compared
 

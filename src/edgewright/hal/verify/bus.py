@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..generate.texts import ones
+from ..generate.c_text import ones
 from ..language.description import Description
 from ..layout.layout import FieldAt, RegisterAt
 from .order import BusEvent

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from ...board.unicorn import instructions_in, new_engine, require_unicorn
 from ...platform.target import Architecture
 from .abi import Type, passed
-from .building import DATA, STACK, WINDOW, Built
+from .build import DATA, STACK, WINDOW, Built
 from .verification import Fault, Why
 
 LIMIT = 20_000  # instructions of one call

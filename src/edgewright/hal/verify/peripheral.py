@@ -24,7 +24,7 @@ from typing import ClassVar
 
 from ...errors import InputError
 from ..language.description import Description, EffectTarget, Field, Mode
-from ..language.meaning import Nature, Natures
+from ..language.semantics import Nature, Natures
 from ..layout.layout import FieldAt, RegisterAt
 
 

@@ -14,11 +14,11 @@ from functools import lru_cache, partial
 
 from ..analysis.spaces import Spaces
 from ..language.description import Description
-from ..language.meaning import Natures
+from ..language.semantics import Natures
 from ..layout.layout import Layout, elaborate
 from .abi import Signature, Type, places_of
 from .addresses import Addresses, instances_of
-from .building import BUFFERS, DATA, Built
+from .build import BUFFERS, DATA, Built
 from .bus import Event, ModelBus, Promise, Replay
 from .calls import Argument, DrawnCall, What
 from .machine import Machine

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from ortools.sat.python import cp_model
 
 from ..analysis.spaces import Slot, Space
-from .assembling import shaped
+from .assembly import shaped
 from .cells import Cell, width_for
 from .cost import CodeBytes, Work
 from .layout import Piece

@@ -9,11 +9,11 @@ from math import prod
 
 from ..analysis.spaces import Joint, Space, Spaces
 from ..language.description import Description
-from .assembling import Assembly, assemble, space_size
+from .assembly import Assembly, assemble, space_size
 from .cells import Cell, Cells, pinned_cells
+from .constraint_model import LayoutPart
 from .cost import Wish, Work, works_of
 from .layout import Layout
-from .modelling import LayoutPart
 from .packing import by_gain
 from .paper import paper_cells
 from .rules import Rules, packed

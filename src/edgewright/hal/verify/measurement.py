@@ -11,10 +11,10 @@ from ...errors import EdgewrightError, InputError
 from ..design import Design
 from ..generate import generate
 from ..language.description import Description
-from ..language.meaning import Natures
+from ..language.semantics import Natures
 from ..layout.layout import RegisterAt
 from .abi import Type
-from .building import HOOKS, Built, build, free_window, target_named
+from .build import HOOKS, Built, build, free_window, target_named
 from .bus import ModelBus
 from .machine import LIMIT, Machine
 from .peripheral import Peripheral, wires_of

@@ -13,11 +13,11 @@ from itertools import product
 from ...errors import InputError
 from ..analysis.spaces import Area, Joint, Slot, Space, Spaces
 from ..language.description import Description
-from ..layout.assembling import register_at, space_size
+from ..layout.assembly import register_at, space_size
 from ..layout.layout import AreaPlace, Layout, Register, SpaceLayout, WriteView, elaborate
 from ..layout.rules import Rules
-from .fitting import At, Irregular, Known, fit_area, fit_slot, prefix_of
-from .lock import RELOCK, Lock, LockedPiece, pattern
+from .lock_file import RELOCK, Lock, LockedPiece, pattern
+from .register_fit import At, Irregular, Known, fit_area, fit_slot, prefix_of
 
 Arrange = Callable[[Spaces], Layout]  # for spaces of new slots alone
 

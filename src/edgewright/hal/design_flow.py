@@ -19,10 +19,10 @@ from .analysis.spaces import Joint, Spaces, Use
 from .design import Analysis, Design
 from .language.description import Bus, Refusal, Refused
 from .language.groups import describe
-from .language.meaning import Natures
 from .language.misuse import misuses
+from .language.semantics import Natures
 from .language.source import read_source
-from .layout.assembling import lay_out_naive
+from .layout.assembly import lay_out_naive
 from .layout.judge import faults
 from .layout.layout import Layout
 from .merge import Merging, merged

@@ -1,4 +1,4 @@
-"""The lock file: where every field lies, so that the next run leaves it there. `locking` obeys it."""
+"""The lock file: where every field lies, so that the next run leaves it there. `locked_layout` obeys it."""
 
 from __future__ import annotations
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from ..analysis.spaces import Slot
 from ..layout.layout import Piece, Register
+from .c_text import end_bit, literal, ones
 from .calls import Call
 from .ground import Ground, address, result_type, shift_amount
-from .texts import end_bit, literal, ones
 
 
 def read_function(ground: Ground, call: Call, name: str) -> list[str]:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..analysis.spaces import Space
-from ..language.meaning import Natures
-from .assembling import Assembly, registers_of
+from ..language.semantics import Natures
+from .assembly import Assembly, registers_of
 from .cells import Cell
 from .cost import CodeBytes, Work, register_cost
 from .rules import Rules

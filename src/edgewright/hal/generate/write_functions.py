@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..layout.layout import Piece, Register
+from .c_text import arithmetic_type, end_bit, field_type, literal, ones, register_mask, type_bits
 from .calls import Call
 from .ground import Ground, address, shift_amount, value_type
-from .texts import arithmetic_type, end_bit, field_type, literal, ones, register_mask, type_bits
 
 _SMALL = 1 << 11  # constants below it fit an instruction of RISC-V, and so do those whose complement does
 

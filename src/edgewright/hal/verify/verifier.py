@@ -13,13 +13,13 @@ from ...board.unicorn import require_unicorn
 from ...errors import EdgewrightError
 from ..analysis.functions import Function
 from ..design import Analysis, Design
-from ..designing import naive
+from ..design_flow import naive
 from ..generate import generate, rewritten
 from ..generate.calls import Call, Marks, call_for, marks_of, names_of, needed_calls
 from ..language.description import Description
 from ..language.macros import LINE
 from .abi import Signature, Type
-from .building import HOOKS, build, free_window, target_named
+from .build import HOOKS, build, free_window, target_named
 from .calls import bounds_of
 from .compare import Runnable, compare
 from .peripheral import Models, models_for
