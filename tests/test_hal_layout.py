@@ -32,7 +32,7 @@ from edgewright.hal.language.description import (
 )
 from edgewright.hal.layout.assembly import Assembly, assemble, lay_out_naive
 from edgewright.hal.layout.cells import Cell, width_for
-from edgewright.hal.layout.cost import Wish, cost_of, works_of
+from edgewright.hal.layout.cost import Wish, access_patterns, cost_of
 from edgewright.hal.layout.front import layout_front
 from edgewright.hal.layout.judge import faults
 from edgewright.hal.layout.layout import Layout, Piece, Register, elaborate
@@ -327,7 +327,7 @@ def test_rules_of_lanes_pins_sizes_and_devices():
 
 def scored(description, spaces, joints, cells, wish):
     rules = {"Dev": Rules.of(description, spaces["Dev"], joints)}
-    how = Assembly("test", by_gain(rules, works_of(joints), wish.sizes), power_of_two=wish.power_of_two)
+    how = Assembly("test", by_gain(rules, access_patterns(joints), wish.sizes), power_of_two=wish.power_of_two)
     layout = assemble(description, spaces, {"Dev": cells}, how)
     return cost_of(description, spaces, layout, joints).score(wish.weights), layout
 
@@ -422,7 +422,7 @@ def test_optimal_equals_brute_force(problem, minimise):
     # The model's own objective counts what the places save; with what every layout pays it is the score.
     sizes = wish.sizes
     aside = {True: sizes.shift + sizes.join, False: sizes.shift + sizes.mask}
-    always = sum(w.times * len(w.slots) * aside[w.writes] for w in works_of(joints))
+    always = sum(w.times * len(w.slots) * aside[w.writes] for w in access_patterns(joints))
     assert solver.objective_value + wish.weights[0] * always == pytest.approx(best.cost)
 
 

@@ -15,7 +15,7 @@ from ortools.sat.python import cp_model
 from ..analysis.spaces import Slot, Space
 from .assembly import shaped
 from .cells import Cell, width_for
-from .cost import CodeBytes, Work
+from .cost import AccessPattern, CodeBytes
 from .layout import Piece
 from .rules import Rules
 
@@ -29,7 +29,7 @@ class LayoutPart:
 
     space: Space
     rules: Rules
-    works: tuple[Work, ...]
+    patterns: tuple[AccessPattern, ...]
     free: tuple[str, ...]  # slots to place: neither pinned nor wider than the bus
     settled: int  # bytes of all other registers
     least_end: int  # one past the last pinned byte
@@ -150,21 +150,21 @@ def _lanes(model: Model, chosen: Chosen) -> None:
         for f in chosen.inside[r]:
             if f != r:
                 model.cp.add_at_most_one(lane, chosen.x[f, r])
-        for work in chosen.part.works:
-            if r in work.slots:
-                _pay_lane(model, lane, work, chosen.part.rules.slots[r], lanes)
+        for pattern in chosen.part.patterns:
+            if r in pattern.slots:
+                _pay_lane(model, lane, pattern, chosen.part.rules.slots[r], lanes)
 
 
-def _pay_lane(model: Model, lane: Literal, work: Work, slot: Slot, lanes: int) -> None:
+def _pay_lane(model: Model, lane: Literal, pattern: AccessPattern, slot: Slot, lanes: int) -> None:
     """What lanes cost beyond an element in its own register, shifts and masks apart."""
     words = prod(slot.counts[:-1]) * -(-slot.counts[-1] // lanes)
     index = model.sizes.lane_words if words > 1 else -model.sizes.index
-    if work.writes:
+    if pattern.writes:
         critical = model.sizes.critical if slot.field.shared_with_isr else 0
-        model.pay(lane, work.indexed * (model.sizes.lane_write + index), work.weight)
-        model.pay(lane, work.times * (model.sizes.rewrite + model.sizes.far + critical))
+        model.pay(lane, pattern.indexed * (model.sizes.lane_write + index), pattern.weight)
+        model.pay(lane, pattern.times * (model.sizes.rewrite + model.sizes.far + critical))
     else:
-        model.pay(lane, work.indexed * (model.sizes.lane_read + index))
+        model.pay(lane, pattern.indexed * (model.sizes.lane_read + index))
 
 
 def _positions(model: Model, chosen: Chosen) -> None:
@@ -183,8 +183,8 @@ def _positions(model: Model, chosen: Chosen) -> None:
             model.cp.add_at_most_one(zero, top)
             if f != r:
                 model.cp.add_at_most_one(alone, x[f, r])
-            reads = sum(work.times for work in chosen.part.works if f in work.slots and not work.writes)
-            uses = sum(work.times for work in chosen.part.works if f in work.slots)
+            reads = sum(pattern.times for pattern in chosen.part.patterns if f in pattern.slots and not pattern.writes)
+            uses = sum(pattern.times for pattern in chosen.part.patterns if f in pattern.slots)
             model.pay(zero, -model.sizes.shift * uses)
             model.pay(top, -model.sizes.mask * reads)
             if f == r:
@@ -197,61 +197,65 @@ def _positions(model: Model, chosen: Chosen) -> None:
 
 
 def _touches(model: Model, chosen: Chosen) -> None:
-    """Accesses of every work, read-modify-write where something else in the register must be kept."""
+    """Accesses of every pattern, read-modify-write where something else in the register must be kept."""
     rules, x = chosen.part.rules, chosen.x
-    for work in chosen.part.works:
+    for pattern in chosen.part.patterns:
         for r in chosen.part.free:
             inside = chosen.inside[r]
-            hit = [f for f in inside if f in work.slots]
+            hit = [f for f in inside if f in pattern.slots]
             if not hit:
                 continue
             touched = model.new("touched")
             for f in hit:
                 model.cp.add_implication(x[f, r], touched)
             several = prod(rules.slots[r].counts) > 1
-            join = model.sizes.join if work.writes else 0
-            code = work.times * (model.sizes.access - join) + (work.indexed * model.sizes.index if several else 0)
-            model.pay(touched, code, work.weight)
-            beside = [g for g in inside if g not in work.slots and rules.kept(g)] if work.writes else []
-            kept = [g for g in beside if g not in work.known]
+            join = model.sizes.join if pattern.writes else 0
+            code = pattern.times * (model.sizes.access - join) + (pattern.indexed * model.sizes.index if several else 0)
+            model.pay(touched, code, pattern.weight)
+            beside = [g for g in inside if g not in pattern.slots and rules.kept(g)] if pattern.writes else []
+            kept = [g for g in beside if g not in pattern.known]
             partial = _view if rules.views else _rewrite
-            rewrite = partial(model, chosen, work, r, touched, kept) if kept else None
-            for g in [g for g in beside if g in work.known]:
+            rewrite = partial(model, chosen, pattern, r, touched, kept) if kept else None
+            for g in [g for g in beside if g in pattern.known]:
                 known = model.new("known")
                 model.at_least_all(known, (touched, x[g, r], *([rewrite.negated()] if rewrite is not None else [])))
-                model.pay(known, work.times * model.sizes.join)
+                model.pay(known, pattern.times * model.sizes.join)
 
 
-def _rewrite(model: Model, chosen: Chosen, work: Work, r: str, touched: Literal, kept: Sequence[str]) -> Literal:
+def _rewrite(
+    model: Model, chosen: Chosen, pattern: AccessPattern, r: str, touched: Literal, kept: Sequence[str]
+) -> Literal:
     rules, x = chosen.part.rules, chosen.x
     rewrite = model.new("rmw")
     for g in kept:
         model.at_least_all(rewrite, (touched, x[g, r]))
-    model.pay(rewrite, work.times * model.sizes.rewrite, work.weight)
+    model.pay(rewrite, pattern.times * model.sizes.rewrite, pattern.weight)
     guarded = [f for f in chosen.inside[r] if rules.slots[f].field.shared_with_isr]
     critical = model.new("critical") if guarded else None
     for f in guarded:
         assert critical is not None
         model.at_least_all(critical, (rewrite, x[f, r]))
     if critical is not None:
-        model.pay(critical, work.times * model.sizes.critical)
+        model.pay(critical, pattern.times * model.sizes.critical)
     for f in chosen.inside[r]:
         if rules.frail(f):
             model.cp.add_at_most_one(rewrite, x[f, r])
-        if f in work.slots:
+        if f in pattern.slots:
             model.cp.add_at_most_one(rewrite, chosen.top[f, r])  # a mask up there is a long constant
             far = model.new("far")
             model.at_least_all(far, (rewrite, x[f, r], chosen.zero[f, r].negated()))
-            model.pay(far, work.times * model.sizes.far)
+            model.pay(far, pattern.times * model.sizes.far)
     return rewrite
 
 
-def _view(model: Model, chosen: Chosen, work: Work, r: str, touched: Literal, kept: Sequence[str]) -> Literal:
+def _view(
+    model: Model, chosen: Chosen, pattern: AccessPattern, r: str, touched: Literal, kept: Sequence[str]
+) -> Literal:
     """A write that does not fill its register goes to an address of its own, which takes nothing but room.
 
     Equal sets of slots have one; where different sets meet a register in the same slots, two are counted.
     """
-    key = r, work.slots & frozenset(chosen.inside[r])
+    key = r, pattern.slots & frozenset(chosen.inside[r])
     view = chosen.views.get(key)
     if view is None:
         view = chosen.views[key] = model.new("view")

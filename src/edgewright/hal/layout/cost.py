@@ -69,8 +69,8 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """Joints that do the same to the same slots."""
+class AccessPattern:
+    """All joints that read, or write, the same slots: counted together, since a layout costs each of them the same."""
 
     space: str
     slots: frozenset[str]
@@ -81,28 +81,28 @@ class Work:
     known: frozenset[str] = frozenset()  # slots that it puts back without reading them
 
 
-def works_of(joints: Iterable[Joint]) -> tuple[Work, ...]:
-    """The joints, equal ones counted together."""
-    times: Counter[_Doing] = Counter()
-    indexed: Counter[_Doing] = Counter()
-    weight: Counter[_Doing] = Counter()
+def access_patterns(joints: Iterable[Joint]) -> tuple[AccessPattern, ...]:
+    """The patterns of the joints: those that read or write the same slots are counted together."""
+    times: Counter[_PatternKey] = Counter()
+    indexed: Counter[_PatternKey] = Counter()
+    weight: Counter[_PatternKey] = Counter()
     for joint in joints:
         key = joint.space, frozenset(joint.slots), joint.writes, frozenset(joint.known)
         times[key] += 1
         indexed[key] += joint.dynamic
         weight[key] += LOOP ** min(joint.depth, 3)
-    return tuple(Work(*key[:3], times[key], indexed[key], weight[key], key[3]) for key in times)
+    return tuple(AccessPattern(*key[:3], times[key], indexed[key], weight[key], key[3]) for key in times)
 
 
-_Doing = tuple[str, frozenset[str], bool, frozenset[str]]  # space, slots, whether they are written, what is known
+_PatternKey = tuple[str, frozenset[str], bool, frozenset[str]]  # space, slots, whether they are written, what is known
 
 
-def touching_slots(works: Iterable[Work]) -> dict[tuple[str, str], list[Work]]:
-    """The works that access a slot, by space and slot."""
-    found: dict[tuple[str, str], list[Work]] = {}
-    for work in works:
-        for slot in work.slots:
-            found.setdefault((work.space, slot), []).append(work)
+def touching_slots(patterns: Iterable[AccessPattern]) -> dict[tuple[str, str], list[AccessPattern]]:
+    """The patterns that access a slot, by space and slot."""
+    found: dict[tuple[str, str], list[AccessPattern]] = {}
+    for pattern in patterns:
+        for slot in pattern.slots:
+            found.setdefault((pattern.space, slot), []).append(pattern)
     return found
 
 
@@ -117,33 +117,33 @@ def cost_of(
     sizes = sizes or code_bytes()
     natures = Natures(description)
     code = accesses = cycles = 0
-    touching = touching_slots(works_of(joints))
+    touching = touching_slots(access_patterns(joints))
     for name, placed in layout.spaces.items():
         for register in placed.registers:
-            for work in dict.fromkeys(w for piece in register.pieces for w in touching.get((name, piece.slot), ())):
-                has_view = placed.view_of(register, work.slots) is not None
-                here, bus, time = register_cost(natures, spaces[name], register, work, sizes, has_view)
+            for pattern in dict.fromkeys(w for piece in register.pieces for w in touching.get((name, piece.slot), ())):
+                has_view = placed.view_of(register, pattern.slots) is not None
+                here, bus, time = register_cost(natures, spaces[name], register, pattern, sizes, has_view)
                 code, accesses, cycles = code + here, accesses + bus, cycles + time
     return Cost(code, accesses, cycles, layout.map_bytes(description))
 
 
 def register_cost(
-    natures: Natures, space: Space, register: Register, work: Work, sizes: CodeBytes, has_view: bool
+    natures: Natures, space: Space, register: Register, pattern: AccessPattern, sizes: CodeBytes, has_view: bool
 ) -> tuple[int, int, int]:
-    """Bytes of code, bus accesses and cycles that a work needs for one of the registers it touches."""
-    pieces = [piece for piece in register.pieces if piece.slot in work.slots]
-    is_partial = work.writes and rewrites(register, work.slots | work.known, space, natures)
+    """Bytes of code, bus accesses and cycles that a pattern needs for one of the registers it touches."""
+    pieces = [piece for piece in register.pieces if piece.slot in pattern.slots]
+    is_partial = pattern.writes and rewrites(register, pattern.slots | pattern.known, space, natures)
     is_rewritten = is_partial and not has_view
-    known = 0 if is_partial else sum(piece.slot in work.known for piece in register.pieces)
-    once = sizes.access + (sizes.join * (len(pieces) + known - 1) if work.writes else 0)
+    known = 0 if is_partial else sum(piece.slot in pattern.known for piece in register.pieces)
+    once = sizes.access + (sizes.join * (len(pieces) + known - 1) if pattern.writes else 0)
     if is_rewritten:
         once += sizes.rewrite + (
             sizes.critical if any(space.slot(p.slot).field.shared_with_isr for p in register.pieces) else 0
         )
-    once += sum(_aside(register, piece, work.writes, is_rewritten, sizes) for piece in pieces)
-    code = once * work.times + _indexing(register, work, sizes) * work.indexed
+    once += sum(_aside(register, piece, pattern.writes, is_rewritten, sizes) for piece in pieces)
+    code = once * pattern.times + _indexing(register, pattern, sizes) * pattern.indexed
     bus = 2 if is_rewritten else 1
-    return code, bus * work.weight, (BUS_CYCLES * bus + (code // work.times - sizes.access) // 2) * work.weight
+    return code, bus * pattern.weight, (BUS_CYCLES * bus + (code // pattern.times - sizes.access) // 2) * pattern.weight
 
 
 def _aside(register: Register, piece: Piece, writes: bool, is_rewritten: bool, sizes: CodeBytes) -> int:
@@ -154,11 +154,13 @@ def _aside(register: Register, piece: Piece, writes: bool, is_rewritten: bool, s
     return shift + (0 if writes or alone or top else sizes.mask)
 
 
-def _indexing(register: Register, work: Work, sizes: CodeBytes) -> int:
+def _indexing(register: Register, pattern: AccessPattern, sizes: CodeBytes) -> int:
     several = any(count > 1 for count in register.counts)
     if register.lanes == 1:
         return sizes.index if several else 0
-    return (sizes.lane_write if work.writes else sizes.lane_read) + (sizes.index + sizes.lane_words if several else 0)
+    return (sizes.lane_write if pattern.writes else sizes.lane_read) + (
+        sizes.index + sizes.lane_words if several else 0
+    )
 
 
 # What one byte of code, one bus access (ten for each loop around it) and one byte of the map weigh. Where one is

@@ -13,7 +13,7 @@ from ..analysis.spaces import Space
 from ..language.semantics import Natures
 from .assembly import Assembly, registers_of
 from .cells import Cell
-from .cost import CodeBytes, Work, register_cost
+from .cost import AccessPattern, CodeBytes, register_cost
 from .rules import Rules
 
 Key = tuple[frozenset[str], int]  # slots and lanes of a cell
@@ -31,7 +31,7 @@ class Search:
     how: Assembly
     weights: tuple[int, int, int]
     sizes: CodeBytes
-    touching: Mapping[tuple[str, str], Sequence[Work]]  # the works that access a slot
+    touching: Mapping[tuple[str, str], Sequence[AccessPattern]]  # the patterns that access a slot
     rules: Mapping[str, Rules]
     spaces: Mapping[str, Space]
     measure: Measure
@@ -46,8 +46,8 @@ class Search:
     def run(self) -> dict[str, tuple[Cell, ...]]:
         """The cells once no single change makes them cheaper."""
         self.companions = {
-            key: frozenset[str]().union(*(work.slots | work.known for work in works))
-            for key, works in self.touching.items()
+            key: frozenset[str]().union(*(pattern.slots | pattern.known for pattern in patterns))
+            for key, patterns in self.touching.items()
         }
         self.order = {name: {s.name: n for n, s in enumerate(space.slots)} for name, space in self.spaces.items()}
         self.bytes = {name: sum(self._cost(name, key)[1] for key in keys) for name, keys in self.cells.items()}
@@ -103,8 +103,8 @@ class Search:
             (register, _), *_ = registers_of(space, self._cell(name, key), self.rules[name].bus, self.how)
             code = accesses = 0
             has_views = self.rules[name].views and key[1] == 1
-            for work in dict.fromkeys(work for slot in key[0] for work in self.touching.get((name, slot), ())):
-                here, bus, _ = register_cost(self.natures, space, register, work, self.sizes, has_views)
+            for pattern in dict.fromkeys(pattern for slot in key[0] for pattern in self.touching.get((name, slot), ())):
+                here, bus, _ = register_cost(self.natures, space, register, pattern, self.sizes, has_views)
                 code, accesses = code + here, accesses + bus
             addresses = 1 + (len(self.rules[name].partial(key[0])) if has_views else 0)
             self.known[name, key] = self.weights[0] * code + self.weights[1] * accesses, register.end * addresses

@@ -29,7 +29,7 @@ from .cost import Wish, cost_of, touching_slots
 from .judge import checked
 from .layout import Layout
 from .local_search import Search
-from .problem import MANY, Task
+from .problem import MANY, RegisterLayoutProblem
 from .rules import packed
 
 PATIENCE = 0.2  # units of deterministic time for all models of a layout: about a second
@@ -57,31 +57,33 @@ def lay_out_optimal(
     description: Description, spaces: Spaces, joints: Sequence[Joint], wish: Wish, patience: float = PATIENCE
 ) -> Layout:
     """The layout of least cost for a wish, after so much deterministic time; Infeasible where none keeps its limit."""
-    task = Task.of(description, spaces, joints, wish)
+    problem = RegisterLayoutProblem.of(description, spaces, joints, wish)
     if wish.max_map is None:
-        start = _searched(task)
-        return _finish(task, _better(task, start, _each_by_itself(task, start, patience)))
+        start = _searched(problem)
+        return _finish(problem, _better(problem, start, _each_by_itself(problem, start, patience)))
     if wish.has_views:
-        return _within_limit(task, patience)
-    return _limited(task, patience)
+        return _within_limit(problem, patience)
+    return _limited(problem, patience)
 
 
-def _within_limit(task: Task, patience: float) -> Layout:
+def _within_limit(problem: RegisterLayoutProblem, patience: float) -> Layout:
     """The better of two layouts under a limit: one in which views spare all read-modify-writes, and one without."""
-    plain = _limited(task.without_views(), patience)
+    plain = _limited(problem.without_views(), patience)
     found = [plain]
     with suppress(Infeasible):
-        found.append(_limited(task, patience))
-    return replace(min(found, key=lambda layout: _score(task, layout)), optimal=False)
+        found.append(_limited(problem, patience))
+    return replace(min(found, key=lambda layout: _score(problem, layout)), optimal=False)
 
 
-def _limited(task: Task, patience: float) -> Layout:
-    """The layout of least cost that keeps the limit of a task."""
-    description, spaces, joints, wish = task.description, task.spaces, task.joints, task.wish
+def _limited(problem: RegisterLayoutProblem, patience: float) -> Layout:
+    """The layout of least cost that keeps the limit of a problem."""
+    description, spaces, joints, wish = problem.description, problem.spaces, problem.joints, problem.wish
     assert wish.max_map is not None
-    tasks = [task] if not wish.power_of_two else [task, replace(task, wish=replace(wish, power_of_two=False))]
+    attempts = (
+        [problem] if not wish.power_of_two else [problem, replace(problem, wish=replace(wish, power_of_two=False))]
+    )
     undecided = False
-    for one in tasks:
+    for one in attempts:
         start = _searched(one)
         try:
             found = _at_once(one, start, patience)
@@ -93,25 +95,27 @@ def _limited(task: Task, patience: float) -> Layout:
     least = lay_out_optimal(description, spaces, joints, Wish(minimise="map", power_of_two=False))
     if least.map_bytes(description) <= wish.max_map:
         return replace(least, optimal=False)
-    raise Infeasible(_not_found(task) if undecided else _too_small(task, least))
+    raise Infeasible(_not_found(problem) if undecided else _too_small(problem, least))
 
 
-def _fits(task: Task, cells: Cells) -> bool:
-    return task.wish.max_map is None or task.assembled(cells).map_bytes(task.description) <= task.wish.max_map
-
-
-def _not_found(task: Task) -> str:
+def _fits(problem: RegisterLayoutProblem, cells: Cells) -> bool:
     return (
-        f"no layout within {task.wish.max_map} bytes was found in the time allowed, and none was ruled out. "
+        problem.wish.max_map is None or problem.assembled(cells).map_bytes(problem.description) <= problem.wish.max_map
+    )
+
+
+def _not_found(problem: RegisterLayoutProblem) -> str:
+    return (
+        f"no layout within {problem.wish.max_map} bytes was found in the time allowed, and none was ruled out. "
         f"Raise the limit on the map."
     )
 
 
-def _too_small(task: Task, least: Layout) -> str:
-    size = least.map_bytes(task.description)
+def _too_small(problem: RegisterLayoutProblem, least: Layout) -> str:
+    size = least.map_bytes(problem.description)
     known = "has" if least.optimal else "that was found has"
     return (
-        f"no layout fits in {task.wish.max_map} bytes: the smallest {known} {size}. "
+        f"no layout fits in {problem.wish.max_map} bytes: the smallest {known} {size}. "
         f"Raise the limit on the map to {size} bytes, or declare byte lanes or narrower fields."
     )
 
@@ -128,50 +132,50 @@ class _Found:
     gap: float | None
 
 
-def _searched(task: Task) -> Cells:
+def _searched(problem: RegisterLayoutProblem) -> Cells:
     """Where the models start: the paper's cells, or those of first fit, after local search."""
-    parts = {name: task.part(name) for name in task.spaces}
-    limit = task.wish.max_map
+    parts = {name: problem.part(name) for name in problem.spaces}
+    limit = problem.wish.max_map
 
     def measure(sizes: Mapping[str, int]) -> tuple[int, int]:
-        size = task.map_of(parts, sizes)
+        size = problem.map_of(parts, sizes)
         return size, 0 if limit is None else max(0, size - limit)
 
-    paper = task.paper()
-    whole = {name: (*task.fixed(name), *of) for name, of in paper.items()}
-    tight = {name: packed(task.rules[name], parts[name].free) for name in paper}
-    first = tight if task.wish.minimise == "map" or not _fits(task, whole) else paper
+    paper = problem.paper()
+    whole = {name: (*problem.fixed(name), *of) for name, of in paper.items()}
+    tight = {name: packed(problem.rules[name], parts[name].free) for name in paper}
+    first = tight if problem.wish.minimise == "map" or not _fits(problem, whole) else paper
     cells = {n: [(frozenset(c.slots), c.lanes) for c in of] for n, of in first.items()}
     search = Search(
-        Natures(task.description),
-        task.how(),
-        task.wish.weights,
-        task.wish.sizes,
-        touching_slots(task.works),
-        task.rules,
-        task.spaces,
+        Natures(problem.description),
+        problem.how(),
+        problem.wish.weights,
+        problem.wish.sizes,
+        touching_slots(problem.patterns),
+        problem.rules,
+        problem.spaces,
         measure,
         cells,
     )
-    return {name: (*task.fixed(name), *of) for name, of in search.run().items()}
+    return {name: (*problem.fixed(name), *of) for name, of in search.run().items()}
 
 
-def _each_by_itself(task: Task, start: Cells, patience: float) -> _Found:
+def _each_by_itself(problem: RegisterLayoutProblem, start: Cells, patience: float) -> _Found:
     cells = dict(start)
     gap: float | None = 0.0
-    instances = task.instances()
-    clock = _SolvingTime(patience, len(task.spaces))
-    for name, space in task.spaces.items():
-        if task.is_large(name):
-            cells[name], gap = _in_pieces(task, name, start[name], instances[name], clock), None
+    instances = problem.instances()
+    clock = _SolvingTime(patience, len(problem.spaces))
+    for name, space in problem.spaces.items():
+        if problem.is_large(name):
+            cells[name], gap = _in_pieces(problem, name, start[name], instances[name], clock), None
             continue
-        done = task.assembled(cells).spaces
+        done = problem.assembled(cells).spaces
         areas = sum(done[area.space].size * prod(area.counts) for area in space.areas)
-        model = Model(task.wish.weights, task.wish.power_of_two, task.wish.sizes)
-        chosen = _added(model, task, task.part(name), start)
-        size = add_size(model, chosen, areas, task.most(space) + areas)
+        model = Model(problem.wish.weights, problem.wish.power_of_two, problem.wish.sizes)
+        chosen = _added(model, problem, problem.part(name), start)
+        size = add_size(model, chosen, areas, problem.most(space) + areas)
         try:
-            found = _solved(task, model, [chosen], instances[name] * size, clock)
+            found = _solved(problem, model, [chosen], instances[name] * size, clock)
         except _Undecided:  # what the search started from stays
             found = _Found({}, None)
         assert found is not None
@@ -180,60 +184,62 @@ def _each_by_itself(task: Task, start: Cells, patience: float) -> _Found:
     return _Found(cells, gap)
 
 
-def _in_pieces(task: Task, name: str, start: tuple[Cell, ...], instances: int, clock: _SolvingTime) -> tuple[Cell, ...]:
+def _in_pieces(
+    problem: RegisterLayoutProblem, name: str, start: tuple[Cell, ...], instances: int, clock: _SolvingTime
+) -> tuple[Cell, ...]:
     """Cells of a large space: sets of slots that have nothing to do with each other are solved apart."""
-    part = task.part(name)
+    part = problem.part(name)
     graph = nx.Graph()
     graph.add_nodes_from(part.free)
     graph.add_edges_from(tuple(pair) for pair in _near(part, start))
-    cells = list(task.fixed(name))
+    cells = list(problem.fixed(name))
     components = sorted(nx.connected_components(graph), key=lambda found: (len(found), min(found)))
     clock.models += sum(1 < len(component) <= MANY for component in components) - 1
     for component in components:
         if not 1 < len(component) <= MANY:  # nothing to solve, or more than can be
             cells += [cell for cell in start if set(cell.slots) <= component]
             continue
-        model = Model(task.wish.weights, task.wish.power_of_two, task.wish.sizes)
+        model = Model(problem.wish.weights, problem.wish.power_of_two, problem.wish.sizes)
         free = tuple(slot for slot in part.free if slot in component)
-        works = tuple(work for work in part.works if work.slots & component)
-        chosen = _added(model, task, replace(part, free=free, works=works, settled=0), {name: start})
+        patterns = tuple(pattern for pattern in part.patterns if pattern.slots & component)
+        chosen = _added(model, problem, replace(part, free=free, patterns=patterns, settled=0), {name: start})
         try:
-            found = _solved(task, model, [chosen], instances * content(model, chosen), clock)
+            found = _solved(problem, model, [chosen], instances * content(model, chosen), clock)
         except _Undecided:
             cells += [cell for cell in start if set(cell.slots) <= component]
             continue
         assert found is not None
-        cells += found.cells[name][len(task.fixed(name)) :]
+        cells += found.cells[name][len(problem.fixed(name)) :]
     return tuple(cells)
 
 
-def _at_once(task: Task, start: Cells, patience: float) -> _Found | None:
+def _at_once(problem: RegisterLayoutProblem, start: Cells, patience: float) -> _Found | None:
     """All spaces in one model under the limit; None where that has no solution."""
-    most = limit = task.wish.max_map
+    most = limit = problem.wish.max_map
     assert most is not None and limit is not None
     while limit > 0:
-        model = Model(task.wish.weights, task.wish.power_of_two, task.wish.sizes)
+        model = Model(problem.wish.weights, problem.wish.power_of_two, problem.wish.sizes)
         sizes: dict[str, Linear] = {}
         parts = []
-        for name, space in task.spaces.items():
-            parts.append(_added(model, task, task.part(name), start))
+        for name, space in problem.spaces.items():
+            parts.append(_added(model, problem, problem.part(name), start))
             areas = sum(sizes[area.space] * prod(area.counts) for area in space.areas)
-            sizes[name] = add_size(model, parts[-1], areas, task.most(space))
-        total = sum(sizes[device.group] for device in task.description.devices)
+            sizes[name] = add_size(model, parts[-1], areas, problem.most(space))
+        total = sum(sizes[device.group] for device in problem.description.devices)
         model.cp.add(total <= limit)
-        found = _solved(task, model, parts, total, _SolvingTime(patience, 1))
+        found = _solved(problem, model, parts, total, _SolvingTime(patience, 1))
         if found is None:
             return None
-        over = task.assembled(found.cells).map_bytes(task.description) - most
+        over = problem.assembled(found.cells).map_bytes(problem.description) - most
         if over <= 0:
-            return _better(task, start, found) if limit == most else _Found(found.cells, None)
+            return _better(problem, start, found) if limit == most else _Found(found.cells, None)
         limit -= over  # gaps between pinned registers that nothing fills were not in the model
     return None
 
 
-def _added(model: Model, task: Task, part: LayoutPart, start: Cells) -> Chosen:
+def _added(model: Model, problem: RegisterLayoutProblem, part: LayoutPart, start: Cells) -> Chosen:
     name = part.space.name
-    chosen = add_part(model, part, _near(part, start[name]) if task.is_large(name) else None)
+    chosen = add_part(model, part, _near(part, start[name]) if problem.is_large(name) else None)
     hint(model, chosen, start[name])
     return chosen
 
@@ -242,7 +248,7 @@ def _near(part: LayoutPart, start: Sequence[Cell]) -> frozenset[frozenset[str]]:
     """Pairs of slots that some place accesses together, or that share a register already."""
     free = frozenset(part.free)
     near = [
-        *(work.slots | work.known for work in part.works),
+        *(pattern.slots | pattern.known for pattern in part.patterns),
         *part.rules.bonds,
         *(frozenset(cell.slots) for cell in start),
     ]
@@ -250,7 +256,9 @@ def _near(part: LayoutPart, start: Sequence[Cell]) -> frozenset[frozenset[str]]:
     return frozenset(frozenset(pair) for of in pairs for pair in of)
 
 
-def _solved(task: Task, model: Model, parts: Sequence[Chosen], size: Linear, clock: _SolvingTime) -> _Found | None:
+def _solved(
+    problem: RegisterLayoutProblem, model: Model, parts: Sequence[Chosen], size: Linear, clock: _SolvingTime
+) -> _Found | None:
     """The best cells found, with those that were settled before; None where there are none."""
     model.cp.minimize(sum(weight * variable for weight, variable in model.terms) + model.weights[2] * size)
     solver = cp_model.CpSolver()
@@ -260,27 +268,29 @@ def _solved(task: Task, model: Model, parts: Sequence[Chosen], size: Linear, clo
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         raise _Undecided
     names = [chosen.part.space.name for chosen in parts]
-    cells = {n: (*task.fixed(n), *cells_of(chosen, solver)) for n, chosen in zip(names, parts, strict=True)}
+    cells = {n: (*problem.fixed(n), *cells_of(chosen, solver)) for n, chosen in zip(names, parts, strict=True)}
     gap = solver.objective_value - solver.best_objective_bound
-    is_exact = all(not task.is_large(name) and task.counts_views(name) for name in names)
+    is_exact = all(not problem.is_large(name) and problem.counts_views(name) for name in names)
     return _Found(cells, gap if is_exact else None)
 
 
-def _score(task: Task, layout: Layout) -> int:
-    return cost_of(task.description, task.spaces, layout, task.joints, task.wish.sizes).score(task.wish.weights)
+def _score(problem: RegisterLayoutProblem, layout: Layout) -> int:
+    return cost_of(problem.description, problem.spaces, layout, problem.joints, problem.wish.sizes).score(
+        problem.wish.weights
+    )
 
 
-def _better(task: Task, start: Cells, found: _Found) -> _Found:
+def _better(problem: RegisterLayoutProblem, start: Cells, found: _Found) -> _Found:
     """The cheaper of what was started from and what was found, with the bound of the latter."""
-    first, second = task.assembled(start), task.assembled(found.cells)
-    saved = _score(task, second) - _score(task, first)
-    if saved <= 0 or not _fits(task, start):
+    first, second = problem.assembled(start), problem.assembled(found.cells)
+    saved = _score(problem, second) - _score(problem, first)
+    if saved <= 0 or not _fits(problem, start):
         return found
     return _Found(start, None if found.gap is None else found.gap - saved)
 
 
-def _finish(task: Task, found: _Found) -> Layout:
-    layout = checked(task.description, task.spaces, task.assembled(found.cells), task.joints)
-    score = _score(task, layout)
-    bound = task.simple_bound() if found.gap is None else score - found.gap
+def _finish(problem: RegisterLayoutProblem, found: _Found) -> Layout:
+    layout = checked(problem.description, problem.spaces, problem.assembled(found.cells), problem.joints)
+    score = _score(problem, layout)
+    bound = problem.simple_bound() if found.gap is None else score - found.gap
     return replace(layout, optimal=bound >= score - 0.5, cost=float(score), bound=float(bound))

@@ -7,20 +7,20 @@ from dataclasses import replace
 
 from ..analysis.spaces import Joint, Slot, Space, Spaces
 from .assembly import Arrange, in_order
-from .cost import CodeBytes, Work, touching_slots
+from .cost import AccessPattern, CodeBytes, touching_slots
 from .layout import Layout, Piece, Register
 from .rules import Rules
 
 
-def by_gain(rules: Mapping[str, Rules], works: Sequence[Work], sizes: CodeBytes) -> Arrange:
+def by_gain(rules: Mapping[str, Rules], patterns: Sequence[AccessPattern], sizes: CodeBytes) -> Arrange:
     """An arrangement by the cost model: the two best places go to whom they save most."""
-    touching = touching_slots(works)
+    touching = touching_slots(patterns)
 
     def arrange(space: Space, slots: tuple[Slot, ...], width: int) -> Mapping[str, int]:
         if len(slots) < 2:
             return in_order(space, slots, width)
         names = frozenset(slot.name for slot in slots)
-        here = tuple(dict.fromkeys(work for name in names for work in touching.get((space.name, name), ())))
+        here = tuple(dict.fromkeys(pattern for name in names for pattern in touching.get((space.name, name), ())))
         kept = {name for name in names if rules[space.name].kept(name)}
         partial = () if rules[space.name].views else here
         rewritten = {name for w in partial if w.writes and kept - w.slots - w.known for name in w.slots & names}
@@ -63,15 +63,15 @@ def as_read(spaces: Spaces, joints: Iterable[Joint]) -> Spaces:
 
 
 def _ends(
-    works: Sequence[Work], slots: tuple[Slot, ...], rewritten: set[str], sizes: CodeBytes
+    patterns: Sequence[AccessPattern], slots: tuple[Slot, ...], rewritten: set[str], sizes: CodeBytes
 ) -> tuple[Slot, Slot | None]:
     """The slots for bit 0 and for the top, which is no place for what is written by read-modify-write."""
     names = frozenset(slot.name for slot in slots)
     zero, top = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
-    for work in works:
-        for name in work.slots & names:
-            zero[name] += work.times * (sizes.shift + (sizes.far if work.writes and name in rewritten else 0))
-            top[name] += 0 if work.writes or name in rewritten else work.times * sizes.mask
+    for pattern in patterns:
+        for name in pattern.slots & names:
+            zero[name] += pattern.times * (sizes.shift + (sizes.far if pattern.writes and name in rewritten else 0))
+            top[name] += 0 if pattern.writes or name in rewritten else pattern.times * sizes.mask
     best, second = sorted(slots, key=lambda slot: -top[slot.name])[:2]
     pairs = ((slot, second if slot is best else best) for slot in slots)
     low, high = max(pairs, key=lambda pair: zero[pair[0].name] + top[pair[1].name])

@@ -1,4 +1,4 @@
-"""A layout to be found: what is asked for, and what follows from it for every space."""
+"""The problem of laying out registers: the spaces, the accesses and the goal, and what follows from them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..language.description import Description
 from .assembly import Assembly, assemble, space_size
 from .cells import Cell, Cells, pinned_cells
 from .constraint_model import LayoutPart
-from .cost import Wish, Work, works_of
+from .cost import AccessPattern, Wish, access_patterns
 from .layout import Layout
 from .packing import by_gain
 from .paper import paper_cells
@@ -23,21 +23,23 @@ MANY = 60  # slots of a space from which only those that are accessed together m
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class RegisterLayoutProblem:
+    """Spaces to be laid out for the accesses of a driver, with the rules that hold in each."""
+
     description: Description
     spaces: Spaces
     joints: Sequence[Joint]
     wish: Wish
-    works: tuple[Work, ...]
+    patterns: tuple[AccessPattern, ...]
     rules: Mapping[str, Rules]
 
     @classmethod
-    def of(cls, description: Description, spaces: Spaces, joints: Sequence[Joint], wish: Wish) -> Task:
+    def of(cls, description: Description, spaces: Spaces, joints: Sequence[Joint], wish: Wish) -> RegisterLayoutProblem:
         rules = {name: Rules.of(description, space, joints, wish.has_views) for name, space in spaces.items()}
-        return cls(description, spaces, joints, wish, works_of(joints), rules)
+        return cls(description, spaces, joints, wish, access_patterns(joints), rules)
 
-    def without_views(self) -> Task:
-        return Task.of(self.description, self.spaces, self.joints, replace(self.wish, views=False))
+    def without_views(self) -> RegisterLayoutProblem:
+        return RegisterLayoutProblem.of(self.description, self.spaces, self.joints, replace(self.wish, views=False))
 
     def counts_views(self, name: str) -> bool:
         """Whether the model is exact about views: no two writes can mean the same part of a register, and none of its
@@ -53,7 +55,7 @@ class Task:
         return is_clear and is_worth and not (self.wish.power_of_two and self._is_indexed(name))
 
     def how(self) -> Assembly:
-        arrange = by_gain(self.rules, self.works, self.wish.sizes)
+        arrange = by_gain(self.rules, self.patterns, self.wish.sizes)
         far = frozenset(name for name in self.spaces if self._is_far(name))
         return Assembly("optimal", arrange, registers_first=far, power_of_two=self.wish.power_of_two)
 
@@ -68,8 +70,8 @@ class Task:
             return False
         inside = {area.space for area in space.areas}
         times = Counter[str]()
-        for work in self.works:
-            times[work.space] += work.times
+        for pattern in self.patterns:
+            times[pattern.space] += pattern.times
         return times[name] > sum(times[inner] for inner in inside)
 
     def is_large(self, name: str) -> bool:
@@ -84,7 +86,7 @@ class Task:
         cells = (*pinned, *(Cell((slot,)) for slot in wide))
         if not self.is_large(name):
             return cells
-        touched = {slot for work in self.works if work.space == name for slot in work.slots}
+        touched = {slot for pattern in self.patterns if pattern.space == name for slot in pattern.slots}
         used = {slot for one in touched for slot in rules.bond(one)}
         settled = used | taken | set(wide)
         return (*cells, *packed(rules, [s.name for s in space.slots if s.name not in settled]))
@@ -99,7 +101,7 @@ class Task:
         return LayoutPart(
             space,
             self.rules[name],
-            tuple(work for work in self.works if work.space == name),
+            tuple(pattern for pattern in self.patterns if pattern.space == name),
             tuple(slot.name for slot in space.slots if slot.name not in placed),
             sum(register.end - register.offset for register in registers),
             max((register.end for register in registers if register.pieces[0].slot in pinned), default=0),
@@ -149,17 +151,17 @@ class Task:
         slots = sum(-(-slot.field.bits // (8 * word)) * word * _padded(slot.counts) for slot in space.slots)
         pins = max((slot.field.pinned[0] for slot in space.slots if slot.field.pinned), default=0)
         areas = sum(2 * self.most(self.spaces[area.space]) * prod(area.counts) for area in space.areas)
-        written = [space.slot(slot) for w in self.works if w.writes and w.space == space.name for slot in w.slots]
+        written = [space.slot(slot) for w in self.patterns if w.writes and w.space == space.name for slot in w.slots]
         views = sum(word * _padded(slot.counts) for slot in written) if self.rules[space.name].views else 0
         return 2 * (slots + views + pins + 8 * word) + areas
 
     def simple_bound(self) -> float:
-        """No layout costs less: each work takes one access, and the map at least the bits of all fields."""
+        """No layout costs less: each pattern takes one access, and the map at least the bits of all fields."""
         code, access, byte = self.wish.weights
         sizes = self.wish.sizes
-        works = sum(
+        patterns = sum(
             code * w.times * (sizes.access + (sizes.join * (len(w.slots) - 1) if w.writes else 0)) + access * w.weight
-            for w in self.works
+            for w in self.patterns
         )
         instances = self.instances()
         bits = sum(
@@ -167,7 +169,7 @@ class Task:
             for name, space in self.spaces.items()
             for slot in space.slots
         )
-        return works + byte * bits / 8
+        return patterns + byte * bits / 8
 
     def _is_indexed(self, name: str) -> bool:
         return any(area.space == name and area.counts for space in self.spaces.values() for area in space.areas)
