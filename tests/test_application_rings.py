@@ -71,7 +71,7 @@ def test_rows_cross_where_that_is_smaller_than_frames(search: JointSearch) -> No
     (ring,) = found.layout.rings
     assert 1 <= ring.rows <= 3 < ring.height == 20
     assert found.peak_bytes < search.as_given.peak_bytes - ring.bytes // 2
-    assert not any(list(faults(plan)) for plan in found.layout.meeting.plans.values())
+    assert not any(list(faults(plan)) for plan in found.layout.problem.plans.values())
     outcome = outcome_of(search, found, None)
     assert outcome.notes[0].startswith(f"'cut' crosses in 'net' row by row: {ring.rows} of 20 kept")
     assert outcome.to_dict()["rings"] == [

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from edgewright import plan, read_model, samples
 from edgewright.emit import TARGETS, Options, emit
 from edgewright.emit.firmware import measure
-from edgewright.fusion.choice import Choice, Maker
+from edgewright.fusion.choice import PlanChoice, PlanMaker
 from edgewright.fusion.faster import PlannedChoice, hastened, moves_of
 from edgewright.fusion.request import PlanRequest, make_plan
 from edgewright.fusion.timing import FEARED, TimedPlan, Timing
@@ -32,8 +32,8 @@ MANY = 100 if os.environ.get("EDGEWRIGHT_THOROUGH") else 6
 RELU = Clamp(0.0)
 
 
-def maker_of(network: Network, target: str = "cortex-m4") -> Maker:
-    return Maker(network, Timing(target), None, None, False)
+def maker_of(network: Network, target: str = "cortex-m4") -> PlanMaker:
+    return PlanMaker(network, Timing(target), None, None, False)
 
 
 class Int8:
@@ -169,7 +169,7 @@ def test_a_budget_is_kept_in_the_ram_there_is():
     network = residual()
     maker = maker_of(network, "rv32imc")
     whole = fast_whole(maker)
-    rows = Choice(schedules=streams(network))
+    rows = PlanChoice(schedules=streams(network))
     slow = PlannedChoice(rows, maker.made(rows))
     assert slow.cost > 1.05 * whole.cost
     found = hastened(maker, rows, 1.05 * whole.cost, whole.peak)
@@ -202,7 +202,7 @@ def test_parts_of_what_was_never_counted_are_feared():
 def test_changes_compute_the_same(data, network, target):
     """Whatever is changed to be faster, the interpreter finds the same outputs; a room is as large as was asked for."""
     maker = maker_of(network, target)
-    choice = Choice(streams(network) or None)
+    choice = PlanChoice(streams(network) or None)
     at = PlannedChoice(choice, maker.made(choice))
     for _ in range(3):
         moves = list(moves_of(at))

@@ -29,7 +29,7 @@ from edgewright.hal.verify.build import build, free_window, target_named
 from edgewright.hal.verify.machine import Machine
 from edgewright.hal.verify.prototype import Variant
 from edgewright.hal.verify.signatures import signatures_of
-from edgewright.hal.verify.verification import Fault, Why
+from edgewright.hal.verify.verification import Fault, StopReason
 from edgewright.hal.verify.verifier import compare_variants, variant_of
 
 pytest.importorskip("unicorn")
@@ -390,7 +390,7 @@ def test_a_fault_ends_the_call_and_the_machine_goes_on() -> None:
     machine = Machine(built, frozenset(), {})
     with pytest.raises(Fault) as caught:
         machine.call("f", [Type()], [1])
-    assert caught.value.why is Why.ENDLESS
+    assert caught.value.reason is StopReason.ENDLESS
     assert machine.call("f", [Type()], [0]) == 5
 
 

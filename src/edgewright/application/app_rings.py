@@ -15,7 +15,7 @@ from ..emit.streaming import RowOutlet, paused_words
 from ..kernels.printing.constants import C_TYPES
 from ..kernels.printing.source import CWriter
 from .joint import JointLayout
-from .members import Crossing
+from .members import CrossingTensor
 
 WAITING = """\
 /* Rows cross in rings. Where partitions have a thread or a core each, define APP_WAIT() as what one does while it waits
@@ -54,7 +54,7 @@ class AppRings:
         return self.layout.application.file.name.lower()
 
     @property
-    def rings(self) -> tuple[Crossing, ...]:
+    def rings(self) -> tuple[CrossingTensor, ...]:
         return self.layout.rings
 
     def _member(self, name: str) -> int:
@@ -65,11 +65,11 @@ class AppRings:
         """Words of RAM: rows made and taken, where each producer stands, and whom it asks for rows."""
         return sum(2 + self._paused(ring) + 2 * len(self._pulled(ring)) for ring in self.rings)
 
-    def _pulled(self, ring: Crossing) -> tuple[str, ...]:
+    def _pulled(self, ring: CrossingTensor) -> tuple[str, ...]:
         plan = self.libraries[ring.source[0]].plan
         return tuple(name for name in plan.network.inputs if plan.is_by_rows(name))
 
-    def _paused(self, ring: Crossing) -> int:
+    def _paused(self, ring: CrossingTensor) -> int:
         return paused_words(self.libraries[ring.source[0]].plan)
 
     def prototypes(self) -> Iterator[str]:
@@ -97,7 +97,7 @@ class AppRings:
             self._producer(c, number, ring)
             self._reader(c, number, ring)
 
-    def _producer(self, c: CWriter, number: int, ring: Crossing) -> None:
+    def _producer(self, c: CWriter, number: int, ring: CrossingTensor) -> None:
         name, guard, source = self.name, self.name.upper(), self._member(ring.source[0])
         row = f"(done[{source}] - 1u) * {ring.height}u + (uint32_t)stop"
         with c.block(f"int32_t {name}_room_{number}(int32_t stop)"):
@@ -113,7 +113,7 @@ class AppRings:
             c.line(f"made[{number}] = {row};")
         c.line()
 
-    def _reader(self, c: CWriter, number: int, ring: Crossing) -> None:
+    def _reader(self, c: CWriter, number: int, ring: CrossingTensor) -> None:
         guard, reader = self.name.upper(), self._member(ring.readers[0][0])
         source, tensor = self._member(ring.source[0]), self.libraries[ring.source[0]].network.tensors[ring.source[1]]
         ctype = C_TYPES[tensor.dtype.value]

@@ -11,8 +11,8 @@ from ..memory.layout.graph import components, heaviest_clique
 from ..memory.layout.problem import align_up
 from ..program import ROWS, Buffer, Plan
 from ..program.plan import slot_name
-from .conflicts import JointBuffer, Meeting
-from .members import Application, Crossing
+from .conflicts import JointBuffer, JointProblem
+from .members import Application, CrossingTensor
 from .preemption_points import InterruptionPoints
 
 ARENA = "ram"  # the common memory
@@ -22,7 +22,7 @@ ARENA = "ram"  # the common memory
 class JointLayout:
     """Where everything lies, and each member's plan with these addresses."""
 
-    meeting: Meeting
+    problem: JointProblem
     buffers: tuple[JointBuffer, ...]
     graph: ConflictGraph
     placement: Placement
@@ -31,10 +31,10 @@ class JointLayout:
 
     @property
     def application(self) -> Application:
-        return self.meeting.application
+        return self.problem.application
 
     @property
-    def rings(self) -> tuple[Crossing, ...]:
+    def rings(self) -> tuple[CrossingTensor, ...]:
         """What crosses row by row."""
         return tuple(one for one in self.application.crossings if one.rows)
 
@@ -115,12 +115,12 @@ def lay_out_jointly(
     effort: LayoutEffort = LayoutEffort.NORMAL,
 ) -> JointLayout:
     """The least arena for these plans; networks that never meet keep the addresses that they have."""
-    meeting = Meeting(application, plans, points or {})
-    buffers = meeting.buffers()
-    graph = meeting.graph(buffers)
+    problem = JointProblem(application, plans, points or {})
+    buffers = problem.buffers()
+    graph = problem.graph(buffers)
     bound = max((plan.bound_bytes for plan in _alone(application, plans)), default=0)
     placement = _place(graph, {b.name: b for b in buffers}, plans, bound, effort)
-    return JointLayout(meeting, buffers, graph, placement, moved_plans(plans, buffers, placement))
+    return JointLayout(problem, buffers, graph, placement, moved_plans(plans, buffers, placement))
 
 
 def _place(
@@ -184,9 +184,9 @@ def grouped_by_calls(
         else:
             home[name], sizes[name] = (name, 0), graph.sizes[name]
     alone = {name for name in sizes if sizes[name] == graph.sizes[name]}
-    meeting = {(home[x][0], home[y][0]) for x, y in graph.meeting if home[x][0] != home[y][0]}
+    conflicting = {(home[x][0], home[y][0]) for x, y in graph.pairs if home[x][0] != home[y][0]}
     gaps = {pair: gap for pair, gap in graph.gaps.items() if alone.issuperset(pair)}
-    return ConflictGraph(sizes, frozenset(meeting), gaps, graph.alignment), home
+    return ConflictGraph(sizes, frozenset(conflicting), gaps, graph.alignment), home
 
 
 def _life(buffer: JointBuffer) -> tuple[str, int, int] | None:

@@ -154,7 +154,7 @@ def outcome_of(
         found,
         following,
         (*_ring_notes(layout), *flash_notes(application)),
-        check_deadlines(layout.meeting),
+        check_deadlines(layout.problem),
     )
 
 
@@ -168,7 +168,7 @@ def _alone(search: JointSearch, layout: JointLayout, owner: str) -> tuple[int, i
     """Bytes of the network's plan without the others, and of its smallest without extra MACs."""
     members = layout.application.members_of(owner)
     if len(members) == 1:
-        return layout.meeting.plans[members[0].name].peak_bytes, search.planners[members[0].name].least.peak_bytes
+        return layout.problem.plans[members[0].name].peak_bytes, search.planners[members[0].name].least.peak_bytes
     names = {member.name for member in members}
     own = frozenset(
         b.name for b in layout.buffers if names & {use.member for use in b.uses} or (b.crossing and names & b.during)

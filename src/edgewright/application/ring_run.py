@@ -14,7 +14,7 @@ from ..emit.native import FLAGS, compiler
 from ..errors import EdgewrightError, InputError
 from ..network import Array
 from ..network.parts import NetworkPart
-from ..run.statistics import Chronicle, MemoryUse, RunStatistics
+from ..run.statistics import FrameLog, MemoryUse, RunStatistics
 from .app_ends import c_name, given_ends
 from .library import AppLibrary
 from .members import AppMember, partition
@@ -64,7 +64,7 @@ class RingPipeline:
         given = [[np.ascontiguousarray(frame[name]) for name in self._inputs] for frame in frames]
         begun: list[float] = []
         filler = threading.Thread(target=self._fill, args=(given, begun), daemon=True)
-        start, chronicle = time.perf_counter(), Chronicle()
+        start, chronicle = time.perf_counter(), FrameLog()
         filler.start()
         for number in range(len(given)):
             results = self._results()

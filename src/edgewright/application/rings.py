@@ -15,7 +15,7 @@ from ..memory.row_windows import pullable
 from ..network import Layer, Network
 from ..network.operators import MaxPool2d
 from ..program import ROWS, FusionSchedule, Plan, Stage, Step, Sweep, faults
-from .members import Application, Crossing
+from .members import Application, CrossingTensor
 from .relations import Relations
 
 FRAMES = 8  # of a simulation; the second half counts
@@ -35,7 +35,7 @@ def with_rings(application: Application) -> Application | None:
     return replace(application, crossings=found) if found != application.crossings else None
 
 
-def _can_be_ring(application: Application, crossing: Crossing) -> bool:
+def _can_be_ring(application: Application, crossing: CrossingTensor) -> bool:
     """Whether two partitions meet in this one tensor, and nobody counts on where they stand between two runs."""
     entry, members = application.file.network(crossing.owner), application.members_of(crossing.owner)
     if entry.plain or entry.phases or entry.period is not None or len(members) != 2:
@@ -142,7 +142,7 @@ class RingPace:
     late: tuple[float, ...]  # stages of the reader that follow
 
     @classmethod
-    def of(cls, crossing: Crossing, plans: Mapping[str, Plan], times: Mapping[str, Sequence[float]]) -> RingPace:
+    def of(cls, crossing: CrossingTensor, plans: Mapping[str, Plan], times: Mapping[str, Sequence[float]]) -> RingPace:
         (source, made), ((reader, read),) = crossing.source, crossing.readers
         *early, last = times[source]
         first, *late = times[reader]

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ..program import Plan
-from .members import Application, Crossing
+from .members import Application, CrossingTensor
 from .rings import RingPace
 
 FRAMES = 24  # of a simulation; the second half counts
@@ -77,7 +77,7 @@ def with_few_slots(
 def _freed(
     runs: Mapping[str, float],
     until: Mapping[str, float],
-    crossings: Sequence[Crossing],
+    crossings: Sequence[CrossingTensor],
     times: Mapping[str, Sequence[float]],
 ) -> Mapping[str, int]:
     """The last stages at whose ends partitions can give their only slots back without holding the pipeline up."""
@@ -98,7 +98,7 @@ def _freed(
     return found
 
 
-def crossing_inputs(crossings: Iterable[Crossing]) -> dict[str, list[str]]:
+def crossing_inputs(crossings: Iterable[CrossingTensor]) -> dict[str, list[str]]:
     """The inputs of each reader that other partitions make."""
     found: dict[str, list[str]] = {}
     for crossing in crossings:
@@ -107,7 +107,7 @@ def crossing_inputs(crossings: Iterable[Crossing]) -> dict[str, list[str]]:
     return found
 
 
-def _period(runs: Mapping[str, float], until: Mapping[str, float], crossings: Sequence[Crossing]) -> float:
+def _period(runs: Mapping[str, float], until: Mapping[str, float], crossings: Sequence[CrossingTensor]) -> float:
     """Between two frames in the long run, every partition on a core of its own, producers first in `runs`."""
     ends: dict[str, list[float]] = {name: [] for name in runs}
     freed: dict[str, list[float]] = {name: [] for name in runs}

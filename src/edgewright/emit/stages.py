@@ -18,7 +18,7 @@ from ..program.lower import For, KernelCall, Node, OnDemand, is_one_turn, lower
 from ..program.selection import CallKind, Selection
 from .lanes import lane_loop
 from .storage import ArenaPointers
-from .streaming import Pulling, RowOutlet, write_on_demand
+from .streaming import RowOutlet, RowPuller, write_on_demand
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class StageWriter:
 
     module: Module
     storage: ArenaPointers
-    pulling: Pulling
+    pulling: RowPuller
     rows: frozenset[int] = frozenset()  # stages between whose rows somebody may come
     outlet: RowOutlet | None = None  # of the last stage
 

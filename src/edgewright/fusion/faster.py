@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..kernels.cost.settings import AMPLE
 from ..kernels.cost.stages import columns_of, cuts
 from ..program import FusionSchedule, Plan, RowTrace
-from .choice import Choice, Maker
+from .choice import PlanChoice, PlanMaker
 from .timing import TimedPlan
 
 MOST_ROUNDS = 6
@@ -30,14 +30,14 @@ class Move:
     """A change, and the instructions that it should save."""
 
     gain: float
-    choice: Choice
+    choice: PlanChoice
 
 
 @dataclass(frozen=True)
 class PlannedChoice:
     """A choice with its plan."""
 
-    choice: Choice
+    choice: PlanChoice
     timed: TimedPlan
 
     @property
@@ -53,7 +53,7 @@ class PlannedChoice:
         return self.timed.total
 
 
-def hastened(maker: Maker, choice: Choice, budget: float, below: int) -> PlannedChoice | None:
+def hastened(maker: PlanMaker, choice: PlanChoice, budget: float, below: int) -> PlannedChoice | None:
     """The choice with changes that bring it within the budget of instructions in less than `below` bytes.
 
     None where no change that was tried does.
@@ -62,7 +62,7 @@ def hastened(maker: Maker, choice: Choice, budget: float, below: int) -> Planned
     return found if found.cost <= budget and found.peak < below else None
 
 
-def fastest(maker: Maker, choice: Choice, budget: float, below: int) -> PlannedChoice:
+def fastest(maker: PlanMaker, choice: PlanChoice, budget: float, below: int) -> PlannedChoice:
     """The choice with changes that make it faster, as long as it is beyond the budget and there is RAM for more."""
     at = PlannedChoice(choice, maker.made(choice))
     for _ in range(MOST_ROUNDS):
@@ -81,7 +81,7 @@ def _worth(found: PlannedChoice, before: PlannedChoice) -> float:
     return max(1, found.peak - before.peak) / (before.cost - found.cost)
 
 
-def _tried(maker: Maker, at: PlannedChoice) -> Iterator[PlannedChoice]:
+def _tried(maker: PlanMaker, at: PlannedChoice) -> Iterator[PlannedChoice]:
     least = LEAST_GAIN * at.cost
     moves = sorted((move for move in moves_of(at) if move.gain > least), key=lambda move: -move.gain)
     most = max(2, min(MOST_MOVES, WORK // max(1, len(maker.network.layers))))

@@ -15,7 +15,7 @@ from ..memory.ordering import order
 from ..memory.pricing import Candidate, StageKey
 from ..memory.problems import PlanningProblem
 from ..program import FusionSchedule
-from .choice import Choice
+from .choice import PlanChoice
 from .prices import Prices
 from .pricing import TilePricer
 
@@ -147,7 +147,7 @@ class Routes:
             taken.append(chosen)
         return None if best[-1] is None else _backwards(taken)
 
-    def choice(self, route: Route) -> Choice:
+    def choice(self, route: Route) -> PlanChoice:
         """What a plan of the route decides."""
         at = {layer.name: index for index, layer in enumerate(self.network.layers)}
         schedules, rooms, apart = [], [], []
@@ -161,7 +161,7 @@ class Routes:
                 rooms.append((name, cut.room))
             if cut.is_apart:
                 apart.append(name)
-        return Choice(tuple(schedules) or None, frozenset(apart), tuple(sorted(rooms)))
+        return PlanChoice(tuple(schedules) or None, frozenset(apart), tuple(sorted(rooms)))
 
     def front(self) -> Iterator[Route]:
         """Routes with ever lower peaks, from the one without tiles; each computes the least again that it must."""

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from ..network import Network
 from ..platform import Board
 from ..platform.target import Target
-from .choice import Choice, Found, Maker, trade_of, undominated_trades
+from .choice import FoundPlan, PlanChoice, PlanMaker, trade_off_of, undominated_trade_offs
 from .faster import LEAST_GAIN, PlannedChoice, hastened
 from .timing import Timing
 
@@ -24,33 +24,33 @@ def whole_found(
     target: Target | str | None = None,
     explain: bool = False,
     outside: Collection[str] = (),
-) -> Found:
+) -> FoundPlan:
     """The plan of whole layers that needs the least RAM and takes about as long on the target as one without sharing.
 
     Beside it stands the plan with the least RAM, where that would take longer; `explain` adds what techniques saved.
     """
-    maker = Maker(network, Timing(target), board, alignment, pull_rows, outside)
+    maker = PlanMaker(network, Timing(target), board, alignment, pull_rows, outside)
     found = fast_whole(maker)
     plan = maker.explained(found.choice) if explain else found.plan
-    trades = undominated_trades([trade_of(timed, found.cost) for timed in maker.all_made])
-    is_least = found.peak == maker.made(Choice()).plan.peak_bytes
-    return Found(plan, plan, () if is_least else trades)
+    trades = undominated_trade_offs([trade_off_of(timed, found.cost) for timed in maker.all_made])
+    is_least = found.peak == maker.made(PlanChoice()).plan.peak_bytes
+    return FoundPlan(plan, plan, () if is_least else trades)
 
 
-def fast_whole(maker: Maker) -> PlannedChoice:
+def fast_whole(maker: PlanMaker) -> PlannedChoice:
     """The plan of whole layers in the least RAM; where sharing memory makes it slow, with less of that."""
-    least = _apart_for_free(maker, PlannedChoice(Choice(), maker.made(Choice())))
+    least = _apart_for_free(maker, PlannedChoice(PlanChoice(), maker.made(PlanChoice())))
     if not any(least.timed.is_shared(index) for index in range(len(least.plan.program.stages))):
         return least
     budget = maker.timing.within(maker.plain().total, SHARING)
     if least.cost <= budget:
         return least
-    everything = Choice(apart=frozenset(layer.name for layer in maker.network.layers))
+    everything = PlanChoice(apart=frozenset(layer.name for layer in maker.network.layers))
     apart = PlannedChoice(everything, maker.made(everything))
     return hastened(maker, least.choice, max(budget, apart.cost), apart.peak) or apart
 
 
-def _apart_for_free(maker: Maker, least: PlannedChoice) -> PlannedChoice:
+def _apart_for_free(maker: PlanMaker, least: PlannedChoice) -> PlannedChoice:
     """The plan with layers off their inputs wherever that is faster and takes no more RAM."""
     gains = {}
     for index, stage in enumerate(least.plan.program.stages):

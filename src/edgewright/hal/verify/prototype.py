@@ -20,12 +20,12 @@ from .abi import Signature, Type, places_of
 from .addresses import Addresses, instances_of
 from .build import BUFFERS, DATA, Built
 from .bus import Event, ModelBus, Promise, Replay
-from .calls import Argument, DrawnCall, What
+from .calls import Argument, ArgumentKind, DrawnCall
 from .machine import Machine
 from .order import BusEvent
-from .peripheral import Peripheral, seeded, wires_of
+from .peripheral import Peripheral, model_fields, seeded
 from .requests import Request, asked_by
-from .verification import Fault, Why
+from .verification import Fault, StopReason
 
 BUFFER = 1 << 14  # bytes of a buffer that are compared
 _TRUTHS = bytes(byte & 1 for byte in range(256))
@@ -92,7 +92,7 @@ class Prototype:
         self._signatures = dict(signatures)
         self._models = models or {}
         self._registers = elaborate(variant.description, variant.spaces, variant.layout)
-        self._wires = wires_of(variant.description, self._registers, Natures(variant.description))
+        self._wires = model_fields(variant.description, self._registers, Natures(variant.description))
         self._seed = 0
         self.reached: set[str] = set()  # HAL functions that were called
         self._halves: list[int] = []  # steps that were made when half of the time of a call was over
@@ -135,7 +135,7 @@ class Prototype:
         self._inlined.bus = replay
         again, fault = self._call(self._inlined, call)
         if again != result and fault is None:
-            fault = Fault(Why.WRONG, f"returns {again} instead of {result} once functions are inlined")
+            fault = Fault(StopReason.WRONG, f"returns {again} instead of {result} once functions are inlined")
         return fault or replay.missing()
 
     def _call(self, machine: Machine, call: DrawnCall) -> tuple[object, Fault | None]:
@@ -153,13 +153,13 @@ class Prototype:
             return None, fault
 
     def _word(self, machine: Machine, type_: Type, argument: Argument) -> int:
-        match argument.what:
-            case What.GROUP:
+        match argument.kind:
+            case ArgumentKind.GROUP:
                 assert type_.group is not None
                 return self._addresses[type_.group][str(argument.value)]
-            case What.BUFFER:
+            case ArgumentKind.BUFFER:
                 return self._buffer(machine, int(argument.value))
-            case What.CALLBACK:
+            case ArgumentKind.CALLBACK:
                 return machine.built.elf.symbols[CALLBACKS[int(argument.value)]][0]
         return int(argument.value)
 
@@ -172,9 +172,11 @@ class Prototype:
             machine.store(address, bytes(content))
         for offset, inner in type_.inside:
             if inner.group is not None:
-                argument = Argument(What.GROUP, next(iter(self._addresses[inner.group])))
+                argument = Argument(ArgumentKind.GROUP, next(iter(self._addresses[inner.group])))
             else:
-                argument = Argument(What.CALLBACK if inner.callback else What.BUFFER, len(CALLBACKS) - 1)
+                argument = Argument(
+                    ArgumentKind.CALLBACK if inner.callback else ArgumentKind.BUFFER, len(CALLBACKS) - 1
+                )
             if inner.callback:
                 self._signatures[CALLBACKS[-1]] = inner.callback
             word = self._word(machine, inner, argument)
@@ -244,7 +246,7 @@ class Prototype:
         machine = self._apart
         found: dict[str, object] = {}
         for (name, type_), argument in zip(call.signature.parameters, call.arguments, strict=True):
-            if argument.what is What.BUFFER:
+            if argument.kind is ArgumentKind.BUFFER:
                 address = self._buffer(machine, int(argument.value))
                 rest = machine.load(address + type_.pointee, BUFFER)
                 found[f"buffer of {name}"] = self._variable(machine.load(address, type_.pointee)), rest

@@ -16,7 +16,7 @@ from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, braced
 from ..site import ChannelRange, Site
 from .conv import real_bias
-from .epilogue import ending, write_rest
+from .epilogue import epilogue_of, write_second_pass
 from .finish import ByteLayer, byte_layer, finish_fields
 from .packing import ALIGNMENT, PANEL, padded
 from .sites import ROOM, SIMD, first_channel, is_image_of_ranges, is_real, pictures, rooms, working_room
@@ -81,14 +81,14 @@ def _panel(site: Site, columns: int) -> int:
 def write_real(call: CCall, offer: Offer, c: CWriter) -> None:
     op = call.op
     assert isinstance(op, Conv2d)
-    weights, end = call.network.constants[call.inputs[1].tensor.name], ending(op.activation)
+    weights, end = call.network.constants[call.inputs[1].tensor.name], epilogue_of(op.activation)
 
     def fields(channels: ChannelRange) -> Sequence[Expr]:
         bias = call.add(padded(real_bias(call)[slice(*channels.channels)]), "bias", ALIGNMENT)
         return _windows(call, op, weights, channels, offer), bias, *end.fields
 
     _write(call, offer, c, "ew_simd_depthwise_run", call.table("ew_simd_depthwise", fields))
-    write_rest(call, c, end)
+    write_second_pass(call, c, end)
 
 
 def write_int8(call: CCall, offer: Offer, c: CWriter) -> None:
