@@ -42,7 +42,7 @@ def test_random_applications_keep_what_is_needed(seed: int, tmp_path: Path) -> N
     except EdgewrightError as error:
         pytest.skip(f"refused: {error}")
     buffers = {buffer.name: buffer for buffer in layout.buffers}
-    assert joint._keeps_apart(layout.graph, buffers, layout.placement)
+    assert joint._is_conflict_free(layout.graph, buffers, layout.placement)
     assert layout.bound_bytes <= layout.peak_bytes <= sum(layout.graph.sizes.values())
     for plan in layout.plans.values():
         assert not list(faults(plan))

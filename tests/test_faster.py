@@ -14,10 +14,10 @@ from edgewright import plan, read_model, samples
 from edgewright.emit import TARGETS, Options, emit
 from edgewright.emit.firmware import measure
 from edgewright.fusion.choice import PlanChoice, PlanMaker
-from edgewright.fusion.faster import PlannedChoice, hastened, moves_of
+from edgewright.fusion.faster import PlannedChoice, moves_of, speed_up
 from edgewright.fusion.request import PlanRequest, make_plan
 from edgewright.fusion.timing import FEARED, TimedPlan, Timing
-from edgewright.fusion.whole import fast_whole
+from edgewright.fusion.whole import fastest_whole_layers
 from edgewright.kernels.cost.model import modelled, stand_in
 from edgewright.memory import Techniques
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant, random_inputs
@@ -147,7 +147,7 @@ def test_scratch_is_there_and_counts():
     """A room that is asked for is free to the kernels of its stage, part of the peak, and makes them faster."""
     network = residual()
     layer = next(layer for layer in network.layers if isinstance(layer.op, Conv2d) and layer.op.groups == 1)
-    made = plan(network, explain=False, techniques=Techniques(rooms=((layer.name, 20_000),)))
+    made = plan(network, explain=False, techniques=Techniques(scratch_bytes=((layer.name, 20_000),)))
     index = made.order.index(layer.name)
     assert made.hole(index)[2] >= 20_000
     assert any(buffer.name == room_name(layer.name) and buffer.size >= 20_000 for buffer in made.buffers)
@@ -158,7 +158,7 @@ def test_scratch_is_there_and_counts():
 def test_layers_apart_share_nothing():
     network = filters()
     names = frozenset(layer.name for layer in network.layers)
-    shared, apart = (plan(network, explain=False, techniques=Techniques(apart=some)) for some in ((), names))
+    shared, apart = (plan(network, explain=False, techniques=Techniques(no_overlap=some)) for some in ((), names))
     assert apart.peak_bytes == 1600 > shared.peak_bytes
     timed = TimedPlan(apart, Timing("cortex-m4").costs(network))
     assert not any(timed.is_shared(index) for index in range(len(apart.program.stages)))
@@ -168,14 +168,14 @@ def test_layers_apart_share_nothing():
 def test_a_budget_is_kept_in_the_ram_there_is():
     network = residual()
     maker = maker_of(network, "rv32imc")
-    whole = fast_whole(maker)
+    whole = fastest_whole_layers(maker)
     rows = PlanChoice(schedules=streams(network))
     slow = PlannedChoice(rows, maker.made(rows))
     assert slow.cost > 1.05 * whole.cost
-    found = hastened(maker, rows, 1.05 * whole.cost, whole.peak)
+    found = speed_up(maker, rows, 1.05 * whole.cost, whole.peak)
     assert found is not None and found.cost <= 1.05 * whole.cost and slow.peak < found.peak < whole.peak
-    assert hastened(maker, rows, 1.05 * whole.cost, slow.peak + 1) is None
-    assert hastened(maker, rows, 0.1 * whole.cost, whole.peak) is None
+    assert speed_up(maker, rows, 1.05 * whole.cost, slow.peak + 1) is None
+    assert speed_up(maker, rows, 0.1 * whole.cost, whole.peak) is None
     check_interpreted(network, found.plan)
 
 
@@ -212,7 +212,7 @@ def test_changes_compute_the_same(data, network, target):
         at = PlannedChoice(choice, maker.made(choice))
         check_interpreted(network, at.plan)
         for index, stage in enumerate(at.plan.program.stages):
-            assert at.plan.hole(index)[2] >= dict(choice.rooms).get(stage.name, 0)
+            assert at.plan.hole(index)[2] >= dict(choice.scratch_bytes).get(stage.name, 0)
 
 
 @settings(max_examples=MANY, deadline=None)

@@ -16,7 +16,7 @@ from ..errors import Infeasible, Unsupported
 from ..files import write_together
 from ..fusion.choice import FoundPlan, TradeOff, is_interrupted
 from ..fusion.request import PlanRequest, find, plan_notes
-from ..fusion.whole import whole_found
+from ..fusion.whole import find_whole_layers
 from ..kernels.cost.estimate import modelled
 from ..memory import Fit, critical_buffers, fit
 from ..network import Network, Shape
@@ -106,7 +106,7 @@ def _whole(result: FoundPlan, asked: PlanOptions, board: Board | None, core: str
     if result.whole:
         return result.whole
     network = result.plan.network
-    return whole_found(network, board, alignment=asked.alignment, pull_rows=asked.pull_rows, target=core).plan
+    return find_whole_layers(network, board, alignment=asked.alignment, pull_rows=asked.pull_rows, target=core).plan
 
 
 def _compile_command(model: Path, shapes: Mapping[str, Shape], quantised_input: bool, quantised_output: bool) -> str:

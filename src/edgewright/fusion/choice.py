@@ -10,7 +10,7 @@ from ..memory import Techniques
 from ..memory import plan as make_plan
 from ..memory.planner import alignment_of, explained, pulled_inputs
 from ..memory.problems import PlanningProblem
-from ..memory.streamed import loose_work
+from ..memory.streamed import unfused_problem
 from ..network import Network
 from ..platform import Board
 from ..program import FusionSchedule, Plan
@@ -22,14 +22,14 @@ class PlanChoice:
     """How a network is run: which layers in parts, and where RAM is spent to be faster."""
 
     schedules: tuple[FusionSchedule, ...] | None = None  # None: all layers whole
-    apart: frozenset[str] = frozenset()  # layers whose output keeps off the memory of their inputs
-    rooms: tuple[tuple[str, int], ...] = ()  # scratch of stages, in bytes
+    no_overlap: frozenset[str] = frozenset()  # layers whose output keeps off the memory of their inputs
+    scratch_bytes: tuple[tuple[str, int], ...] = ()  # scratch of stages, in bytes
 
-    def with_room(self, stage: str, size: int) -> PlanChoice:
-        return replace(self, rooms=tuple(sorted({**dict(self.rooms), stage: size}.items())))
+    def with_scratch(self, stage: str, size: int) -> PlanChoice:
+        return replace(self, scratch_bytes=tuple(sorted({**dict(self.scratch_bytes), stage: size}.items())))
 
-    def with_apart(self, layers: frozenset[str]) -> PlanChoice:
-        return replace(self, apart=self.apart | layers)
+    def with_no_overlap(self, layers: frozenset[str]) -> PlanChoice:
+        return replace(self, no_overlap=self.no_overlap | layers)
 
     def with_schedule(self, schedule: FusionSchedule) -> PlanChoice:
         """With the schedule in the place of the one of the same layers."""
@@ -63,9 +63,9 @@ class PlanMaker:
         return Techniques(pulled=self._pulled, outside=self._outside, reserved=self._reserved)
 
     @cached_property
-    def loose(self) -> PlanningProblem:
+    def unfused(self) -> PlanningProblem:
         """The layers as if each could be in a fusion group, for all who price groups."""
-        return loose_work(self.network, self.techniques, alignment_of(self.network, self._board, self._alignment))
+        return unfused_problem(self.network, self.techniques, alignment_of(self.network, self._board, self._alignment))
 
     def made(self, choice: PlanChoice) -> TimedPlan:
         if choice not in self._known:
@@ -96,7 +96,7 @@ class PlanMaker:
                 explain=False,
                 phases=True,
                 outside=self._outside,
-                loose=self.loose,
+                unfused=self.unfused,
             )
         )
 
@@ -105,7 +105,7 @@ class PlanMaker:
         return explained(self.made(choice).plan, self.network, self._techniques(choice))
 
     def _techniques(self, choice: PlanChoice) -> Techniques:
-        return replace(self.techniques, apart=choice.apart, rooms=choice.rooms)
+        return replace(self.techniques, no_overlap=choice.no_overlap, scratch_bytes=choice.scratch_bytes)
 
     def plan(self, choice: PlanChoice, network: Network) -> Plan:
         """A new plan for a network with the same layers."""

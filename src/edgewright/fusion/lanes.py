@@ -56,7 +56,7 @@ def speed_of(target: Target | None) -> CoreSpeed:
     return VECTORS if target is None or target.family is Family.SIMD else SCALARS
 
 
-def laned(
+def with_lanes(
     network: Network,
     plan: Plan,
     lanes: int,
@@ -88,9 +88,9 @@ def _planned(
 ) -> Plan:
     buffers = {buffer.name: buffer for buffer in plan.buffers}
     names = {stage.name: room_name(stage.name) for stage in plan.program.stages}
-    rooms = tuple((stage, buffers[room].size) for stage, room in names.items() if room in buffers)
+    scratch_bytes = tuple((stage, buffers[room].size) for stage, room in names.items() if room in buffers)
     is_pulling = any(plan.views[name].window for name in network.inputs)
-    techniques = PLAIN if plan.plain else Techniques(rooms=rooms)
+    techniques = PLAIN if plan.plain else Techniques(scratch_bytes=scratch_bytes)
     techniques = replace(techniques, pulled=pulled_inputs(network) if is_pulling else ())
     made = plan_network(
         network,
@@ -131,7 +131,7 @@ def _chosen(network: Network, plan: Plan, lanes: int, speed: CoreSpeed) -> tuple
             continue
         schedule = stage.schedule
         if not _pulls(plan, stage) and lanes > 1:
-            schedule, saved = _laned(network, plan, schedule, lanes, speed)
+            schedule, saved = _schedule_with_lanes(network, plan, schedule, lanes, speed)
             gain += saved
         is_left = schedule.is_whole or (_pulls(plan, stage) and len(schedule.layers) == 1)
         found += [] if is_left else [schedule]
@@ -143,7 +143,7 @@ def _pulls(plan: Plan, stage: Stage) -> bool:
     return any(name in names and plan.views[name].window for name in plan.network.inputs)
 
 
-def _laned(
+def _schedule_with_lanes(
     network: Network, plan: Plan, schedule: FusionSchedule, lanes: int, speed: CoreSpeed
 ) -> tuple[FusionSchedule, float]:
     """The schedule in lanes if that pays, and the cycles that it saves; else as it is."""

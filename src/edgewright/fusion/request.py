@@ -17,10 +17,10 @@ from ..platform.target import TARGETS, Architecture, Target, target_of
 from ..program import FusionSchedule, Plan, Stage
 from ..program.techniques import technique
 from .choice import INTERRUPTED, FoundPlan, is_interrupted
-from .lanes import laned
+from .lanes import with_lanes
 from .paper.explore import explore
 from .search import SLOWDOWN, Limits, PlanSearch
-from .whole import whole_found
+from .whole import find_whole_layers
 
 MOST_LANES = 64
 
@@ -110,7 +110,7 @@ def find(
     found = _found(network, request, board, target)
     if request.lanes > 1:
         core = _core(board, target)
-        found = replace(found, plan=laned(network, found.plan, request.lanes, board, core, request.ram))
+        found = replace(found, plan=with_lanes(network, found.plan, request.lanes, board, core, request.ram))
     plan = found.plan
     bare = Techniques(outside=frozenset(request.outside))
     if not request.pull_rows or plan.peak_bytes <= phased_bound(network, bare, plan.alignment):
@@ -144,7 +144,7 @@ def _found(network: Network, request: PlanRequest, board: Board | None, target: 
     core = target or (target_of(board) if board else None)
     ram = None if request.minimise_ram else request.ram or _largest(board)
     if not request.is_search:
-        whole = whole_found(
+        whole = find_whole_layers(
             network,
             board,
             alignment=request.alignment,

@@ -78,7 +78,7 @@ class Routes:
         found = pricer.arriving(wholes, limit, int(self.by_rows.peak * LOWEST))
         for at, ending in enumerate(found):
             more = [scratch for cut in ending if (scratch := pricer.with_scratch(cut)) and scratch.memory <= limit]
-            ending += [*more, *pricer.roomier(at)]
+            ending += [*more, *pricer.with_more_memory(at)]
         return found
 
     @cached_property
@@ -150,18 +150,18 @@ class Routes:
     def choice(self, route: Route) -> PlanChoice:
         """What a plan of the route decides."""
         at = {layer.name: index for index, layer in enumerate(self.network.layers)}
-        schedules, rooms, apart = [], [], []
+        schedules, scratch, no_overlap = [], [], []
         for cut in route.cuts:
             name = self.pricer.names[cut.first]
             if cut.schedule:
                 layers = tuple(sorted(cut.schedule.layers, key=at.__getitem__))
                 schedules.append(replace(cut.schedule, layers=layers))
                 name = schedules[-1].name
-            if cut.room:
-                rooms.append((name, cut.room))
-            if cut.is_apart:
-                apart.append(name)
-        return PlanChoice(tuple(schedules) or None, frozenset(apart), tuple(sorted(rooms)))
+            if cut.scratch:
+                scratch.append((name, cut.scratch))
+            if cut.no_overlap:
+                no_overlap.append(name)
+        return PlanChoice(tuple(schedules) or None, frozenset(no_overlap), tuple(sorted(scratch)))
 
     def front(self) -> Iterator[Route]:
         """Routes with ever lower peaks, from the one without tiles; each computes the least again that it must."""

@@ -25,11 +25,11 @@ from ..platform.target import Target
 from ..program import Plan
 from ..program.weights import without_weights
 from .choice import FoundPlan, PlanChoice, PlanMaker, interrupted, is_interrupted, trade_off_of, undominated_trade_offs
-from .faster import PlannedChoice, fastest, hastened
+from .faster import PlannedChoice, fastest, speed_up
 from .prices import Prices
 from .routes import Route, Routes
 from .timing import Timing
-from .whole import fast_whole
+from .whole import fastest_whole_layers
 
 TRIES = 12  # routes that are laid out at most when one is wanted
 BETWEEN = 8  # limits between the peak by rows and that of whole layers for which routes are looked for
@@ -144,7 +144,7 @@ class PlanSearch:
         self.network, self.limits, self.pull_rows = network, limits, pull_rows
         self.maker = PlanMaker(network, timing or Timing(target), board, alignment, pull_rows, outside, reserved)
         self._unit, self._room = alignment_of(network, board, alignment), room
-        self.whole = fast_whole(self.maker)
+        self.whole = fastest_whole_layers(self.maker)
         self._streamed: list[PlannedChoice] = []  # once it was asked for
 
     @cached_property
@@ -163,7 +163,7 @@ class PlanSearch:
         prices = Prices(self.network, self.maker.timing.costs(self.network))
         room = max(self._room, self.whole.peak if self.limits.slowdown is not None else 0)
         macs = self.limits.macs(self.network)
-        return Routes(self.maker.loose, prices, room, macs)
+        return Routes(self.maker.unfused, prices, room, macs)
 
     @cached_property
     def bound(self) -> int:
@@ -224,7 +224,7 @@ class PlanSearch:
             if not self.limits.allow_macs(found.plan):
                 continue
             if found.cost > self.budget:
-                hasty = hastened(self.maker, found.choice, self.budget, best.peak)
+                hasty = speed_up(self.maker, found.choice, self.budget, best.peak)
                 if hasty is None:
                     continue
                 found = hasty

@@ -8,14 +8,14 @@ from ..network import Network
 from ..platform import Board
 from ..platform.target import Target
 from .choice import FoundPlan, PlanChoice, PlanMaker, trade_off_of, undominated_trade_offs
-from .faster import LEAST_GAIN, PlannedChoice, hastened
+from .faster import LEAST_GAIN, PlannedChoice, speed_up
 from .timing import Timing
 
 MOST_TRIALS = 12  # of layers that are kept apart one by one
 SHARING = 0.10  # of the instructions of the plain plan: what sharing memory may cost
 
 
-def whole_found(
+def find_whole_layers(
     network: Network,
     board: Board | None = None,
     *,
@@ -30,31 +30,31 @@ def whole_found(
     Beside it stands the plan with the least RAM, where that would take longer; `explain` adds what techniques saved.
     """
     maker = PlanMaker(network, Timing(target), board, alignment, pull_rows, outside)
-    found = fast_whole(maker)
+    found = fastest_whole_layers(maker)
     plan = maker.explained(found.choice) if explain else found.plan
     trades = undominated_trade_offs([trade_off_of(timed, found.cost) for timed in maker.all_made])
     is_least = found.peak == maker.made(PlanChoice()).plan.peak_bytes
     return FoundPlan(plan, plan, () if is_least else trades)
 
 
-def fast_whole(maker: PlanMaker) -> PlannedChoice:
+def fastest_whole_layers(maker: PlanMaker) -> PlannedChoice:
     """The plan of whole layers in the least RAM; where sharing memory makes it slow, with less of that."""
-    least = _apart_for_free(maker, PlannedChoice(PlanChoice(), maker.made(PlanChoice())))
+    least = _free_of_overlaps(maker, PlannedChoice(PlanChoice(), maker.made(PlanChoice())))
     if not any(least.timed.is_shared(index) for index in range(len(least.plan.program.stages))):
         return least
     budget = maker.timing.within(maker.plain().total, SHARING)
     if least.cost <= budget:
         return least
-    everything = PlanChoice(apart=frozenset(layer.name for layer in maker.network.layers))
+    everything = PlanChoice(no_overlap=frozenset(layer.name for layer in maker.network.layers))
     apart = PlannedChoice(everything, maker.made(everything))
-    return hastened(maker, least.choice, max(budget, apart.cost), apart.peak) or apart
+    return speed_up(maker, least.choice, max(budget, apart.cost), apart.peak) or apart
 
 
-def _apart_for_free(maker: PlanMaker, least: PlannedChoice) -> PlannedChoice:
+def _free_of_overlaps(maker: PlanMaker, least: PlannedChoice) -> PlannedChoice:
     """The plan with layers off their inputs wherever that is faster and takes no more RAM."""
     gains = {}
     for index, stage in enumerate(least.plan.program.stages):
-        gain = least.timed.steps(index) - least.timed.apart(index) if least.timed.is_shared(index) else 0.0
+        gain = least.timed.steps(index) - least.timed.without_overlap(index) if least.timed.is_shared(index) else 0.0
         if gain > LEAST_GAIN * least.cost:
             gains[frozenset(stage.layers)] = gain
     if not gains:
@@ -62,7 +62,7 @@ def _apart_for_free(maker: PlanMaker, least: PlannedChoice) -> PlannedChoice:
     wanted = sorted(gains, key=lambda layers: -gains[layers])[:MOST_TRIALS]
     best = least
     for layers in (frozenset().union(*wanted), *wanted):
-        choice = best.choice.with_apart(layers)
+        choice = best.choice.with_no_overlap(layers)
         found = PlannedChoice(choice, maker.made(choice))
         if found.peak <= least.peak and found.cost < best.cost:
             best = found

@@ -59,7 +59,7 @@ def _within(term: Array, region: Sequence[slice]) -> tuple[slice, ...]:
     return tuple(slice(None) if n == 1 else s for n, s in zip(term.shape, region, strict=True))
 
 
-def spoiled(
+def overwritten_before_read(
     places: Places, step: Step, layer: Layer, which: int, name: str, needed: Region
 ) -> Iterator[tuple[tuple[slice, ...], Array]]:
     """Which elements of an input the step would overwrite before it has read them: part by part of what it reads."""

@@ -83,7 +83,7 @@ class Storage:
         self._set(levels)
         found = cycles_from(self._precedence, period, self._parent)
         if found:
-            return _apart([self._blame(cycle) for cycle in found])
+            return _disjoint([self._blame(cycle) for cycle in found])
         if self._begins and blocked(self.graph, self.capacities(levels)):
             return [UndersizedChannels(frozenset(levels), frozenset(self.graph.by_name))]
         return []
@@ -154,7 +154,7 @@ class Storage:
         self._levels = dict(levels)
 
 
-def _apart(found: Sequence[UndersizedChannels]) -> Sequence[UndersizedChannels]:
+def _disjoint(found: Sequence[UndersizedChannels]) -> Sequence[UndersizedChannels]:
     """As many as can be with no channel in common, those with few channels first."""
     apart: list[UndersizedChannels] = []
     taken: set[str] = set()

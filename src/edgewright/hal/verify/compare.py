@@ -169,11 +169,12 @@ def _final(expected: Mapping[str, object], found: Mapping[str, object]) -> str:
     for key in sorted({*expected, *found}):
         want, got = expected.get(key), found.get(key)
         if want != got and not (key.startswith("variable ") and None in (want, got)):
-            return f"leaves {key} {_short(*_apart(got, want))} instead of {_short(*_apart(want, got))}"
+            left, wanted = _first_difference(got, want), _first_difference(want, got)
+            return f"leaves {key} {_short(*left)} instead of {_short(*wanted)}"
     return ""
 
 
-def _apart(value: object, other: object) -> tuple[object, str]:
+def _first_difference(value: object, other: object) -> tuple[object, str]:
     """The first part of a value in which it differs from another, and which one that is."""
     place = ""
     while isinstance(value, tuple) and isinstance(other, tuple) and len(value) == len(other):
@@ -207,5 +208,5 @@ def _checked(name: str, tally: _Tally, naive: Prototype, optimised: Prototype) -
 
 
 def _code(prototype: Prototype, name: str) -> int:
-    built = prototype.variant.inlined or prototype.variant.apart
+    built = prototype.variant.inlined or prototype.variant.outlined
     return built.code.get(name, 0)

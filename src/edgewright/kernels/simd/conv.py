@@ -19,12 +19,12 @@ from .packing import ALIGNMENT, PANEL, can_join, joined_groups, padded, panels
 from .sites import (
     ROOM,
     SIMD,
+    batch_items,
     dense_lines,
     first_channel,
     is_image_of_ranges,
     is_of_all_channels,
     is_real,
-    pictures,
     tiles,
     window_fields,
     working_room,
@@ -71,7 +71,7 @@ def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
 
     call.use("simd_conv")
     table = call.table("ew_simd_conv", fields)
-    with pictures(call, c) as (x, y):
+    with batch_items(call, c) as (x, y):
         room = working_room(call, offer, c, "float")
         if groups == 1:
             c.line(f"ew_simd_conv_run(&{table}, {x}, {first_channel(call, y)}, part, {room});")

@@ -19,7 +19,7 @@ from .conv import real_bias
 from .epilogue import epilogue_of, write_second_pass
 from .finish import ByteLayer, byte_layer, finish_fields
 from .packing import ALIGNMENT, PANEL, padded
-from .sites import ROOM, SIMD, first_channel, is_image_of_ranges, is_real, pictures, rooms, working_room
+from .sites import ROOM, SIMD, batch_items, first_channel, is_image_of_ranges, is_real, rooms, working_room
 
 MOST_TAPS = 32  # EW_SIMD_TAPS
 COLUMNS = (32, 16, 8, 4, 2)  # of a row at a time where there is no room for more
@@ -117,7 +117,7 @@ def _windows(call: CCall, op: Conv2d, weights: Array, channels: ChannelRange, of
 
 def _write(call: CCall, offer: Offer, c: CWriter, run: str, table: str) -> None:
     """The kernel for the part that the step computes, or for a few columns of a row at a time."""
-    with pictures(call, c) as images:
+    with batch_items(call, c) as images:
         x, y = (first_channel(call, pointer) for pointer in images)
         rows = working_room(call, offer, c, "float") if offer.scratch else "NULL"
         if not offer["columns"]:

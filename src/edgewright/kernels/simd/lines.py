@@ -16,7 +16,7 @@ from ..printing.nest import joined_axes, loops
 from ..printing.source import CWriter, Expr, braced, moved, offset, times
 from ..site import Site
 from .epilogue import Epilogue, epilogue_of, write_second_pass
-from .sites import SIMD, has_types, is_image, is_image_of_ranges, is_of_all_channels, pictures
+from .sites import SIMD, batch_items, has_types, is_image, is_image_of_ranges, is_of_all_channels
 
 _KINDS = {
     ops.BinaryKind.ADD: "EW_SIMD_ADD",
@@ -160,7 +160,7 @@ def write_lrn(call: CCall, _: Offer, c: CWriter) -> None:
     numbers = (number(op.bias), number(op.alpha / op.size))
     fields = (channels, (op.size - 1) // 2, op.size // 2, *places, int(call.is_backward), *numbers)
     table = call.module.table("ew_simd_lrn", fields)
-    with pictures(call, c) as (x, y):
+    with batch_items(call, c) as (x, y):
         c.line(f"ew_simd_lrn_run(&{table}, {x}, {y}, part);")
 
 

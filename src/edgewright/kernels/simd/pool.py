@@ -10,7 +10,7 @@ from ..kernel import Kernel, Offer
 from ..printing.source import CWriter, braced
 from ..site import Site
 from .epilogue import epilogue_of, write_second_pass
-from .sites import SIMD, first_channel, has_types, is_image_of_ranges, pictures
+from .sites import SIMD, batch_items, first_channel, has_types, is_image_of_ranges
 
 
 def offers(site: Site) -> Iterator[Offer]:
@@ -29,7 +29,7 @@ def write(call: CCall, _: Offer, c: CWriter) -> None:
     flags = (int(call.is_backward), int(isinstance(op, MaxPool2d)))
     rest = (*window, *images, *flags, braced(_counted(call)), *end.function)
     table = call.table("ew_simd_pool", lambda channels: (height, width, channels.count, *rest))
-    with pictures(call, c) as pixels:
+    with batch_items(call, c) as pixels:
         x, y = (first_channel(call, pointer) for pointer in pixels)
         c.line(f"ew_simd_pool_run(&{table}, {x}, {y}, part);")
     write_second_pass(call, c, end)
