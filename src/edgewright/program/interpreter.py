@@ -66,7 +66,7 @@ class Interpreter:
         return self.results()
 
     def begin(self, inputs: Mapping[str, Array]) -> None:
-        """Puts inputs in place; one that is not given lies there already."""
+        """Writes the inputs into memory; an input that is not given is already there."""
         for name in self.network.inputs:
             if name not in inputs:
                 continue
@@ -83,12 +83,12 @@ class Interpreter:
                 self._store(name, Region.whole(tensor.shape), value)
 
     def advance(self, index: int) -> None:
-        """Runs one stage; all before it have run."""
+        """Runs one stage; all stages before it must have run."""
         for _ in self.by_turns(index):
             pass
 
     def by_turns(self, index: int) -> Iterator[None]:
-        """The same, with a stop at every place between rows, or tiles."""
+        """Runs one stage as a generator that yields between rows, or between tiles."""
         for buffer in self.plan.live(index):
             if buffer.name not in self._placed:  # scratch: nothing may rely on what is there
                 self.memories[buffer.memory][buffer.offset : buffer.end] = self.poison
@@ -197,7 +197,7 @@ class Interpreter:
         self._coming[name] = (value, max(had, needed.bounds[axis][1]))
 
     def _spoil(self, step: Step, which: int, name: str, needed: Region, data: Array) -> None:
-        """Poisons what the step itself would have overwritten before reading it."""
+        """Poisons the elements in `data` that the step itself overwrites before it reads them."""
         layer = self.network.by_name[step.layer]
         for part, wrong in hazards.overwritten_before_read(self.places, step, layer, which, name, needed):
             data[part][wrong] = np.frombuffer(bytes([self.poison] * 8), dtype=data.dtype)[0]

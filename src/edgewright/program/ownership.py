@@ -28,14 +28,14 @@ MOST_CELLS = 1 << 25  # of a plan that is judged: 128 MiB of float32; marks take
 
 
 def is_too_large(plan: Plan) -> bool:
-    """Whether the marks of a plan would take more memory than can be expected."""
+    """Whether the marks of a plan would take more memory than is reasonable."""
     grid = _grid(plan)
     sizes = (*plan.memories.values(), *(plan.network.tensors[name].bytes for name in plan.views))
     return max(sizes, default=0) // grid > MOST_CELLS
 
 
 def misuses(plan: Plan) -> Iterator[PlanFault]:
-    """What goes wrong when the plan is carried out, as far as the first step that does; the plan is well formed."""
+    """The faults of the first step that goes wrong when the plan is carried out; the plan must be well formed."""
     run = _Run(plan)
     try:
         yield from run.faults()
@@ -213,7 +213,7 @@ class _Run:
                 return
 
     def _missed(self, who: str, name: str, found: int) -> PlanFault:
-        """What a reader finds where the tensor should be."""
+        """Describes what a reader finds in memory where the tensor should be."""
         owner = self.marks.owner(found)
         if name in self.network.producers and not self._is_begun(name):
             return PlanFault(FaultKind.ORDER, f"{who} reads '{name}' before it is computed")
@@ -222,7 +222,7 @@ class _Run:
         return PlanFault(FaultKind.MEMORY, f"{who} reads '{name}' where '{owner}' lies by then")
 
     def _is_begun(self, name: str) -> bool:
-        """Whether something of the tensor, or of what it is made of for nothing, has been computed."""
+        """Whether any element of the tensor, or of a tensor that it is a view of, has been computed."""
         layer = self.network.producers.get(name)
         if name in self.begun or layer is None or not self.marks.moves(layer):
             return name in self.begun
@@ -316,7 +316,7 @@ class _Marks:
         return self._known[name]
 
     def moves(self, layer: Layer) -> bool:
-        """Whether the layer just moves elements, or some of them: they are its inputs' under another name."""
+        """Whether the layer only moves elements: then its output carries the marks of its inputs."""
         return isinstance(layer.op, Reshape | Slice | Concat) and any(
             self._is_alike(name, layer.output) for name in layer.inputs
         )
@@ -344,7 +344,7 @@ class _Marks:
         raise AssertionError(layer)
 
     def _joined(self, layer: Layer, own: Array, axis: int) -> Array:
-        """The marks of the inputs side by side; what is converted on the way has marks of its own."""
+        """The marks of a concat's inputs side by side; an input that is converted on the way gets marks of its own."""
         at = 0
         for name in layer.inputs:
             end = at + self.network.tensors[name].shape[axis]
@@ -374,7 +374,7 @@ def _whole_sum(network: Network, layer: Layer) -> Region:
 
 
 def _are_all(parts: Sequence[Region], whole: Region) -> bool:
-    """Whether the parts make up the whole, each element once: counted on the grid that their bounds draw."""
+    """Whether the parts cover the whole exactly once, counted on the grid that their bounds define."""
     marks = [sorted({at for part in parts for at in part.bounds[axis]}) for axis in range(len(whole.bounds))]
     if any([line[0], line[-1]] != [0, end] for line, (_, end) in zip(marks, whole.bounds, strict=True) if line):
         return False

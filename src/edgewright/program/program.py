@@ -57,7 +57,7 @@ class Program:
         return (step for tile, step in self._tiled_steps(stage) if tile % stage.schedule.lanes == lane)
 
     def turns(self, stage: Stage) -> Iterator[tuple[Step, ...]]:
-        """The same from each place between rows, or tiles, to the next."""
+        """The steps of a stage, grouped into the pieces between two points at which the run could be interrupted."""
         return (turn for _, turn in self._tiled_turns(stage))
 
     def _tiled_steps(self, stage: Stage) -> Iterator[tuple[int, Step]]:
@@ -79,7 +79,7 @@ class Program:
                 yield (tile[0] if tile else 0), tuple(self._cut(stage, turn, tilings, tile))
 
     def _cut(self, stage: Stage, turn: Iterable[Step], tilings: list[Tiling], tile: tuple[int, ...]) -> Iterator[Step]:
-        """What is left of the steps in a tile; a band's own rows were followed already."""
+        """The steps restricted to a tile. Rows of a band are left out here, since `turns` has followed them already."""
         cut = slice(1, None) if stage.schedule.is_banded else slice(None)
         for step in turn:
             for tiling, at in zip(tilings[cut], tile[cut], strict=True):
@@ -88,7 +88,7 @@ class Program:
                 yield step if step.sweep is stage.sweep else replace(step, sweep=stage.sweep)
 
     def whole_steps(self, fused: FusedLayers) -> tuple[Step, ...]:
-        """Every layer at once; of a concat just those parts that do not lie in place yet."""
+        """One step for each layer; of a concat, only the parts that do not lie in place yet."""
         found: list[Step] = []
         for name, step in fused.wholes.items():
             copied = self.copied.get(name) if fused.schedule.is_whole else None

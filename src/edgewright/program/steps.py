@@ -53,7 +53,7 @@ def rows_needed(network: Network, reader: Layer, name: str, axis: int = ROWS) ->
 
 
 def is_in_step(network: Network, reader: Layer, name: str, axis: int = ROWS) -> bool:
-    """Whether index i of tensor `name` along the axis is all that is read of it for index i of the output."""
+    """Whether index i of the output along the axis reads index i of tensor `name`, and no other."""
     out, shapes = network.tensors[reader.output].shape, network.shapes(reader)
     return all(_is_identity(reader.op, shapes, at, out, axis) for at, x in enumerate(reader.inputs) if x == name)
 
