@@ -131,7 +131,7 @@ class TimedPlan:
         if self.costs.is_known(step.layer):
             return cost
         whole = Region.whole(self.plan.network.tensors[self.plan.network.by_name[step.layer].output].shape)
-        return cost if step.share is None and step.region == whole else FEARED * cost
+        return cost if step.partial is None and step.region == whole else FEARED * cost
 
     def without_overlap(self, index: int) -> float:
         """Instructions of a stage's steps if no output lay over its input."""

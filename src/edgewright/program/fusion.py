@@ -117,7 +117,7 @@ class FusedLayers:
         for name in self.schedule.layers:
             layer = self.network.by_name[name]
             share = Region.whole(self.network.shapes(layer)[0]) if name in self.partial else None
-            found[name] = Step(name, Region.whole(self.network.tensors[layer.output].shape), share=share)
+            found[name] = Step(name, Region.whole(self.network.tensors[layer.output].shape), partial=share)
         return found
 
     def sums_over(self, name: str, axis: int) -> bool:

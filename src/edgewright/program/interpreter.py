@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import ModelError
 from ..network import Array, Network, Region, Tensor
-from ..network.kernels import Operand, add_share, compute, finish_shares
+from ..network.kernels import Operand, add_partial_sum, compute, finish_partial_sums
 from . import hazards
 from .places import LaneTouches, Places, StoredPiece, cells_of
 from .plan import Plan, View, scratch_name, slot_name
@@ -144,7 +144,7 @@ class Interpreter:
             tensors = [self.network.tensors[x] for x in layer.inputs]
             constants = [self.network.constants.get(x) for x in layer.inputs]
             result = self.network.tensors[layer.output]
-            value = finish_shares(
+            value = finish_partial_sums(
                 layer.op, self._sums(name).copy(), tensors, constants, result, self.network.arithmetic
             )
             self._store(layer.output, Region.whole(result.shape), value)
@@ -172,11 +172,11 @@ class Interpreter:
             else:
                 self._pull(name, needed)
                 data = self._load(name, needed)
-                if step.share is None:  # else the output is written when the stage ends
+                if step.partial is None:  # else the output is written when the stage ends
                     self._spoil(step, which, name, needed, data)
             operands.append(Operand(data, needed, self.network.tensors[name]))
-        if step.share is not None:
-            self._sums(step.layer)[step.region.slices] += add_share(
+        if step.partial is not None:
+            self._sums(step.layer)[step.region.slices] += add_partial_sum(
                 layer.op, step.region, operands, result, self.network.arithmetic
             )
             return

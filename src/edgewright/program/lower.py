@@ -137,7 +137,7 @@ class _Lowering:
         tiles = [_Cut.of_parts(name, tiling, step.layer) for name, tiling in loops]
         region: Bounds = step.region.bounds
         most = list(step.region.shape)
-        partial: Bounds | None = step.share.bounds if step.share else None
+        partial: Bounds | None = step.partial.bounds if step.partial else None
         may_be_empty = False
         for cut in (*tiles, *cuts):
             if partial is not None and cut.axis % len(partial) in summed_axes(self.network, layer):
@@ -149,7 +149,7 @@ class _Lowering:
             may_be_empty |= cut.may_be_empty
         if is_always_empty(region) or (partial is not None and is_always_empty(partial)):
             return
-        kind = CallKind.COMPUTE if step.share is None else CallKind.ADD
+        kind = CallKind.COMPUTE if step.partial is None else CallKind.ADD
         self._begin(layer.output, region)
         names = dict.fromkeys((*self.network.activations(layer), layer.output))
         origins = tuple(found for name in names for found in self._origins_of(name))

@@ -42,7 +42,7 @@ def check_order(program: Program) -> Program:
             for name, needed in zip(layer.inputs, program.needs(step), strict=True):
                 if not is_ready(name, needed):
                     raise ModelError(f"step '{step.layer}' {step.region} reads {needed} of '{name}' too early")
-            if step.share is None:
+            if step.partial is None:
                 _cover(covered.setdefault(layer.output, []), step.region)
         for name in program.partial(stage):
             output = network.by_name[name].output

@@ -17,7 +17,7 @@ import numpy as np
 from ..errors import ModelError
 from ..network import Array, Layer, Network, Region
 from ..network.operators import Concat, Reshape, Slice
-from ..network.operators.shares import share_axes
+from ..network.operators.partial_sums import reduction_axes
 from . import hazards
 from .places import LaneTouches, Places, StoredPiece, cells_of
 from .plan import Buffer, FaultKind, Plan, PlanFault, scratch_name
@@ -119,7 +119,7 @@ class _Run:
         for step in self.plan.program.steps(stage):
             layer = self.network.by_name[step.layer]
             yield from self._step(step, layer)
-            if step.share is not None:
+            if step.partial is not None:
                 shares[step.layer].append(_part_of_sum(self.plan, step, layer))
         for name, parts in shares.items():
             layer = self.network.by_name[name]
@@ -145,9 +145,9 @@ class _Run:
                 return
             self._pull(name, needed)
             yield from self._read(who, name, needed)
-            if step.share is None and self.places.may_meet(name, needed, layer.output, step.region):
+            if step.partial is None and self.places.may_meet(name, needed, layer.output, step.region):
                 yield from self._collisions(step, layer, which, name, needed)
-        if step.share is not None:
+        if step.partial is not None:
             yield from self._read_sums(step.layer, step.region)
             return
         self._write(layer.output, step.region)
@@ -363,14 +363,14 @@ def _taken(start: int, size: int, step: int) -> slice:
 def _part_of_sum(plan: Plan, step: Step, layer: Layer) -> Region:
     """What a step adds: a region of the output, and of the input's axes that are summed over."""
     needed = plan.program.needs(step)[0]
-    axes = share_axes(layer.op, plan.network.shapes(layer))
+    axes = reduction_axes(layer.op, plan.network.shapes(layer))
     return Region((*step.region.bounds, *(needed.bounds[axis] for axis in axes)))
 
 
 def _whole_sum(network: Network, layer: Layer) -> Region:
     shapes = network.shapes(layer)
     out = network.tensors[layer.output].shape
-    return Region.whole((*out, *(shapes[0][axis] for axis in share_axes(layer.op, shapes))))
+    return Region.whole((*out, *(shapes[0][axis] for axis in reduction_axes(layer.op, shapes))))
 
 
 def _are_all(parts: Sequence[Region], whole: Region) -> bool:

@@ -8,7 +8,7 @@ from itertools import product
 
 from ..network import Network, Region
 from ..network.operators import Concat
-from ..network.operators.shares import share_macs, share_needs
+from ..network.operators.partial_sums import partial_macs, partial_needs
 from .fusion import FusedLayers, FusionSchedule
 from .row_trace import RowTrace
 from .steps import Step, Sweep, restricted
@@ -84,7 +84,7 @@ class Program:
         for step in turn:
             for tiling, at in zip(tilings[cut], tile[cut], strict=True):
                 step = restricted(self.network, step, tiling.split.axis, tiling.intervals[step.layer][at])
-            if not step.region.is_empty and not (step.share is not None and step.share.is_empty):
+            if not step.region.is_empty and not (step.partial is not None and step.partial.is_empty):
                 yield step if step.sweep is stage.sweep else replace(step, sweep=stage.sweep)
 
     def whole_steps(self, fused: FusedLayers) -> tuple[Step, ...]:
@@ -110,8 +110,8 @@ class Program:
         """The region of each input that the step reads."""
         layer = self.network.by_name[step.layer]
         shapes = self.network.shapes(layer)
-        if step.share is not None:
-            return share_needs(layer.op, step.region, shapes, step.share)
+        if step.partial is not None:
+            return partial_needs(layer.op, step.region, shapes, step.partial)
         return layer.op.needs(step.region, shapes)
 
     def macs(self) -> int:
@@ -123,8 +123,8 @@ class Program:
         for step in self.steps(stage):
             layer = self.network.by_name[step.layer]
             shapes = self.network.shapes(layer)
-            if step.share is not None:
-                total += share_macs(layer.op, step.region, shapes, step.share)
+            if step.partial is not None:
+                total += partial_macs(layer.op, step.region, shapes, step.partial)
             else:
                 total += layer.op.macs(step.region, shapes)
         return total

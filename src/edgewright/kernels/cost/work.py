@@ -31,7 +31,7 @@ from ...network.operators import (
     Transpose,
     Unary,
 )
-from ...network.operators.shares import share_needs
+from ...network.operators.partial_sums import partial_needs
 from ...program import Sweep
 from ...program.selection import Offer
 from ..printing.nest import joined_axes
@@ -394,7 +394,7 @@ def _name(site: Site) -> str:
 
 def _read(site: Site, region: Region, partial: Region | None) -> Region:
     assert partial is not None
-    return share_needs(site.op, region, site.shapes, partial)[0]
+    return partial_needs(site.op, region, site.shapes, partial)[0]
 
 
 def add_conv_work(site: Site, _: Offer, region: Region, partial: Region | None) -> KernelWork:
