@@ -141,7 +141,7 @@ def test_means_of_many_pixels(kind: str) -> None:
 
 
 def test_sums_of_pairs_without_exact_multipliers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dsp_partials, "numbers_of", lambda *_: None)
+    monkeypatch.setattr(dsp_partials, "channel_scaling", lambda *_: None)
     networks = [network for network, _ in WIDE if not network.tensors["y"].dtype.is_float]
     check_together(networks, ["cortex-m4"], [by_parts(n, 8, last_axis(n)) for n in networks])
 
