@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from itertools import accumulate, pairwise
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -230,7 +231,7 @@ def test_as_many_threads_as_partitions(chain: JointSearch) -> None:
 
 def test_frames_and_rows_in_one_pipeline(tmp_path: Path) -> None:
     """What two partitions read crosses as a whole, and a partition that reads a slot may fill a ring."""
-    cuts = ("stem..cut", "depth", "add..tail0", "tail1..classes")
+    cuts = ("stem..cut", "depth", "add1..tail0", "tail1..classes")
     application = pipeline(tmp_path, cuts=cuts, residual=True, target="cortex-m4")
     layout = in_rows(application)
     assert [(one.tensor, bool(one.rows)) for one in layout.application.crossings] == [
@@ -243,3 +244,31 @@ def test_frames_and_rows_in_one_pipeline(tmp_path: Path) -> None:
     assert result.wrong == () and result.runs > 60
     (measured,) = run_application(layout, 9)
     assert measured.statistics.frames == 9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(12))
+def test_random_pipelines(tmp_path: Path, seed: int) -> None:
+    """Any layers in any partitions, judged by rows, in one thread, and in one for each."""
+    random = Random(seed)
+    net, names = ModelBuilder("random"), []
+    x = net.input(1, random.randint(1, 3), random.choice((12, 17, 24, 40)), random.choice((6, 10)))
+    for number in range(random.randint(4, 9)):
+        size, stride = random.choice((1, 3, 3, 5)), random.choice((1, 1, 1, 2))
+        names.append(f"layer{number}")
+        x = net.conv(x, random.choice((4, 8, 12)), size, stride, size // 2, name=names[-1])
+        x = net.relu(x) if random.random() < 0.7 else x
+    (tmp_path / "net.onnx").write_bytes(net.model(net.classifier(x, 3, name="classes")).SerializeToString())
+    ends = sorted(random.sample(range(1, len(names)), random.randint(1, 3)))
+    cuts = [f"{names[a]}..{names[b - 1]}" for a, b in pairwise((0, *ends))] + [f"{names[ends[-1]]}..classes"]
+    members = [f"net.{number + 1}" for number in range(len(cuts))]
+    (tmp_path / "app.toml").write_text(
+        f'[[network]]\nname = "net"\nfile = "net.onnx"\npartitions = {json.dumps(cuts)}\n'
+        f'[[relation]]\nkind = "pipelined"\nnetworks = {json.dumps(members)}\n'
+    )
+    search = JointSearch(load_application(tmp_path / "app.toml"))
+    layout = (search.by_rows or search).least.layout
+    assert [fault for number in range(4) for fault in Interleaving(layout, number).run(120)] == []
+    assert AppTrial(emit_application(layout)).run(TrialScript(60, 8, seed=seed)).wrong == ()
+    (measured,) = run_application(layout, 6)
+    assert measured.statistics.frames == 6

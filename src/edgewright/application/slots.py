@@ -59,7 +59,7 @@ def with_few_slots(
         pace, kept = with_small_rings(pace, is_hasty)
         pace = _with_few(pace)
         found |= {one.name: one for one in pace.crossings}
-        freed |= kept | _freed(pace)
+        freed |= {**kept, **_freed(pace)}
     crossings = tuple(found[one.name] for one in application.crossings)
     return replace(application, crossings=crossings, freed=freed)
 
