@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from itertools import accumulate, pairwise
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -14,11 +16,13 @@ from edgewright.application.host_run import run_application
 from edgewright.application.joint import JointLayout
 from edgewright.application.judge import Interleaving
 from edgewright.application.library import emit_application
-from edgewright.application.members import Application, load_application
+from edgewright.application.members import Application, CrossingTensor, load_application
 from edgewright.application.outcome import outcome_of
+from edgewright.application.pace import NEVER, PacedMember, PipelinePace, RowSteps
 from edgewright.application.ring_run import RingPipeline
-from edgewright.application.rings import NEVER, RingPace, RowSteps, with_rings
+from edgewright.application.rings import possible_rings
 from edgewright.application.search import JointSearch
+from edgewright.application.slots import with_small_rings
 from edgewright.application.trial import AppTrial, TrialScript
 from edgewright.dataflow.checks.liveness import blocked
 from edgewright.dataflow.graph import Actor, Channel, Graph, Rates
@@ -37,8 +41,15 @@ networks = ["other", "net"]
 """
 
 
-def pipeline(folder: Path, more: str = "", own: str = "", residual: bool = False, target: str = "host") -> Application:
-    """Two partitions that meet in a large map, which both can go through row by row."""
+def pipeline(
+    folder: Path,
+    more: str = "",
+    own: str = "",
+    residual: bool = False,
+    target: str = "host",
+    cuts: tuple[str, ...] = ("stem..cut", "depth..classes"),
+) -> Application:
+    """Partitions that meet in large maps, which all can go through row by row."""
     net = ModelBuilder("pipe")
     x = net.relu(net.conv(net.input(1, 2, 40, 10), 8, 3, 2, 1, name="stem"))
     x = net.relu(net.conv(x, 12, 1, name="cut"))
@@ -47,10 +58,11 @@ def pipeline(folder: Path, more: str = "", own: str = "", residual: bool = False
     for n in range(2):
         y = net.relu(net.conv(y, 12, 3, 2, 1, name=f"tail{n}"))
     (folder / "net.onnx").write_bytes(net.model(net.classifier(y, 3, name="classes")).SerializeToString())
+    names = [f"net.{n + 1}" for n in range(len(cuts))]
     (folder / "app.toml").write_text(
         f'target = "{target}"\n[[network]]\nname = "net"\nfile = "net.onnx"\n{own}'
-        'partitions = ["stem..cut", "depth..classes"]\n'
-        f'[[relation]]\nkind = "pipelined"\nnetworks = ["net.1", "net.2"]\n{more}'
+        f"partitions = {json.dumps(cuts)}\n"
+        f'[[relation]]\nkind = "pipelined"\nnetworks = {json.dumps(names)}\n{more}'
     )
     return load_application(folder / "app.toml")
 
@@ -128,7 +140,7 @@ def test_partitions_that_wait_for_each_other_for_ever_are_a_fault(search: JointS
     ],
 )
 def test_frames_stay_whole_where_layers_do_or_others_interrupt(tmp_path: Path, own: str, more: str) -> None:
-    assert with_rings(pipeline(tmp_path, more, own)) is None
+    assert not possible_rings(pipeline(tmp_path, more, own))
 
 
 steps = st.lists(st.tuples(st.integers(1, 9), st.integers(0, 3)), min_size=1, max_size=7)
@@ -142,24 +154,25 @@ def test_rings_are_live_as_dataflow_says_and_more_rows_are_never_slower(
     made, read = (sum(rows for _, rows in side) for side in (pushed, pulled))
     pushed, pulled = [*pushed, (1, max(1, read - made))], [*pulled, (1, max(0, made + max(1, read - made) - read))]
     made, read = (list(accumulate(rows for _, rows in side)) for side in (pushed, pulled))
-    pace = RingPace(
-        float(early),
-        RowSteps(tuple(float(t) for t, _ in pushed), tuple(made)),
-        RowSteps(tuple(float(t) for t, _ in pulled), tuple(read)),
-        (2.0, 1.0),
+    ring = CrossingTensor("net", "x", made[-1], ("push", "x"), (("pull", "x"),), 1, made[-1], made[-1])
+    sides = [RowSteps(tuple(float(t) for t, _ in side), tuple(rows)) for side, rows in ((pushed, made), (pulled, read))]
+    members = (
+        PacedMember("push", (float(early), sum(sides[0].times)), pushed=sides[0]),
+        PacedMember("pull", (sum(sides[1].times), 2.0, 1.0), pulled=sides[1]),
     )
+    pace = PipelinePace(members, (ring,), {"pull": -1})
     graph = Graph(
         "ring",
         (Actor("push", len(pushed)), Actor("pull", len(pulled))),
         (Channel("rows", "push", "pull", *(Rates(tuple(rows for _, rows in side)) for side in (pushed, pulled))),),
     )
-    periods = [pace.period(rows) for rows in range(1, made[-1] + 1)]
+    periods = [pace.with_rows(ring, rows).period() for rows in range(1, made[-1] + 1)]
     assert periods == sorted(periods, reverse=True)
     for rows, period in enumerate(periods, 1):
         assert (period == NEVER) == (blocked(graph, {"rows": rows}) is not None)
     assert periods[-1] >= max(early + sum(t for t, _ in pushed), sum(t for t, _ in pulled) + 3) - 1e-9
-    rows, freed = pace.settled()
-    assert pace.period(rows, freed) <= periods[-1] * 1.05
+    settled, freed = with_small_rings(pace, is_hasty=False)
+    assert settled.period() <= periods[-1] * 1.05 and freed["pull"] >= -1
 
 
 def test_one_thread_stops_a_run_for_want_of_room_and_goes_on(tmp_path: Path) -> None:
@@ -179,9 +192,83 @@ def test_two_threads_wait_for_each_others_rows(search: JointSearch) -> None:
 
 
 @on_board
-def test_rows_cross_on_the_virtual_board(tmp_path: Path) -> None:
-    library = emit_application(JointSearch(pipeline(tmp_path, target="cortex-m4")).least.layout)
+def test_rows_cross_on_the_virtual_board(chain: JointSearch) -> None:
+    library = emit_application(chain.least.layout)
     assert library.layout.rings
-    found = AppTrial(library).run_on_board(TrialScript(4, 6, seed=2))
+    found = AppTrial(library).run_on_board(TrialScript(6, 8, seed=2))
     assert found.result.wrong == () and found.result.runs > 10
     assert found.ram_linked == library.layout.peak_bytes + library.state_bytes
+
+
+@pytest.fixture(scope="module")
+def chain(tmp_path_factory: pytest.TempPathFactory) -> JointSearch:
+    """Four partitions, of which the two in the middle pull rows and push them in one stage."""
+    cuts = ("stem..cut", "depth", "tail0", "tail1..classes")
+    return JointSearch(pipeline(tmp_path_factory.mktemp("chain"), cuts=cuts, target="cortex-m4"))
+
+
+def test_rows_cross_between_all_partitions_of_a_longer_pipeline(chain: JointSearch) -> None:
+    found = chain.least
+    assert [ring.tensor for ring in found.layout.rings] == ["cut", "depth", "tail0"]
+    assert found.peak_bytes < chain.as_given.peak_bytes // 2
+    assert max(found.slowdowns.values()) <= 0.05
+    for seed in range(3):
+        trial = Interleaving(found.layout, seed)
+        assert list(trial.run(120)) == []
+        assert trial.done["net.4"]
+
+
+def test_one_thread_goes_on_in_every_partition_before(chain: JointSearch) -> None:
+    """The last one wants a row, its producer one for it, and so on; nobody is gone on with while it is at work."""
+    result = AppTrial(emit_application(chain.least.layout)).run(TrialScript(60, 8, seed=3))
+    assert result.wrong == () and result.runs > 60
+
+
+def test_as_many_threads_as_partitions(chain: JointSearch) -> None:
+    (measured,) = run_application(chain.least.layout, 9)
+    assert measured.statistics.frames == 9
+
+
+def test_frames_and_rows_in_one_pipeline(tmp_path: Path) -> None:
+    """What two partitions read crosses as a whole, and a partition that reads a slot may fill a ring."""
+    cuts = ("stem..cut", "depth", "add1..tail0", "tail1..classes")
+    application = pipeline(tmp_path, cuts=cuts, residual=True, target="cortex-m4")
+    layout = in_rows(application)
+    assert [(one.tensor, bool(one.rows)) for one in layout.application.crossings] == [
+        ("cut", False),
+        ("depth", False),
+        ("tail0", True),
+    ]
+    assert [x for seed in range(3) for x in Interleaving(layout, seed).run(120)] == []
+    result = AppTrial(emit_application(layout)).run(TrialScript(40, 8, seed=5))
+    assert result.wrong == () and result.runs > 60
+    (measured,) = run_application(layout, 9)
+    assert measured.statistics.frames == 9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(12))
+def test_random_pipelines(tmp_path: Path, seed: int) -> None:
+    """Any layers in any partitions, judged by rows, in one thread, and in one for each."""
+    random = Random(seed)
+    net, names = ModelBuilder("random"), []
+    x = net.input(1, random.randint(1, 3), random.choice((12, 17, 24, 40)), random.choice((6, 10)))
+    for number in range(random.randint(4, 9)):
+        size, stride = random.choice((1, 3, 3, 5)), random.choice((1, 1, 1, 2))
+        names.append(f"layer{number}")
+        x = net.conv(x, random.choice((4, 8, 12)), size, stride, size // 2, name=names[-1])
+        x = net.relu(x) if random.random() < 0.7 else x
+    (tmp_path / "net.onnx").write_bytes(net.model(net.classifier(x, 3, name="classes")).SerializeToString())
+    ends = sorted(random.sample(range(1, len(names)), random.randint(1, 3)))
+    cuts = [f"{names[a]}..{names[b - 1]}" for a, b in pairwise((0, *ends))] + [f"{names[ends[-1]]}..classes"]
+    members = [f"net.{number + 1}" for number in range(len(cuts))]
+    (tmp_path / "app.toml").write_text(
+        f'[[network]]\nname = "net"\nfile = "net.onnx"\npartitions = {json.dumps(cuts)}\n'
+        f'[[relation]]\nkind = "pipelined"\nnetworks = {json.dumps(members)}\n'
+    )
+    search = JointSearch(load_application(tmp_path / "app.toml"))
+    layout = (search.by_rows or search).least.layout
+    assert [fault for number in range(4) for fault in Interleaving(layout, number).run(120)] == []
+    assert AppTrial(emit_application(layout)).run(TrialScript(60, 8, seed=seed)).wrong == ()
+    (measured,) = run_application(layout, 6)
+    assert measured.statistics.frames == 6

@@ -91,10 +91,19 @@ class AppGate:
             found |= {"done": len(self.index), "given": len(self.index)}
         return found
 
-    @property
-    def _fillers(self) -> str:
+    def frame(self, member: str) -> str:
+        """C of the number of the frame that a member is at, during its run."""
+        is_counted = any(ring.source[0] == member for ring in self.layout.rings)
+        return f"(done[{self.index[member]}] - 1u)" if is_counted else f"done[{self.index[member]}]"
+
+    def _fills(self, which: str) -> str:
         """C of whether a network fills a ring: its frames count from their beginning, for they may be read by then."""
-        return f"({sum(1 << self.index[ring.source[0]] for ring in self.layout.rings):#x}u >> which & 1u)"
+        return f"({sum(1 << self.index[ring.source[0]] for ring in self.layout.rings):#x}u >> {which} & 1u)"
+
+    def _before(self, reader: str) -> int:
+        """A bit for each network that may have to go on making rows when this one wants some."""
+        sources = [ring.source[0] for ring in self.layout.rings if ring.readers[0][0] == reader]
+        return sum(1 << self.index[name] | self._before(name) for name in sources)
 
     @property
     def locks(self) -> list[str]:
@@ -170,7 +179,7 @@ class AppGate:
         for crossing in application.crossings:
             source = self.index[crossing.source[0]]
             own = sum(1 << self.index[member.name] for member in application.members_of(crossing.owner))
-            for reader in (self.index[name] for name, _ in crossing.readers):
+            for name, reader in ((name, self.index[name]) for name, _ in crossing.readers):
                 under_way = f"done[{source}] - done[{reader}]"
                 under = f"done[{source}] - given[{reader}] >= {crossing.slots}u"
                 if crossing.rows:
@@ -181,7 +190,7 @@ class AppGate:
                 yield f"        return {guard}_EMPTY;"
                 if crossing.rows:
                     ring = self.layout.rings.index(crossing)
-                    none = f"made[{ring}] == taken[{ring}] || ({guard}_ALONE && (running >> {source} & 1u))"
+                    none = f"made[{ring}] == taken[{ring}] || ({guard}_ALONE && (running & {self._before(name):#x}u))"
                     yield f"    if (which == {reader} && ({none}))"
                     yield f"        return {guard}_EMPTY;"
                 yield f"    if ({under_way} != 0u && (excludes[which] & {own:#x}u) && !({own:#x}u >> which & 1u))"
@@ -246,7 +255,7 @@ class AppGate:
             with c.block(f"if (status == {guard}_OK)"):
                 c.line("running |= 1u << which;")
                 if self.layout.rings:
-                    c.line(f"done[which] += {self._fillers};")
+                    c.line(f"done[which] += {self._fills('which')};")
                 if self.ends:
                     c.line(f"waiting &= ~({'reads[which] | makes[which]' if cascades else 'reads[which]'});")
                 if frames:
@@ -259,9 +268,11 @@ class AppGate:
             c.line("running &= ~(1u << which);")
             if cascades:
                 c.line("waiting |= makes[which];")
-            if is_pipelined:
-                c.line(f"done[which] += 1u - {self._fillers};" if self.layout.rings else "done[which]++;")
-                c.line("given[which] = done[which];")
+            if self.layout.rings:  # a run that fills one may have stopped, and says itself what it has read
+                with c.block(f"if (!{self._fills('which')})"):
+                    c.line("given[which] = ++done[which];")
+            elif is_pipelined:
+                c.line("given[which] = ++done[which];")
             c.line(f"{guard}_UNLOCK();")
         c.line()
         if self.is_polled:
@@ -298,7 +309,8 @@ class AppGate:
             if self.layout.application.crossings:
                 with c.block("if (stage == last_reads[network] + 1)"):
                     c.line(f"{guard}_LOCK();")
-                    c.line("given[network] = done[network] + 1u;")
+                    counted = f" - {self._fills('network')}" if self.layout.rings else ""
+                    c.line(f"given[network] = done[network] + 1u{counted};")
                     c.line(f"{guard}_UNLOCK();")
             if self.has_rows:
                 c.line("turns[network] = 0;")

@@ -14,6 +14,8 @@ from ..emit.names import parameters
 from ..emit.streaming import RowOutlet, paused_words
 from ..kernels.printing.constants import C_TYPES
 from ..kernels.printing.source import CWriter
+from ..program import Plan
+from .app_gate import AppGate
 from .joint import JointLayout
 from .members import CrossingTensor
 
@@ -40,25 +42,31 @@ def row_outlet(prefix: str, layout: JointLayout, member: str) -> RowOutlet | Non
     return None
 
 
+def asked_inputs(layout: JointLayout, plan: Plan, member: str) -> tuple[str, ...]:
+    """The inputs whose rows a member asks its caller for, and not a ring."""
+    out_of_rings = {ring.readers[0] for ring in layout.rings}
+    return tuple(name for name in plan.network.inputs if plan.is_by_rows(name) and (member, name) not in out_of_rings)
+
+
 @dataclass(frozen=True)
 class AppRings:
     """The rings of an application's library: of each, C of where it begins, and of the call that goes on filling it."""
 
-    layout: JointLayout
-    libraries: Mapping[str, Library]
+    gate: AppGate
     places: Mapping[str, str]
     resumed: Mapping[str, str]
 
     @property
     def name(self) -> str:
-        return self.layout.application.file.name.lower()
+        return self.gate.name
+
+    @property
+    def libraries(self) -> Mapping[str, Library]:
+        return self.gate.libraries
 
     @property
     def rings(self) -> tuple[CrossingTensor, ...]:
-        return self.layout.rings
-
-    def _member(self, name: str) -> int:
-        return [member.name for member in self.layout.application.members].index(name)
+        return self.gate.layout.rings
 
     @property
     def words(self) -> int:
@@ -66,8 +74,7 @@ class AppRings:
         return sum(2 + self._paused(ring) + 2 * len(self._pulled(ring)) for ring in self.rings)
 
     def _pulled(self, ring: CrossingTensor) -> tuple[str, ...]:
-        plan = self.libraries[ring.source[0]].plan
-        return tuple(name for name in plan.network.inputs if plan.is_by_rows(name))
+        return asked_inputs(self.gate.layout, self.libraries[ring.source[0]].plan, ring.source[0])
 
     def _paused(self, ring: CrossingTensor) -> int:
         return paused_words(self.libraries[ring.source[0]].plan)
@@ -98,8 +105,8 @@ class AppRings:
             self._reader(c, number, ring)
 
     def _producer(self, c: CWriter, number: int, ring: CrossingTensor) -> None:
-        name, guard, source = self.name, self.name.upper(), self._member(ring.source[0])
-        row = f"(done[{source}] - 1u) * {ring.height}u + (uint32_t)stop"
+        name, guard = self.name, self.name.upper()
+        row = f"{self.gate.frame(ring.source[0])} * {ring.height}u + (uint32_t)stop"
         with c.block(f"int32_t {name}_room_{number}(int32_t stop)"):
             c.line(f"/* No more than {ring.rows} rows that were not taken, and none of the frame before. */")
             c.line(f"const uint32_t most = stop < {ring.rows} ? (uint32_t)stop : {ring.rows}u;")
@@ -114,11 +121,11 @@ class AppRings:
         c.line()
 
     def _reader(self, c: CWriter, number: int, ring: CrossingTensor) -> None:
-        guard, reader = self.name.upper(), self._member(ring.readers[0][0])
-        source, tensor = self._member(ring.source[0]), self.libraries[ring.source[0]].network.tensors[ring.source[1]]
+        guard, frame = self.name.upper(), self.gate.frame(ring.readers[0][0])
+        source, tensor = self.gate.index[ring.source[0]], self.libraries[ring.source[0]].network.tensors[ring.source[1]]
         ctype = C_TYPES[tensor.dtype.value]
         with c.block(f"static void pull_{number}(void *context, int32_t row, {ctype} *target)"):
-            c.line(f"const uint32_t at = done[{reader}] * {ring.height}u + (uint32_t)row;")
+            c.line(f"const uint32_t at = {frame} * {ring.height}u + (uint32_t)row;")
             c.line("(void)context;")
             with c.block(f"while (made[{number}] == at)"):
                 c.lines += [f"#ifdef {guard}_WAIT", f"        {guard}_WAIT();", "#else"]

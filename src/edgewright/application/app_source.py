@@ -15,7 +15,7 @@ from ..network import Network
 from ..program import Plan
 from .app_ends import c_name, given_ends
 from .app_gate import AppGate
-from .app_rings import AppRings, row_outlet
+from .app_rings import AppRings, asked_inputs, row_outlet
 from .joint import JointLayout
 from .members import AppMember
 
@@ -33,20 +33,20 @@ class AppWriter:
     def rings(self) -> AppRings:
         members, made = self.layout.application.by_name, self.layout.rings
         calls = {ring.name: self._resumed(members[ring.source[0]]) for ring in made}
-        return AppRings(self.layout, self.libraries, {x.name: self._place(x.slot_name()) for x in made}, calls)
+        return AppRings(self.gate, {x.name: self._place(x.slot_name()) for x in made}, calls)
 
     def _resumed(self, member: AppMember) -> str:
-        """C of the call that goes on where a run has stopped: inputs have been read by then."""
-        *arguments, paused = self._arguments(member)
-        kept, arenas = self._kept(member), len(self._parameters(member).arenas)
-        ends = [*arguments[:arenas], *(kept.get(name, "0") for name in arguments[arenas:]), paused]
-        return f"{c_name(member)}_run_in({', '.join(ends)})"
+        """C of the call that goes on where a run has stopped: inputs that were given as a whole have been read."""
+        names, kept = self._parameters(member), self._kept(member)
+        gone = {*names.inputs.values(), *names.outputs.values()} - set(kept)
+        arguments = ["0" if name in gone else kept.get(name, name) for name in self._arguments(member)]
+        return f"{c_name(member)}_run_in({', '.join(arguments)})"
 
     def _kept(self, member: AppMember) -> dict[str, str]:
         """C variables for the parameters of a run that may go on later: whom it asks for rows."""
         numbers = [n for n, ring in enumerate(self.layout.rings) if ring.source[0] == member.name]
         inputs, plan = self._parameters(member).inputs, self.libraries[member.name].plan
-        pulled = [parameter for tensor, parameter in inputs.items() if plan.is_by_rows(tensor)] if numbers else []
+        pulled = [inputs[tensor] for tensor in asked_inputs(self.layout, plan, member.name)] if numbers else []
         both = [name for parameter in pulled for name in (parameter, f"{parameter}_context")]
         return {name: f"kept_{numbers[0]}_{name}" for name in both}
 
@@ -224,14 +224,14 @@ class AppWriter:
 
     def _slot(self, member: AppMember, tensor: str) -> str:
         """C of where the slot of the member's frame begins; slots lie anywhere."""
-        which = self.gate.index[member.name]
+        frame = self.gate.frame(member.name)
         crossing = next(
             one for one in self.layout.application.crossings if (member.name, tensor) in (one.source, *one.readers)
         )
         places = [self._place(crossing.slot_name(n)) for n in range(crossing.slots)]
         text = places[-1]
         for n in range(crossing.slots - 2, -1, -1):
-            text = f"(done[{which}] % {crossing.slots}u == {n}u ? {places[n]} : {text})"
+            text = f"({frame} % {crossing.slots}u == {n}u ? {places[n]} : {text})"
         return text
 
     def _accessors(self, member: AppMember, plan: Plan, network: Network) -> Iterator[tuple[str, str, str]]:

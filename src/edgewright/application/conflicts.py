@@ -309,7 +309,7 @@ def held_inputs(application: Application, member: str) -> frozenset[str]:
     for frame in relations.frames:
         found |= {tensor for name, tensor in frame[:-1] if name == member}
     makes_slots = any(crossing.source[0] == member for crossing in application.crossings)
-    for crossing in application.crossings:
+    for crossing in (one for one in application.crossings if not one.rows):
         if makes_slots or len(crossing.readers) > 1:
             found |= {tensor for name, tensor in crossing.readers if name == member}
     return frozenset(found & set(application.by_name[member].network.inputs))

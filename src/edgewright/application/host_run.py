@@ -148,7 +148,9 @@ def run_application(layout: JointLayout, frames: int) -> tuple[MeasuredNetwork, 
     application = replace(layout.application, target=TARGETS["host"])
     rings = {one.owner for one in application.crossings if one.rows}
     if application.crossings:  # a partition runs whenever it finds a frame: none may use what another keeps for it
-        double = tuple(one if one.rows else replace(one, slots=max(DOUBLE, one.slots)) for one in application.crossings)
+        double = tuple(
+            one if one.owner in rings else replace(one, slots=max(DOUBLE, one.slots)) for one in application.crossings
+        )
         freed = {name: at for name, at in application.freed.items() if application.by_name[name].owner in rings}
         application = replace(application, crossings=double, freed=freed)
         layout = lay_out_jointly(application, layout.problem.plans, layout.problem.points)

@@ -166,29 +166,31 @@ class Interleaving:
             return self.done[crossing.source[0]] > self.done[member]
         return True
 
-    def _ring(self, member: str, run: _MemberRun) -> JudgedRing | None:
-        """The ring that the member fills, or empties, in the stage that comes next."""
-        return next((ring for ring in self.rings if ring.is_at(member, run.next)), None)
+    def _rings(self, member: str, run: _MemberRun) -> list[JudgedRing]:
+        """The rings that the member fills and empties in the stage that comes next."""
+        return [ring for ring in self.rings if ring.is_at(member, run.next)]
 
     def _waits(self, member: str, run: _MemberRun) -> bool:
         """Whether the member waits for a row, or for room for one."""
-        ring, turn = self._ring(member, run), run.turn + 1 if run.steps is not None else 0
-        return ring is not None and ring.waits(member, run.frame, turn)
+        turn = run.turn + 1 if run.steps is not None else 0
+        return any(ring.waits(member, run.frame, turn) for ring in self._rings(member, run))
 
-    def _advance_rows(self, member: str, run: _MemberRun, ring: JudgedRing) -> Iterator[JointFault]:
+    def _advance_rows(self, member: str, run: _MemberRun, rings: list[JudgedRing]) -> Iterator[JointFault]:
         """Turns of the stage, until it has to wait or others come; after the last one the stage is over."""
         assert run.steps is not None
-        memory = self._bytes(ring.ring.slot_name())
-        while run.turn + 1 < ring.turns(member):
-            stop = ring.stop(member, run.frame, run.turn + 1)
-            if run.pulled is not None:
-                ring.take(stop, memory, run.pulled)
+        turns = rings[0].turns(member)
+        while run.turn + 1 < turns:
+            stops = [(ring, ring.stop(member, run.frame, run.turn + 1)) for ring in rings]
+            for ring, stop in stops:
+                if member == ring.reader and run.pulled is not None:
+                    ring.take(stop, self._bytes(ring.ring.slot_name()), run.pulled)
             next(run.steps)
             run.turn += 1
-            frame = self.results[ring.source, run.frame][ring.output]
-            if member == ring.source and not ring.make(stop, memory, frame):
-                yield JointFault(f"network '{member}' makes a wrong row of '{ring.output}'", tuple(self.moves))
-            if run.turn + 1 < ring.turns(member) and (self._waits(member, run) or self.random.random() < 0.3):
+            for ring, stop in stops:
+                frame = self.results[ring.source, run.frame][ring.output]
+                if member == ring.source and not ring.make(stop, self._bytes(ring.ring.slot_name()), frame):
+                    yield JointFault(f"network '{member}' makes a wrong row of '{ring.output}'", tuple(self.moves))
+            if run.turn + 1 < turns and (self._waits(member, run) or self.random.random() < 0.3):
                 return
 
     def _may_start_beside(self, member: str, other: str) -> bool:
@@ -243,9 +245,9 @@ class Interleaving:
         if run.steps is None:
             run.turn = -1
             run.steps = run.interpreter.by_turns(run.next)
-        if (ring := self._ring(member, run)) is not None:
-            yield from self._advance_rows(member, run, ring)
-            if run.turn + 1 < ring.turns(member):
+        if rings := self._rings(member, run):
+            yield from self._advance_rows(member, run, rings)
+            if run.turn + 1 < rings[0].turns(member):
                 return
         elif self._stops_at_a_row(member, run):
             return

@@ -6,6 +6,7 @@ import ctypes
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,6 @@ import numpy as np
 from ..emit.native import FLAGS, compiler
 from ..errors import EdgewrightError, InputError
 from ..network import Array
-from ..network.parts import NetworkPart
 from ..run.statistics import FrameLog, MemoryUse, RunStatistics
 from .app_ends import c_name, given_ends
 from .library import AppLibrary
@@ -46,65 +46,79 @@ def build_threaded(library: AppLibrary, folder: Path) -> Path:
     return target
 
 
+@dataclass
+class FrameEnds:
+    """What a partition is called with: the arrays of one frame that are inputs and outputs of the whole network."""
+
+    inputs: list[Array]
+    outputs: dict[str, Array]
+
+    @property
+    def pointers(self) -> list[ctypes.c_void_p]:
+        return [ctypes.c_void_p(end.ctypes.data) for end in (*self.inputs, *self.outputs.values())]
+
+
 class RingPipeline:
-    """Frames through the two partitions at the ends of a ring: one thread fills it, the caller's empties it."""
+    """Frames through partitions that hand rows over: a thread for each, and the caller's for the last one."""
 
     def __init__(self, library: AppLibrary, path: Path, owner: str) -> None:
         self.statistics: RunStatistics | None = None
-        self._fault: EdgewrightError | None = None  # of the thread that fills the ring
-        self._library, self._owner = library, owner
-        self._first, self._last = library.layout.application.members_of(owner)
-        if any(map(library.members[self._first.name].plan.is_by_rows, self._first.network.inputs)):
-            raise InputError(f"network '{owner}' pulls rows of its input; a pipeline is run here with whole frames")
+        self._fault: BaseException | None = None  # of a thread
+        self._library = library
+        application = library.layout.application
+        self._members = application.members_of(owner)
+        parts = application.partitions[owner]
+        self._parts = {
+            member.name: partition(application.networks[owner], parts, n) for n, member in enumerate(self._members)
+        }
+        for member in self._members:
+            inputs = given_ends(library.layout, member)[0]
+            if any(map(library.members[member.name].plan.is_by_rows, inputs)):
+                raise InputError(f"network '{owner}' pulls rows of its input; a pipeline is run here with whole frames")
         loaded = ctypes.CDLL(str(path))
-        self._calls = {one.name: loaded[f"{library.name}_run_{c_name(one)}"] for one in (self._first, self._last)}
+        self._calls = {one.name: loaded[f"{library.name}_run_{c_name(one)}"] for one in self._members}
 
     def __call__(self, frames: Iterable[Mapping[str, Array]]) -> Iterator[dict[str, Array]]:
         """The results of the frames, in their order, while the next ones are being computed."""
-        given = [[np.ascontiguousarray(frame[name]) for name in self._inputs] for frame in frames]
+        ends = [{one.name: self._ends(one, frame) for one in self._members} for frame in frames]
         begun: list[float] = []
-        filler = threading.Thread(target=self._fill, args=(given, begun), daemon=True)
+        *first, last = self._members
+        threads = [threading.Thread(target=self._fill, args=(one, ends, begun), daemon=True) for one in first]
         start, chronicle = time.perf_counter(), FrameLog()
-        filler.start()
-        for number in range(len(given)):
-            results = self._results()
-            self._run(self._last, [*results.values()])
+        for thread in threads:
+            thread.start()
+        for number, frame in enumerate(ends):
+            self._run(last, frame[last.name])
             chronicle.add(begun[number], time.perf_counter())
-            yield results
-        filler.join()
+            yield {name: value for each in frame.values() for name, value in each.outputs.items()}
+        for thread in threads:
+            thread.join()
         memory = MemoryUse(sum(self._library.arenas.values()), 0, self._library.weight_bytes)
         self.statistics = chronicle.statistics(time.perf_counter() - start, {}, memory)
 
-    def _fill(self, frames: list[list[Array]], begun: list[float]) -> None:
+    def _fill(self, member: AppMember, frames: list[dict[str, FrameEnds]], begun: list[float]) -> None:
         try:
             for frame in frames:
-                begun.append(time.perf_counter())
-                self._run(self._first, frame)
-        except EdgewrightError as error:
+                if member is self._members[0]:
+                    begun.append(time.perf_counter())
+                self._run(member, frame[member.name])
+        except BaseException as error:  # told to who waits for the rows
             self._fault = error
 
-    def _run(self, member: AppMember, ends: list[Array]) -> None:
+    def _run(self, member: AppMember, ends: FrameEnds) -> None:
         """One run, as soon as the library allows it."""
-        pointers = [ctypes.c_void_p(end.ctypes.data) for end in ends]
-        while status := self._calls[member.name](*pointers):
+        while status := self._calls[member.name](*ends.pointers):
             if status > 2:
                 raise EdgewrightError(f"partition '{member.name}' ended with {status}; please report this")
-            if self._fault is not None:  # nobody fills the ring any more
+            if self._fault is not None:  # nobody goes on there any more
                 raise self._fault
             time.sleep(PAUSE)
 
-    @property
-    def _inputs(self) -> list[str]:
-        """The inputs of the whole network, in the order in which the first partition takes them."""
-        own = given_ends(self._library.layout, self._first)[0]
-        return [self._part(0).inputs[name].tensor for name in own]
-
-    def _results(self) -> dict[str, Array]:
-        """Room for the outputs of the whole network, in the order in which the second partition gives them."""
-        own, tensors = given_ends(self._library.layout, self._last)[1], self._last.network.tensors
-        whole = self._part(1).outputs
-        return {whole[x].tensor: np.empty(tensors[x].shape, tensors[x].dtype.numpy) for x in own}
-
-    def _part(self, number: int) -> NetworkPart:
-        application = self._library.layout.application
-        return partition(application.networks[self._owner], application.partitions[self._owner], number)
+    def _ends(self, member: AppMember, frame: Mapping[str, Array]) -> FrameEnds:
+        """The inputs of a frame that a partition takes, and room for the results that it gives, in their order."""
+        inputs, outputs = given_ends(self._library.layout, member)
+        part, tensors = self._parts[member.name], member.network.tensors
+        return FrameEnds(
+            [np.ascontiguousarray(frame[part.inputs[name].tensor]) for name in inputs],
+            {part.outputs[x].tensor: np.empty(tensors[x].shape, tensors[x].dtype.numpy) for x in outputs},
+        )

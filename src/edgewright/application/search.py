@@ -11,11 +11,12 @@ from ..errors import Infeasible
 from ..program import Plan
 from .blocking import BlockingTrade, blocking_front, choose_points
 from .joint import JointLayout, lay_out_jointly
-from .members import Application
+from .members import Application, CrossingTensor
 from .memories import in_memories
+from .pace import PipelinePace, pulled_steps
 from .planning import MemberPlanner, planners
-from .rings import RingPace, with_rings
-from .slots import with_few_slots
+from .rings import possible_rings, with_rings
+from .slots import given_back, with_few_slots
 
 ROUNDS = 40  # plans that are exchanged at most until everything fits
 STEPS = 8  # budgets between the fastest and the smallest for which a front is sought
@@ -69,8 +70,20 @@ class JointSearch:
     @cached_property
     def by_rows(self) -> JointSearch | None:
         """The same with rings of rows between partitions of pipelines; None where there can be none."""
-        ringed = with_rings(self.application)
-        return JointSearch(ringed, self.made) if ringed is not None else None
+        chosen = possible_rings(self.application)
+        if len(chosen) > 1:  # one that cannot be leaves the others
+            chosen = tuple(ring for ring in chosen if self._can_cross_in_rows(ring))
+        return JointSearch(with_rings(self.application, chosen), self.made) if chosen else None
+
+    def _can_cross_in_rows(self, crossing: CrossingTensor) -> bool:
+        """Whether there are plans of both partitions that push rows of this tensor, and pull them."""
+        both = planners(with_rings(self.application, (crossing,)))
+        (source, _), ((reader, tensor),) = crossing.source, crossing.readers
+        try:
+            pulled_steps(both[reader].fastest, tensor, 1.0)
+            return bool(both[source].fastest.program.stages)
+        except Infeasible:
+            return False
 
     def _in_rows(self, asked: Callable[[JointSearch], JointPlan]) -> JointPlan | None:
         """What the search with rings finds, if anything."""
@@ -249,11 +262,11 @@ class JointSearch:
             name: planner.cost(plans[name]) / max(1.0, planner.cost(planner.fastest)) - 1
             for name, planner in self.planners.items()
         }
-        for ring in layout.rings:  # partitions wait for each other
-            ends = (ring.source[0], ring.readers[0][0])
-            alone = max(self.planners[name].cost(self.planners[name].fastest) for name in ends)
-            period = RingPace.of(ring, plans, times).period(ring.rows, application.freed[ends[1]])
-            slow |= dict.fromkeys(ends, period / max(1.0, alone) - 1)
+        for owner in dict.fromkeys(ring.owner for ring in layout.rings):  # partitions wait for each other
+            names = [member.name for member in application.members_of(owner)]
+            alone = max(self.planners[name].cost(self.planners[name].fastest) for name in names)
+            pace = PipelinePace.of(application, owner, plans, times, given_back(application, plans))
+            slow |= dict.fromkeys(names, pace.period() / max(1.0, alone) - 1)
         self.made.append(JointPlan(layout, slow))
         return self.made[-1]
 

@@ -1,4 +1,4 @@
-"""Slots of pipelines: as few as let the pipeline run as fast as with one for each frame under way.
+"""Slots and rings of pipelines: as few, and as small, as let them run about as fast as with a slot for each frame.
 
 A partition gives a slot back when its last stage that reads it has ended, and not with its run. Where what remains of
 its run is long enough for the producer to fill the slot again, double buffers cost memory and bring nothing. And where
@@ -13,9 +13,12 @@ from dataclasses import replace
 
 from ..program import Plan
 from .members import Application, CrossingTensor
-from .rings import RingPace
+from .pace import PipelinePace
 
-FRAMES = 24  # of a simulation; the second half counts
+LOSS = 0.01  # of the best pace with rings that small ones may cost
+# Of the slowest partition's own pace that may be lost by small rings, and where partitions wait for each other, which
+# lets them have memory in common.
+SMALL, SHARED = 0.02, 0.04
 SLOWER = 1e-6  # a share of the period that is rounding
 SPARE = 1.2  # times the producer's estimated run: what must remain of its reader's when its only slot is given back
 
@@ -50,50 +53,79 @@ def with_few_slots(
 
     Rings of rows may cost a little, and in haste next to none.
     """
-    found, freed = list(application.crossings), dict[str, int]()
-    for owner in dict.fromkeys(crossing.owner for crossing in found):
-        own = sorted((n for n, one in enumerate(found) if one.owner == owner), key=lambda n: (-found[n].bytes, n))
-        if found[own[0]].rows:
-            rows, stage = RingPace.of(found[own[0]], plans, times).settled(is_hasty)
-            found[own[0]] = replace(found[own[0]], rows=rows)
-            freed[found[own[0]].readers[0][0]] = stage
-            continue
-        until = {
-            name: sum(times[name][: last_use(plans[name], tensors) + 1])
-            for name, tensors in crossing_inputs(found[n] for n in own).items()
-        }
-        runs = {member.name: sum(times[member.name]) for member in application.members_of(owner)}
-        best = _period(runs, until, [found[n] for n in own])
-        for n in own:
-            while found[n].slots > 1:
-                fewer = replace(found[n], slots=found[n].slots - 1)
-                if _period(runs, until, [fewer if m == n else found[m] for m in own]) > best * (1 + SLOWER):
-                    break
-                found[n] = fewer
-        freed |= _freed(runs, until, [found[n] for n in own], times)
-    return replace(application, crossings=tuple(found), freed=freed)
+    found, freed = dict[str, CrossingTensor](), dict[str, int]()
+    for owner in dict.fromkeys(crossing.owner for crossing in application.crossings):
+        pace = unhurried(application, owner, plans, times)
+        pace, kept = with_small_rings(pace, is_hasty)
+        pace = _with_few(pace)
+        found |= {one.name: one for one in pace.crossings}
+        freed |= {**kept, **_freed(pace)}
+    crossings = tuple(found[one.name] for one in application.crossings)
+    return replace(application, crossings=crossings, freed=freed)
 
 
-def _freed(
-    runs: Mapping[str, float],
-    until: Mapping[str, float],
-    crossings: Sequence[CrossingTensor],
-    times: Mapping[str, Sequence[float]],
-) -> Mapping[str, int]:
+def unhurried(
+    application: Application, owner: str, plans: Mapping[str, Plan], times: Mapping[str, Sequence[float]]
+) -> PipelinePace:
+    """The pipeline in which slots are given back when they have been read, and rings as soon as reading begins."""
+    own = [one for one in application.crossings if one.owner == owner]
+    inputs = crossing_inputs(one for one in own if not one.rows)
+    freed = {name: last_use(plans[name], tensors) for name, tensors in inputs.items()}
+    rings = {one.readers[0][0]: -1 for one in own if one.rows}
+    return PipelinePace.of(application, owner, plans, times, {**freed, **rings})
+
+
+def with_small_rings(pace: PipelinePace, is_hasty: bool) -> tuple[PipelinePace, Mapping[str, int]]:
+    """The pipeline with the smallest rings that cost little, and the last stage at whose end each reader may let the
+    next frame begin: until then its producer and it have memory in common.
+
+    In haste it is let in as soon as the reader has begun.
+    """
+    best, alone = pace.period(), pace.slowest
+    small = best * (1 + LOSS) if is_hasty else max(best * (1 + LOSS), alone * (1 + SMALL))
+    for ring in sorted((one for one in pace.crossings if one.rows), key=lambda one: -one.bytes):
+        pushed = pace.member(ring.source[0]).pushed
+        assert pushed is not None
+        low, high = pushed.largest, ring.height
+        while low < high:
+            middle = (low + high) // 2
+            is_fast = pace.with_rows(ring, middle).period() <= small
+            low, high = (low, middle) if is_fast else (middle + 1, high)
+        pace = pace.with_rows(ring, low)
+    shared = max(pace.period() * (1 + LOSS), alone * (1 + SHARED))
+    freed: dict[str, int] = {}
+    for reader in (one.readers[0][0] for one in pace.crossings if one.rows):
+        stages = reversed(range(len(pace.member(reader).times))) if not is_hasty else ()
+        freed[reader] = next((n for n in stages if pace.giving_back(reader, n).period() <= shared), -1)
+        pace = pace.giving_back(reader, freed[reader])
+    return pace, freed
+
+
+def _with_few(pace: PipelinePace) -> PipelinePace:
+    """The same with slots as few as cost nothing, the largest frames first."""
+    best = pace.period() * (1 + SLOWER)
+    for old in sorted((one for one in pace.crossings if not one.rows), key=lambda one: -one.bytes):
+        crossing = old
+        while crossing.slots > 1:
+            fewer = replace(crossing, slots=crossing.slots - 1)
+            if (trial := pace.with_crossing(crossing, fewer)).period() > best:
+                break
+            pace, crossing = trial, fewer
+    return pace
+
+
+def _freed(pace: PipelinePace) -> Mapping[str, int]:
     """The last stages at whose ends partitions can give their only slots back without holding the pipeline up."""
-    sources = {one.source[0] for one in crossings}
-    careful = {name: run * SPARE if name in sources else run for name, run in runs.items()}
-    kept, found = dict(until), dict[str, int]()
-    best = _period(careful, until, crossings)
-    for name in until:
-        own = [one for one in crossings if name in dict(one.readers)]
-        if all(one.slots == 1 for one in own):
-            for stage in reversed(range(len(times[name]))):
-                longer = {**kept, name: sum(times[name][: stage + 1])}
-                if longer[name] <= until[name]:
-                    break
-                if _period(careful, longer, crossings) <= best * (1 + SLOWER):
-                    kept, found[name] = longer, stage
+    frames = [one for one in pace.crossings if not one.rows]
+    sources = {one.source[0] for one in frames}
+    members = tuple(member.slower(SPARE) if member.name in sources else member for member in pace.members)
+    careful, found = replace(pace, members=members), dict[str, int]()
+    best = careful.period() * (1 + SLOWER)
+    for name in crossing_inputs(frames):
+        if all(one.slots == 1 for one in frames if name in dict(one.readers)):
+            for stage in reversed(range(pace.freed[name] + 1, len(pace.member(name).times))):
+                if (trial := careful.giving_back(name, stage)).period() <= best:
+                    careful, found[name] = trial, stage
                     break
     return found
 
@@ -105,21 +137,3 @@ def crossing_inputs(crossings: Iterable[CrossingTensor]) -> dict[str, list[str]]
         for name, tensor in crossing.readers:
             found.setdefault(name, []).append(tensor)
     return found
-
-
-def _period(runs: Mapping[str, float], until: Mapping[str, float], crossings: Sequence[CrossingTensor]) -> float:
-    """Between two frames in the long run, every partition on a core of its own, producers first in `runs`."""
-    ends: dict[str, list[float]] = {name: [] for name in runs}
-    freed: dict[str, list[float]] = {name: [] for name in runs}
-    for frame in range(FRAMES):
-        for name, run in runs.items():
-            start = ends[name][-1] if frame else 0.0
-            for crossing in crossings:
-                if name in dict(crossing.readers):
-                    start = max(start, ends[crossing.source[0]][frame])
-                if name == crossing.source[0] and frame >= crossing.slots:
-                    start = max(start, *(freed[reader][frame - crossing.slots] for reader, _ in crossing.readers))
-            ends[name].append(start + run)
-            freed[name].append(start + until.get(name, run))
-    half = FRAMES // 2
-    return max((ends[name][-1] - ends[name][half - 1]) / (FRAMES - half) for name in runs)

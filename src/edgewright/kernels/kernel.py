@@ -10,7 +10,8 @@ from ..network.operators import Op
 from ..platform.target import Family
 from ..program.selection import CallKind, Offer
 from .call import CCall
-from .cost.work import KernelWork, plain_work
+from .cost.elements import plain_work
+from .cost.work import KernelWork
 from .printing.source import CWriter
 from .site import Site
 

@@ -29,13 +29,22 @@ class LayerFacts:
     options: Options
     exact: bool = True  # whether multipliers are searched for; else all layers are taken to have them
     known: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+    shared: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)  # by all layers of the network
 
     def once(self, key: Any, find: Callable[[], Found]) -> Found:
         """What `find` finds; asked again under the same key, what it found."""
-        if key not in self.known:
-            self.known[key] = find()
-        found: Found = self.known[key]
-        return found
+        return _once(self.known, key, find)
+
+    def of_network(self, key: Any, find: Callable[[], Found]) -> Found:
+        """The same for what is found out about the network, once for all layers."""
+        return _once(self.shared, key, find)
+
+
+def _once(known: dict[Any, Any], key: Any, find: Callable[[], Found]) -> Found:
+    if key not in known:
+        known[key] = find()
+    found: Found = known[key]
+    return found
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from ..network import Interval, Network
 from ..platform.target import Target
@@ -32,10 +33,14 @@ class NetworkFacts:
     def _layers(self) -> dict[str, LayerFacts]:
         return {}
 
+    @cached_property
+    def _shared(self) -> dict[Any, Any]:
+        return {}
+
     def of(self, layer: str) -> LayerFacts:
         if layer not in self._layers:
             self._layers[layer] = LayerFacts(
-                self.network, self.network.by_name[layer], self.target, self.options, self.exact
+                self.network, self.network.by_name[layer], self.target, self.options, self.exact, shared=self._shared
             )
         return self._layers[layer]
 

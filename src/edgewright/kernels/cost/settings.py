@@ -70,9 +70,9 @@ def _placed(facts: NetworkFacts, tensor: Tensor, setting: Setting, at: int) -> S
 
 def _has_convolution(facts: NetworkFacts) -> bool:
     """Whether the code has the kernel of ordinary convolutions, whatever else it has."""
-    first = facts.of(facts.network.layers[0].name)
     layers = facts.network.layers
-    return first.once("has pairs", lambda: any(isinstance(x.op, Conv2d) and x.op.groups == 1 for x in layers))
+    first = facts.of(layers[0].name)
+    return first.of_network("has pairs", lambda: any(isinstance(x.op, Conv2d) and x.op.groups == 1 for x in layers))
 
 
 class Settings:

@@ -14,7 +14,7 @@ from ...network.tensor import DType
 from ...platform.target import Family
 from ...program.steps import SUM_BYTES
 from ..call import CCall, image, part_pointer
-from ..cost.work import add_dense_work, finish_work
+from ..cost.products import add_dense_work, finish_work
 from ..kernel import CallKind, Kernel, Offer
 from ..partial_layout import difference, missing, partial_layout, partial_range, sums_place, write_lines
 from ..printing.nest import loops

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from ...network import Region
 from ...network.operators import Conv2d, Dense
 from ...network.operators.partial_sums import partial_needs
-from ..cost.work import Amounts, ConvPart, KernelWork, dense_work, is_narrow, scaling, unrounded_type
+from ..cost.products import dense_work
+from ..cost.work import Amounts, ConvPart, KernelWork, is_narrow, scaling, unrounded_type
 from ..kernel import Offer
 from ..site import Site
 from ..window import up

@@ -13,7 +13,8 @@ from ...network.tensor import DType
 from ...platform.target import Family
 from ...program import Sweep
 from ..call import CCall, is_image
-from ..cost.work import Amounts, ConvPart, KernelWork, dense_work
+from ..cost.products import dense_work
+from ..cost.work import Amounts, ConvPart, KernelWork
 from ..kernel import Kernel, Offer
 from ..portable.blocked import STACK, Convolution, has_products, products_of
 from ..portable.work import stored_how

@@ -15,7 +15,7 @@ from ...network.operators import Activation, Clamp, Conv2d, Dense
 from ...network.tensor import DType
 from ...program import Sweep
 from ..call import CCall, image, is_image, part_pointer
-from ..cost.work import real_work
+from ..cost.products import real_work
 from ..kernel import SMALL, Kernel, Offer
 from ..printing.constants import number
 from ..printing.nest import elements

@@ -11,7 +11,7 @@ from ...network import Array, Region, Tensor
 from ...network.kernels import Operand, compute
 from ...network.operators import ACTIVATIONS, Quantize
 from ..call import CCall
-from ..cost.work import lookup_work
+from ..cost.elements import lookup_work
 from ..kernel import Kernel, Offer
 from ..printing.source import CWriter
 from ..site import Site

@@ -10,7 +10,7 @@ from ...network.kernels.tflite_lines import reduce_factor
 from ...network.kernels.tflite_scales import zero
 from ...network.operators import AvgPool2d, Reduce, ReduceKind
 from ..call import CCall
-from ..cost.work import add_mean_work, finish_mean_work
+from ..cost.products import add_mean_work, finish_mean_work
 from ..kernel import SMALL, CallKind, Kernel, Offer
 from ..partial_layout import difference, partial_range, summed, summed_type, sums_place
 from ..printing.constants import number

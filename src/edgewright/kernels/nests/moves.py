@@ -9,7 +9,7 @@ from math import prod
 from ...network import Shape
 from ...network import operators as ops
 from ..call import CCall
-from ..cost.work import gather_work
+from ..cost.elements import gather_work
 from ..kernel import Kernel, Offer
 from ..printing.nest import Bounds, loops
 from ..printing.source import CWriter, Expr, modulo, plus, times

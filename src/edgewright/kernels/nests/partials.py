@@ -9,7 +9,7 @@ import numpy as np
 
 from ...network.operators import Conv2d, Dense
 from ..call import CCall, CTensor
-from ..cost.work import add_conv_work, add_dense_work, finish_scaled_work
+from ..cost.products import add_conv_work, add_dense_work, finish_scaled_work
 from ..kernel import CallKind, Kernel, Offer
 from ..partial_layout import PartialLayout, missing, partial_layout, partial_range, summed_type, sums_place
 from ..printing.nest import loops

@@ -14,7 +14,7 @@ from ...network.kernels.onnx_quant import is_global, sums_columns
 from ...network.kernels.tflite_scales import activation_range
 from ...network.operators import Activation, AvgPool2d, Clamp, MaxPool2d
 from ..call import CCall
-from ..cost.work import pool_work
+from ..cost.elements import pool_work
 from ..kernel import Kernel, Offer
 from ..printing.constants import number
 from ..printing.nest import loops

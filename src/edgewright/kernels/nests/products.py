@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ...network.operators import Dense, MatMul
 from ..call import CCall
-from ..cost.work import loops_work
+from ..cost.products import loops_work
 from ..kernel import Kernel, Offer
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, times

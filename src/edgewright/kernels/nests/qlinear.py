@@ -9,7 +9,8 @@ import numpy as np
 from ...network import Arithmetic, DType, Quant, Region
 from ...network.operators import Binary, BinaryKind, Clamp
 from ..call import CCall
-from ..cost.work import KernelWork, plain_work
+from ..cost.elements import plain_work
+from ..cost.work import KernelWork
 from ..kernel import Kernel, Offer
 from ..printing.constants import number
 from ..printing.source import CWriter, Expr

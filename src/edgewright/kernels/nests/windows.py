@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from ...network.operators import Conv2d, ConvTranspose2d
 from ...program import Sweep
 from ..call import CCall
-from ..cost.work import loops_work
+from ..cost.products import loops_work
 from ..kernel import Kernel, Offer
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, plus, times

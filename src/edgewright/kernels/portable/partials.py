@@ -10,7 +10,7 @@ from ...network import Array, DType
 from ...network.operators import Conv2d, Dense
 from ...program.steps import SUM_BYTES
 from ..call import CCall, part_pointer
-from ..cost.work import add_conv_work, add_dense_work, finish_scaled_work
+from ..cost.products import add_conv_work, add_dense_work, finish_scaled_work
 from ..kernel import SMALL, CallKind, Kernel, Offer
 from ..partial_layout import difference, partial_layout, partial_range, sums_place, write_lines
 from ..printing.nest import loops

@@ -10,7 +10,7 @@ from ...network.kernels.tflite_lines import reduce_factor
 from ...network.kernels.tflite_scales import activation_range, zero
 from ...network.operators import AvgPool2d, Clamp, MaxPool2d, Reduce, ReduceKind
 from ..call import CCall, image, part_pointer
-from ..cost.work import pool_work
+from ..cost.elements import pool_work
 from ..kernel import SMALL, Kernel, Offer
 from ..printing.source import CWriter, Expr, braced
 from ..site import Site

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 from ...network import DType, Region
 from ...network.operators import Conv2d, Dense
-from ..cost.work import Amounts, ConvPart, KernelWork, dense_work, is_narrow, scaling
+from ..cost.products import dense_work
+from ..cost.work import Amounts, ConvPart, KernelWork, is_narrow, scaling
 from ..kernel import Offer
 from ..site import Site
 from ..window import WindowAxis, axes, up

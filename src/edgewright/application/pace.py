@@ -1,0 +1,238 @@
+"""How fast a pipeline goes: its partitions on a core each, simulated for a few frames.
+
+Whole frames cross in slots, which a partition gives back at the end of a stage; rows cross in rings, whose two ends
+wait for each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+
+from ..errors import Infeasible
+from ..program import ROWS, Plan, Step
+from .members import Application, CrossingTensor
+
+FRAMES = 8  # of a simulation for each partition, at least three; the second half counts
+NEVER = float("inf")
+
+
+@dataclass(frozen=True)
+class RowSteps:
+    """The turns of a stage at one end of a ring: the time of each, and the rows that it has made, or wants, by then."""
+
+    times: tuple[float, ...]
+    rows: tuple[int, ...]
+
+    @property
+    def largest(self) -> int:
+        """The most rows that come at once."""
+        return max(b - a for a, b in zip((0, *self.rows), self.rows, strict=False))
+
+
+def pushed_steps(plan: Plan, tensor: str, time: float) -> RowSteps:
+    """The producer's last stage: rows made after each turn, none where it makes none."""
+    maker = plan.network.producers[tensor].name
+    return _steps(
+        plan,
+        len(plan.program.stages) - 1,
+        time,
+        lambda step: step.region.bounds[ROWS][1] if step.layer == maker else 0,
+    )
+
+
+def pulled_steps(plan: Plan, tensor: str, time: float) -> RowSteps:
+    """The reader's first stage: rows that each turn wants. An error where it does not want all of them."""
+
+    def wanted(step: Step) -> int:
+        layer = plan.network.by_name[step.layer]
+        needs = zip(layer.inputs, plan.program.needs(step), strict=True)
+        return max((region.bounds[ROWS][1] for name, region in needs if name == tensor), default=0)
+
+    found = _steps(plan, 0, time, wanted)
+    if found.rows[-1] != plan.network.tensors[tensor].shape[ROWS]:
+        raise Infeasible(f"rows of '{tensor}' are left unread: it cannot cross in a ring")
+    return found
+
+
+def _steps(plan: Plan, stage: int, time: float, rows: Callable[[Step], int]) -> RowSteps:
+    """Each turn takes its share of the stage's time: by its multiply-accumulates and what it writes."""
+    work, ends = [], []
+    for turn in plan.program.turns(plan.program.stages[stage]):
+        layers = [plan.network.by_name[step.layer] for step in turn]
+        macs = (layer.op.macs(s.region, plan.network.shapes(layer)) for s, layer in zip(turn, layers, strict=True))
+        work.append(sum(macs) + sum(step.region.size for step in turn))
+        ends.append(max((rows(step) for step in turn), default=0))
+    return RowSteps(tuple(time * part / max(1, sum(work)) for part in work), tuple(accumulate(ends, max)))
+
+
+@dataclass(frozen=True)
+class PacedMember:
+    """A partition as the simulation knows it: the time of each stage, and the rows of its first and of its last."""
+
+    name: str
+    times: tuple[float, ...]
+    pulled: RowSteps | None = None
+    pushed: RowSteps | None = None
+
+    @property
+    def run(self) -> float:
+        return sum(self.times)
+
+    def slower(self, factor: float) -> PacedMember:
+        return replace(self, times=tuple(time * factor for time in self.times))
+
+    def steps(self) -> Iterator[tuple[float, int, int, int]]:
+        """The time of each step, the rows that it wants and makes, and the stage that it ends, or else -1."""
+        last = len(self.times) - 1
+        for stage, time in enumerate(self.times):
+            pulled = self.pulled if stage == 0 else None
+            pushed = self.pushed if stage == last else None
+            ends = pulled or pushed
+            shares = ends.times if ends is not None else (1.0,)
+            total, count = sum(shares) or 1.0, len(shares)
+            for turn, share in enumerate(shares):
+                wanted, made = (rows.rows[turn] if rows is not None else 0 for rows in (pulled, pushed))
+                yield time * share / total, wanted, made, stage if turn == count - 1 else -1
+
+
+@dataclass(frozen=True)
+class PipelinePace:
+    """The partitions of a pipeline, producers first, and what crosses between them.
+
+    `freed` is the stage at whose end a reader lets its producers begin the frame that takes the place of the one that
+    it reads; -1 where they may as soon as it has begun.
+    """
+
+    members: tuple[PacedMember, ...]
+    crossings: tuple[CrossingTensor, ...]
+    freed: Mapping[str, int]
+
+    @classmethod
+    def of(
+        cls,
+        application: Application,
+        owner: str,
+        plans: Mapping[str, Plan],
+        times: Mapping[str, Sequence[float]],
+        freed: Mapping[str, int],
+    ) -> PipelinePace:
+        crossings = tuple(one for one in application.crossings if one.owner == owner)
+        pulled, pushed = dict[str, RowSteps](), dict[str, RowSteps]()
+        for ring in (one for one in crossings if one.rows):
+            (source, made), ((reader, read),) = ring.source, ring.readers
+            pushed[source] = pushed_steps(plans[source], made, times[source][-1])
+            pulled[reader] = pulled_steps(plans[reader], read, times[reader][0])
+        names = [member.name for member in application.members_of(owner)]
+        members = [PacedMember(name, tuple(times[name]), pulled.get(name), pushed.get(name)) for name in names]
+        return cls(tuple(members), crossings, freed)
+
+    @property
+    def slowest(self) -> float:
+        """The time of the slowest partition, which no pipeline beats."""
+        return max(member.run for member in self.members)
+
+    def member(self, name: str) -> PacedMember:
+        return next(member for member in self.members if member.name == name)
+
+    def with_rows(self, ring: CrossingTensor, rows: int) -> PipelinePace:
+        return self.with_crossing(ring, replace(ring, rows=rows))
+
+    def with_crossing(self, old: CrossingTensor, new: CrossingTensor) -> PipelinePace:
+        return replace(self, crossings=tuple(new if one == old else one for one in self.crossings))
+
+    def giving_back(self, reader: str, stage: int) -> PipelinePace:
+        """The same where a reader gives its slots, or its ring, back at the end of another stage."""
+        return replace(self, freed={**self.freed, reader: stage})
+
+    def period(self) -> float:
+        """Between two frames in the long run; for ever where nothing goes on."""
+        return _Simulation(self).period()
+
+
+@dataclass
+class _Simulation:
+    """When what happened, as far as is known."""
+
+    pace: PipelinePace
+    clock: dict[str, float] = field(default_factory=dict)
+    at: dict[str, tuple[int, int]] = field(default_factory=dict)  # frame and step of each partition
+    ends: dict[tuple[str, int], float] = field(default_factory=dict)  # of a partition's frame
+    freed: dict[tuple[str, int], float] = field(default_factory=dict)
+    made: dict[tuple[str, int], list[float]] = field(default_factory=dict)  # by ring and frame: of each number of rows
+    taken: dict[tuple[str, int], list[float]] = field(default_factory=dict)
+
+    def period(self) -> float:
+        members = self.pace.members
+        frames = FRAMES * max(3, len(members)) if not any(one.rows for one in self.pace.crossings) else FRAMES
+        steps = {member.name: list(member.steps()) for member in members}
+        for member in members:
+            self.clock[member.name], self.at[member.name] = 0.0, (0, 0)
+        is_moving = True
+        while is_moving:
+            is_moving = False
+            for member in members:
+                while self.at[member.name][0] < frames and self._advance(member.name, steps[member.name]):
+                    is_moving = True
+        if any(frame < frames for frame, _ in self.at.values()):
+            return NEVER
+        half = frames // 2
+        return max((self.ends[m.name, frames - 1] - self.ends[m.name, half - 1]) / (frames - half) for m in members)
+
+    def _advance(self, name: str, steps: list[tuple[float, int, int, int]]) -> bool:
+        """Whether the next step of a partition could be carried out."""
+        frame, number = self.at[name]
+        time, wanted, made, stage = steps[number]
+        causes = list(self._causes(name, frame, number, wanted, made))
+        if None in causes:
+            return False
+        start = max((self.clock[name], *(cause for cause in causes if cause is not None)))
+        end = self.clock[name] = start + time
+        freed = self.pace.freed.get(name, len(steps))
+        if freed < 0 and number == 0:
+            self.freed[name, frame] = start
+        if stage >= 0 and stage == freed:
+            self.freed[name, frame] = end
+        for ring in (one for one in self.pace.crossings if one.rows):
+            if name == ring.source[0]:
+                _extend(self.made.setdefault((ring.name, frame), [0.0]), made, end)
+            elif name == ring.readers[0][0]:
+                _extend(self.taken.setdefault((ring.name, frame), [0.0]), wanted, start)
+        is_last = number + 1 == len(steps)
+        if is_last:
+            self.ends[name, frame] = end
+            self.freed.setdefault((name, frame), end)
+        self.at[name] = (frame + 1, 0) if is_last else (frame, number + 1)
+        return True
+
+    def _causes(self, name: str, frame: int, number: int, wanted: int, made: int) -> Iterator[float | None]:
+        """When each thing that a step waits for has come about; None where that is not known."""
+        for one in self.pace.crossings:
+            readers = [reader for reader, _ in one.readers]
+            if name == one.source[0]:
+                if number == 0 and frame >= one.slots:
+                    yield from (self.freed.get((reader, frame - one.slots)) for reader in readers)
+                if one.rows and made:
+                    yield self._room(one, frame, made)
+            elif name in readers and one.rows:
+                rows = self.made.get((one.name, frame), [0.0])
+                yield rows[wanted] if wanted < len(rows) else None
+            elif name in readers and number == 0:
+                yield self.ends.get((one.source[0], frame))
+
+    def _room(self, ring: CrossingTensor, frame: int, made: int) -> float | None:
+        """When so many rows fit: the ring holds no more than it has, and none of the frame before."""
+        if made < len(self.made.get((ring.name, frame), [0.0])):
+            return 0.0  # they are there
+        wanted = made - ring.rows
+        if wanted <= 0:
+            before = self.taken.get((ring.name, frame - 1), [0.0])
+            return 0.0 if frame == 0 else before[-1] if len(before) > ring.height else None
+        taken = self.taken.get((ring.name, frame), [0.0])
+        return taken[wanted] if wanted < len(taken) else None
+
+
+def _extend(moments: list[float], rows: int, at: float) -> None:
+    """Notes the moment for each row that was not there before."""
+    moments += [at] * (rows + 1 - len(moments))
