@@ -1,1 +1,1 @@
-"""Several CNNs in one memory: which of their buffers may meet, where all of them lie, and what that costs whom."""
+"""Several CNNs in one memory: which of their buffers conflict, one layout for all, and what that costs each network."""

@@ -1,4 +1,4 @@
-"""What a network of an application is called in C, which of its ends the caller hands over, and where it polls."""
+"""C names of an application's networks, the inputs and outputs that the caller passes, and where the networks poll."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def c_name(member: AppMember) -> str:
 
 
 def resident_ends(layout: JointLayout, member: AppMember) -> frozenset[str]:
-    """Inputs and outputs that are handed over: they lie where the next network reads them."""
+    """Inputs and outputs that one network hands over to another: they stay in the arena."""
     relations, owner = layout.problem.relations, member.owner
     found = {
         tensor
@@ -32,14 +32,14 @@ def resident_ends(layout: JointLayout, member: AppMember) -> frozenset[str]:
 
 
 def given_ends(layout: JointLayout, member: AppMember) -> tuple[list[str], list[str]]:
-    """The inputs and outputs that the caller has, in the order of the run function."""
+    """The inputs and outputs that the caller passes, in the order of the run function's parameters."""
     away = {*resident_ends(layout, member), *layout.plans[member.name].outside}
     network = member.network
     return [x for x in network.inputs if x not in away], [x for x in dict.fromkeys(network.outputs) if x not in away]
 
 
 def polled_rows(layout: JointLayout, member: str) -> Mapping[int, tuple[int, ...]]:
-    """The turns of each stage after which somebody may interrupt the member."""
+    """For each stage, the turns after which the member may be interrupted."""
     relations, kind = layout.problem.relations, PreemptionPoints.ROWS
     if not any(low == member and one.points is kind for (_, low), one in relations.preemptions.items()):
         return {}

@@ -1,4 +1,4 @@
-"""The C that says who of an application may start when: tables of relations, what has begun, where others may come."""
+"""The C that decides which network of an application may start: relations, running networks, preemption points."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ static inline uint32_t masked(void)
 
 @dataclass(frozen=True)
 class AppGate:
-    """What every run function passes when it begins and ends, and networks at places where others may come."""
+    """The functions that run functions call when they begin and end, and networks at their preemption points."""
 
     layout: JointLayout
     libraries: Mapping[str, Library]
@@ -82,7 +82,7 @@ class AppGate:
 
     @property
     def words(self) -> Mapping[str, int]:
-        """What the library remembers: words of RAM."""
+        """Words of RAM that the gate keeps."""
         found = {"running": 1}
         found |= {"between": 1} if self.is_polled else {}
         found |= {"at_row": 1, "turns": len(self.index)} if self.has_rows else {}
@@ -120,7 +120,8 @@ class AppGate:
         self._entering(c)
 
     def _tables(self) -> Iterator[str]:
-        """Of each network: who excludes it, whom it may interrupt, which inputs it reads, drops, and makes."""
+        """For each network: those that exclude it, those it may interrupt, and the inputs that it reads, releases and
+        produces."""
         relations, members = self.layout.problem.relations, self.layout.application.members
         rows: dict[str, list[int]] = {
             "excludes": [],
@@ -171,7 +172,7 @@ class AppGate:
         return sum(1 << self.ends[end] for end in set(ends))
 
     def _frames(self) -> Iterator[str]:
-        """Frames under way in pipelines: partitions must find theirs, and others must wait."""
+        """The frames in flight in pipelines: a partition needs one for itself, and others may have to wait."""
         application, guard = self.layout.application, self.name.upper()
         yield "/* Whether a partition finds its frame and room for what it makes, and no pipeline holds others up. */"
         yield "static int32_t frames(int32_t which)"
@@ -200,7 +201,7 @@ class AppGate:
         yield ""
 
     def _points(self) -> Iterator[str]:
-        """Where networks may be interrupted, where that is not between any two stages."""
+        """The preemption points of networks that may not be interrupted between any two stages."""
         yield "/* Whether a network may be interrupted after a stage. */"
         yield "static int32_t is_point(int32_t network, int32_t stage)"
         yield "{"
@@ -213,7 +214,7 @@ class AppGate:
         yield ""
 
     def _rows(self) -> Iterator[str]:
-        """After which turns networks may be interrupted, in stages that call for it."""
+        """The turns after which networks may be interrupted inside a stage."""
         yield "/* Whether a network may be interrupted after a turn of a stage. */"
         yield "static int32_t is_row(int32_t network, int32_t stage, uint32_t turn)"
         yield "{"

@@ -1,4 +1,5 @@
-"""RAM against waiting: where a network may be interrupted decides what others may overlay, and how long they wait."""
+"""RAM against blocking time: preemption points decide what others may overlay, and how long more urgent networks
+wait."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from .response_time import timed_pieces
 
 @dataclass(frozen=True)
 class BlockingTrade:
-    """A choice of points at which one network interrupts another."""
+    """One choice of preemption points for a pair of networks, with its RAM and its longest wait."""
 
     preemption: Preemption
     where: str  # for people
@@ -37,7 +38,7 @@ class BlockingTrade:
 
 
 def choose_points(application: Application, plans: Mapping[str, Plan]) -> dict[str, InterruptionPoints]:
-    """Of each network that may be interrupted, with a limit on waiting: the points with least alive that keep it."""
+    """For each network whose wait is limited, the preemption points with the fewest live bytes that keep the limit."""
     found: dict[str, InterruptionPoints] = {}
     for preemption in Relations(application).preemptions.values():
         if preemption.wait is None:
@@ -62,7 +63,7 @@ def choose_points(application: Application, plans: Mapping[str, Plan]) -> dict[s
 
 
 def blocking_front(application: Application, plans: Mapping[str, Plan]) -> tuple[BlockingTrade, ...]:
-    """For each pair of networks of which one interrupts the other: RAM against waiting, from most RAM to least."""
+    """For each pair of networks of which one interrupts the other, RAM against waiting, from most RAM to least."""
     found: list[BlockingTrade] = []
     for preemption in Relations(application).preemptions.values():
         trades = _trades(application, plans, preemption)

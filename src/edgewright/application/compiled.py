@@ -1,4 +1,4 @@
-"""A compiled application: its library, its figures, and every file that is handed over."""
+"""A compiled application: its library, its figures, and all files of the package."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Which buffers of an application may be in use together: what its relations say about every pair.
+"""Which buffers of an application conflict, that is may be in use together, derived from the relations of its networks.
 
-A buffer of a plan is in use from its first stage to its last. One that two networks hand over is one buffer here, and
-waits while others run; one that is kept, or is the firmware's own, is in use whatever runs.
+A buffer of a plan is in use from its first stage to its last. A tensor that one network hands to another is a single
+buffer, which stays in use in between. A buffer that is kept, or belongs to the firmware, is always in use.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class BufferUse:
 
 @dataclass(frozen=True)
 class JointBuffer:
-    """Bytes of the common arena."""
+    """A buffer of the common arena, with all its uses."""
 
     name: str
     size: int
@@ -48,9 +48,9 @@ class JointBuffer:
 
 @dataclass(frozen=True)
 class JointProblem:
-    """The buffers of all plans, and which of them meet.
+    """The plans of all networks with their preemption points, and the conflicts between their buffers.
 
-    `points` are where a member may be interrupted, where not at all places of the kind that its relations name.
+    `points` holds the preemption points of members that may not be interrupted everywhere their relations allow.
     """
 
     application: Application
@@ -123,7 +123,7 @@ class JointProblem:
         return JointBuffer(joined, size, tuple(uses), is_waiting=len(keys) > 1, is_always=is_kept)
 
     def graph(self, buffers: tuple[JointBuffer, ...]) -> ConflictGraph:
-        """The layout problem over all of them."""
+        """The conflict graph over all buffers: the layout problem."""
         alignment = max(plan.alignment for plan in self.plans.values())
         sizes = {buffer.name: align_up(buffer.size, alignment) for buffer in buffers}
         conflicting, gaps = set(), {}
@@ -141,7 +141,8 @@ class JointProblem:
         return ConflictGraph(sizes, frozenset(conflicting), gaps, alignment)
 
     def causes(self, x: JointBuffer, y: JointBuffer) -> Iterator[tuple[BufferUse, BufferUse] | None]:
-        """Why the two may be in use together; two uses by one member, which knows how they may share, or None."""
+        """Why the two buffers conflict: pairs of uses. Two uses by one member are left to its plan, which knows how
+        they may share."""
         if x.is_always or y.is_always or (x.is_waiting and y.is_waiting):
             yield None
             return
@@ -204,7 +205,7 @@ class JointProblem:
         return use.first <= last_use(self.plans[use.member], [dict(crossing.readers)[use.member]])
 
     def _run_together(self, a: str, b: str) -> bool:
-        """Whether some part of one may run while the other has begun and not ended."""
+        """Whether a stage of one use may run while the other use is in progress."""
         pairs = self.relations.preemptions
         return self.relations.are_parallel(a, b) or (a, b) in pairs or (b, a) in pairs
 
@@ -221,7 +222,8 @@ class JointProblem:
     def _partly(
         self, x: JointBuffer, y: JointBuffer, sizes: Mapping[str, int], alignment: int
     ) -> tuple[int, int] | None:
-        """The gaps at which the two share bytes that are dead in one where the other's member interrupts its own."""
+        """The gaps at which the two buffers may overlap because the shared bytes of one are dead whenever it is
+        interrupted."""
         if len(x.uses) != 1 or len(y.uses) != 1 or x.is_always or y.is_always:
             return None
         for low, high in ((x, y), (y, x)):
@@ -235,14 +237,14 @@ class JointProblem:
         return None
 
     def allowed(self, member: str, kind: PreemptionPoints) -> InterruptionPoints:
-        """Where the member may be interrupted by somebody who may do so at points of that kind."""
+        """The points at which the member may be interrupted, for preemption at points of this kind."""
         every, chosen = self.live(member).points(kind), self.points.get(member)
         if chosen is None:
             return every
         return InterruptionPoints(every.after & chosen.after, every.rows & chosen.rows)
 
     def spans(self, member: str, kind: PreemptionPoints) -> Mapping[str, Span]:
-        """The bytes of the member's buffers that are alive there."""
+        """The bytes of each of the member's buffers that are live at those points."""
         if (member, kind) not in self._spans:
             self._spans[member, kind] = self.live(member).spans(self.allowed(member, kind))
         return self._spans[member, kind]
@@ -268,7 +270,7 @@ class JointProblem:
         return first
 
     def _check_alike(self, before: tuple[str, str], after: tuple[str, str]) -> None:
-        """Bytes can be handed over only if both networks find the same tensor in them."""
+        """Raises an error where a tensor is handed over but the two networks do not agree on its shape and type."""
         x, y = (self.application.networks[name].tensors[tensor] for name, tensor in (before, after))
         if (x.shape, x.dtype) != (y.shape, y.dtype):
             raise InputError(
@@ -303,7 +305,7 @@ class JointProblem:
 
 
 def held_inputs(application: Application, member: str) -> frozenset[str]:
-    """Inputs that the member must leave as they are: others read them later, or somebody fills them meanwhile."""
+    """Inputs that the member must not overwrite, since others read them later or fill them meanwhile."""
     relations = Relations(application)
     found = {tensor for name, tensor in relations.kept if name == member}
     for frame in relations.frames:

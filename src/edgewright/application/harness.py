@@ -1,7 +1,7 @@
-"""The C around an application's library that tries it: random runs and interruptions, and a note of each.
+"""The C harness that exercises an application's library: random runs and preemptions, each recorded as a note.
 
-The same harness runs on this machine and on the virtual board. What may start is left to the library; what came of it
-is judged elsewhere, from the notes.
+The same harness runs on this machine and on the virtual board. The library decides what may start; results are judged
+elsewhere, from the notes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ BEGIN, END = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class TrialScript:
-    """What is tried: so many interleavings, each of so many attempts to start something outside of any run."""
+    """How much is tried: the number of interleavings, and of attempts to start a network in each."""
 
     interleavings: int = 40
     starts: int = 5
@@ -43,7 +43,7 @@ class TrialScript:
 
 @dataclass(frozen=True, slots=True)
 class TrialNote:
-    """Something that happened: a member was asked to start with one of its inputs, or that call came back."""
+    """One event: a member was asked to start with one of its inputs, or such a call returned."""
 
     is_begin: bool
     member: int

@@ -1,8 +1,7 @@
-"""An application on this machine, by the runtime of `run`: all networks in one arena, those that may at the same time.
+"""An application run on this machine: all networks in one arena, those that may run in parallel at the same time.
 
-Networks that exclude each other run in turns, and so do those of which one may interrupt the other: nobody has to. What
-is handed over is given to the next network as its frame. Results are compared with the reference before the turns and
-after them.
+Networks that exclude or interrupt each other run one after the other. A tensor that is handed over becomes the next
+network's frame. Results are compared with the reference before and after the measurement.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ Frames = list[Mapping[str, Array]]
 
 @dataclass(frozen=True)
 class MeasuredNetwork:
-    """How fast a network ran, and beside whom."""
+    """The measured rate of a network, and the networks that ran beside it."""
 
     name: str
     statistics: RunStatistics
@@ -101,7 +100,7 @@ class HostApplication:
         )
 
     def turns(self) -> list[list[str]]:
-        """Networks that run at the same time, all of them parallel to each other."""
+        """Groups of networks that run at the same time, all parallel to each other."""
         relations, application = self.layout.problem.relations, self.layout.application
         found: list[list[str]] = []
         for name in self.pipelines:

@@ -1,4 +1,4 @@
-"""One layout for the buffers of all plans of an application, and each plan with its buffers where that puts them."""
+"""One layout for the buffers of all plans of an application, and the plans with their buffers at these addresses."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ class JointLayout:
 
     @cached_property
     def setters(self) -> tuple[str, ...]:
-        """The networks, and own buffers, of which one must shrink before the arena can."""
+        """The networks, and buffers of the firmware, that determine the size of the arena: one of them must shrink
+        first."""
         tops: dict[str, int] = {}
         for name, end in self._ends.items():
             tops[self.home(name)] = max(tops.get(self.home(name), 0), end)
@@ -96,7 +97,7 @@ class JointLayout:
 
     @property
     def fullest(self) -> tuple[str, ...]:
-        """Buffers that are all in use together and need most: a proof of what is needed at least."""
+        """Buffers that all conflict with each other and together need the most bytes: a lower bound of the arena."""
         return heaviest_clique(self.graph)
 
     def at(self, name: str) -> int:
@@ -114,7 +115,7 @@ def lay_out_jointly(
     points: Mapping[str, InterruptionPoints] | None = None,
     effort: LayoutEffort = LayoutEffort.NORMAL,
 ) -> JointLayout:
-    """The least arena for these plans; networks that never meet keep the addresses that they have."""
+    """The smallest arena for these plans. Networks without conflicts keep the addresses of their own plans."""
     problem = JointProblem(application, plans, points or {})
     buffers = problem.buffers()
     graph = problem.graph(buffers)
@@ -221,7 +222,8 @@ def _around_the_largest(
 
 
 def _is_conflict_free(graph: ConflictGraph, buffers: Mapping[str, JointBuffer], placement: Placement) -> bool:
-    """Whether buffers that meet lie apart, but for those that share by their calls: kept ones outlive their run."""
+    """Whether conflicting buffers do not overlap. Buffers that share bytes by calls inside a stage may, unless they are
+    kept."""
     return all(
         _life(buffers[x]) is not None and _life(buffers[x]) == _life(buffers[y])
         for x, y in conflicts(graph.problem(), placement)
@@ -231,7 +233,8 @@ def _is_conflict_free(graph: ConflictGraph, buffers: Mapping[str, JointBuffer], 
 def _stacked_blocks(
     graph: ConflictGraph, there: Mapping[str, int], blocks: Sequence[Mapping[str, int]]
 ) -> dict[str, int]:
-    """Each block, moved as a whole to the lowest place where it meets nothing that is there, one after the other."""
+    """Places the blocks one after the other, each as a whole at the lowest address where it overlaps no conflicting
+    buffer."""
     placed = dict(there)
     for block in blocks:
         near = [(mine, other) for mine in block for other in placed if graph.meets(mine, other)]

@@ -1,7 +1,7 @@
-"""The judge of joint layouts: all programs in one arena, stage by stage in random legal orders, dead bytes poisoned.
+"""The judge of joint layouts: all programs run in one arena, in random legal interleavings, with dead bytes poisoned.
 
-It knows the relations as rules of what may start when, and nothing of conflict graphs: an overlap of what is in use
-together shows as a wrong result, in a network or in a buffer of the firmware.
+It knows the relations as rules of what may start when, and nothing of conflict graphs. An overlap of buffers in use
+together shows as a wrong result of a network, or as a changed buffer of the firmware.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ VARIANTS = 2  # different inputs of each network
 
 @dataclass(frozen=True, slots=True)
 class JointFault:
-    """What went wrong, and the moves that led there: starts, and stages that ran."""
+    """What went wrong, and the moves that led to it: starts of networks, and stages that ran."""
 
     message: str
     moves: tuple[str, ...]
@@ -54,7 +54,7 @@ class _MemberRun:
 
 
 class Interleaving:
-    """The arena, or that of each memory, what runs there, and what lies there for later."""
+    """The arenas, the networks in progress, and the tensors that are kept for later."""
 
     def __init__(self, layout: JointLayout, seed: int) -> None:
         self.layout, self.application = layout, layout.application
@@ -310,7 +310,7 @@ class Interleaving:
         self.pending[name, tensor] = value
 
     def _spoiled(self) -> Iterator[tuple[str, str]]:
-        """Buffers of the firmware, and kept ends, that hold something else than they should."""
+        """Buffers of the firmware, and kept tensors, whose content has changed."""
         for buffer in self.application.file.buffers:
             is_alive = buffer.alive == ALWAYS or self._is_alive(buffer.alive)
             if is_alive and (self._bytes(buffer.name)[: buffer.size] != self.own[buffer.name]).any():

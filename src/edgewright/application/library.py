@@ -91,7 +91,7 @@ def emit_application(layout: JointLayout, options: Options | None = None) -> App
 
 
 def with_scratch(layout: JointLayout, member: AppMember, options: Options, selected: Mapping[str, Plan]) -> Plan:
-    """The member's plan with kernels selected: their scratch lies where nobody else has anything meanwhile.
+    """The member's plan with kernels selected, whose scratch lies where no other network keeps anything at that time.
 
     `selected` are plans that have theirs; what runs at the same time shares none.
     """
@@ -103,7 +103,7 @@ def with_scratch(layout: JointLayout, member: AppMember, options: Options, selec
 
 
 def _scratch_beside(layout: JointLayout, member: str, plan: Plan, selected: Mapping[str, Plan]) -> Iterator[Buffer]:
-    """Scratch of those that may be at work while the member is."""
+    """Scratch of the networks that may run at the same time as the member."""
     last, relations = max(0, len(plan.program.stages) - 1), layout.problem.relations
     for name, other in selected.items():
         planned = {buffer.name for buffer in layout.plans[name].buffers}
@@ -115,7 +115,7 @@ def _scratch_beside(layout: JointLayout, member: str, plan: Plan, selected: Mapp
 
 
 def _in_the_way(layout: JointLayout, member: str, plan: Plan) -> Iterator[Buffer]:
-    """What belongs to others and may be in use at a stage of this plan."""
+    """Buffers of other networks that may be in use during a stage of this plan."""
     for other in layout.buffers:
         if other.crossing is None and any(use.member == member for use in other.uses):
             continue

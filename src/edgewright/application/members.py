@@ -1,4 +1,4 @@
-"""The networks of an application as read, and what runs of them: whole networks, and partitions of a pipeline."""
+"""The networks of an application as read, and its members: whole networks, and partitions of pipelines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .quantisation import read_network
 
 @dataclass(frozen=True)
 class AppMember:
-    """What runs from its start to its end: a network, or a partition of a pipelined one."""
+    """What runs as a unit: a network, or a partition of a pipelined one."""
 
     name: str  # as relations call it
     entry: AppNetworkEntry
@@ -35,7 +35,7 @@ class AppMember:
 
 @dataclass(frozen=True)
 class CrossingTensor:
-    """A tensor that one partition of a pipeline makes and later ones read: as many slots as frames are under way."""
+    """A tensor that one partition of a pipeline produces and later ones read, with a slot for each frame in flight."""
 
     owner: str
     tensor: str  # of the whole network

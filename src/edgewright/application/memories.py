@@ -1,7 +1,8 @@
-"""A joint layout in named memories: in the first that holds all of it, or else spread, busy buffers in the fastest.
+"""A joint layout in named memories: in the first that holds all of it, or else divided, the busiest buffers in the
+fastest.
 
-Buffers of networks that never meet may lie in any memory, whatever lies there at other times: each part of the conflict
-graph has all memories to itself.
+Networks without conflicts can use the same memory at different times, so each component of the conflict graph is placed
+as if all memories were free.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What planning an application came to, whichever method was asked: figures for people and for machines."""
+"""The result of planning an application by any method: figures for people and for machines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Plans of single networks, as an application asks for them: the fastest, the least, or the fastest within a limit."""
+"""Plans of single networks for an application: the fastest, the one with the least RAM, or the fastest within a
+limit."""
 
 from __future__ import annotations
 

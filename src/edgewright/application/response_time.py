@@ -1,9 +1,8 @@
 """Response times under fixed priorities: whether every network meets its deadline, whatever the others do.
 
-Networks are tasks with a period, a deadline and a time for one run. One of higher priority waits for what it cannot
-interrupt of a lower one: from one of its points to the next, or the whole run where it does not preempt it (Joseph and
-Pandya 1986, with the blocking of deferred preemption, Burns 1994). Networks on other cores, which run in parallel, are
-left out.
+Networks are tasks with a period, a deadline and a run time. A task of higher priority may be blocked by one of lower
+priority until its next preemption point, or for its whole run where it does not preempt it (Joseph and Pandya 1986,
+with the blocking of deferred preemption, Burns 1994). Networks on other cores, which run in parallel, are left out.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Slots and rings of pipelines: as few, and as small, as let them run about as fast as with a slot for each frame.
+"""The slots and rings of pipelines: as few, and as small, as let them run about as fast as with one slot for each
+frame.
 
-A partition gives a slot back when its last stage that reads it has ended, and not with its run. Where what remains of
-its run is long enough for the producer to fill the slot again, double buffers cost memory and bring nothing. And where
-more than enough remains, it keeps the only slot for longer: until then the producer does not run, and its memory is
-free.
+A partition releases a slot when the last stage that reads it has ended, not when its run ends. Where the rest of its
+run is long enough for the producer to fill the slot again, a second slot costs memory and gains nothing. Where the rest
+is longer still, the partition holds its only slot a little longer: the producer does not run until then, and its memory
+is free.
 """
 
 from __future__ import annotations

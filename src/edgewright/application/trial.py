@@ -1,7 +1,7 @@
-"""The application's library at work, on this machine and on the virtual board: each result beside the network's own.
+"""The application's library at work, on this machine and on the virtual board, compared with each network run alone.
 
-The harness tries random runs and interruptions, and leaves to the library what may start: what it refuses is counted,
-what it allows has to be right.
+The harness tries random runs and preemptions, and leaves to the library which of them may start. What the library
+refuses is counted; what it allows must give the right result.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A call of a kernel as it is printed: the site in C's words, with its region, tensors, images, parts and scratch."""
+"""A kernel call as it is printed: the site together with its C expressions for region, tensors and scratch."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class CCall(Site):
 
     @classmethod
     def of(cls, site: Site, **given: Any) -> CCall:
-        """The site with what C needs besides."""
+        """The call for a site, with the C expressions that printing it takes."""
         return cls(**{field.name: getattr(site, field.name) for field in fields(Site)} | given)
 
     def use(self, *kernels: str) -> None:

@@ -1,4 +1,4 @@
-"""All kernels, fastest first: of those that offer something, the first that finds room is taken."""
+"""All kernels, fastest first. Of the kernels that make an offer at a site, the first whose scratch fits is selected."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The judge of selected kernels: each exists, suits the target, and offers at its site what the plan says.
+"""The judge of selected kernels: each must exist, suit the target, and make the plan's offer at its site.
 
-It asks the kernels themselves. That scratch lies where it harms nobody is up to `program.check`.
+It asks the kernels themselves. Whether scratch overlaps live buffers is judged by `program.check`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SCRATCH_ALIGNMENT = 8  # kernels may keep anything in it
 
 
 def faults(plan: Plan, facts: NetworkFacts) -> Iterator[PlanFault]:
-    """What is wrong with the kernels of a plan that is sound otherwise; nothing where each is what it says it is."""
+    """What is wrong with the kernels of a plan that is sound otherwise; none where every selection is a valid offer."""
     sites = Sites(plan, facts)
     also = frozenset(selection.kernel for stage in plan.selections for selection in stage)
     for stage, chosen in zip(plan.program.stages, plan.selections, strict=True):
@@ -49,7 +49,7 @@ def _fault(sites: Sites, call: KernelCall, loops: Loops, selection: Selection, a
 
 
 def _misplaced(sites: Sites, kernel: Kernel, selection: Selection) -> str | None:
-    """What is wrong with where the scratch lies."""
+    """What is wrong with the place of the scratch, or an empty text."""
     if selection.scratch is None:
         if selection.stack > kernel.stack:
             return f"kernel '{kernel.name}' keeps no {selection.stack} bytes of scratch on the stack"

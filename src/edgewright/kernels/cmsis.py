@@ -1,8 +1,8 @@
-"""Calls to an installed CMSIS-NN (its API from version 4 on) instead of our kernels.
+"""Calls of an installed CMSIS-NN (its API from version 4 on) instead of our kernels.
 
-A layer is called whole, where its tensors lie densely and apart, and where the context buffer finds room in the arena;
-other layers are left to our kernels. The arguments are tested against a stand-in for the library, written from its
-published interface: numbers on the chip are those of the CMSIS-NN that is linked.
+A layer is called whole, where its tensors are dense and do not overlap, and where its context buffer fits into the
+arena. All other layers use our kernels. The arguments are tested against a stand-in written from the published
+interface; the results on the chip are those of the CMSIS-NN that is linked.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Kernels as values: what each can compute where, with how much scratch, and how it is called."""
+"""Kernels as values: what each can compute at a site, with how much scratch, and how it is called."""
 
 from __future__ import annotations
 
@@ -45,6 +45,6 @@ class Kernel:
     work: Callable[[Site, Offer, Region, Region | None], KernelWork] = _plain
 
     def offered(self, site: Site) -> Iterator[Offer]:
-        """What it can do here, on targets that it is made for."""
+        """The offers of the kernel at this site, none for targets of other families."""
         if site.target.family in self.families:
             yield from self.offers(site)

@@ -1,4 +1,4 @@
-"""The C module under construction: constants, tables and kernel files that its calls ask for."""
+"""The C module under construction: the constants, tables and kernel files that its calls refer to."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ class Module:
         return self._defined(ctype, "t", "", braced(fields))
 
     def one_table(self, ctype: str, rows: Sequence[Sequence[Expr]], which: Expr) -> str:
-        """C of a struct with the fields of one of these rows; `which` is C of the index, where they differ."""
+        """C of a struct with the fields of one of these rows. Where rows differ, `which` is the C expression of the
+        index."""
         return self._one_of(ctype, "t", [braced(row) for row in rows], which)
 
     def one_pointer(self, names: Sequence[str], which: Expr) -> str:

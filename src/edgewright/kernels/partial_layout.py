@@ -1,4 +1,4 @@
-"""How the running sums of a layer lie in memory while parts of its input are added to them."""
+"""How the running sums of a layer lie in memory while partial sums are added to them."""
 
 from __future__ import annotations
 

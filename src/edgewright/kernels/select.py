@@ -1,7 +1,7 @@
-"""Kernels chosen: for every call of a plan the first offer whose scratch lies free while the call runs.
+"""Kernel selection: each call of a plan gets the first offer whose scratch is free while the call runs.
 
-Scratch joins the plan after the layout, from what is free: it never raises the peak. Some kernels pay only where
-their code is there anyway, so that a second pass knows what the first has chosen.
+Scratch is placed after the layout, in memory that is free, so it never raises the peak. Some kernels pay only where
+their code is linked anyway, so a second pass takes into account what the first has selected.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _stage(sites: Sites, index: int, also: frozenset[str]) -> _Chosen:
 
 
 def first_offer(site: Site, kind: CallKind, room: int) -> tuple[Kernel, Offer]:
-    """The fastest that has room for its scratch: in the arena, or on the stack."""
+    """The fastest kernel whose scratch fits into `room` bytes of an arena, or onto the stack."""
     for kernel in kernels_for(type(site.op), kind):
         for offer in kernel.offered(site):
             if offer.scratch <= max(room, kernel.stack):

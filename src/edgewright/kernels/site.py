@@ -1,6 +1,7 @@
-"""A step where it runs, as kernels are asked about it: the layer, what is computed at most, where its tensors lie.
+"""A step at the place where it runs, as kernels are asked about it: the layer, the largest region, and its tensors'
+strides.
 
-There is no C here, no free memory, and no library under construction: what a kernel offers depends on nothing else.
+It holds no C, no free memory and no library under construction: an offer of a kernel depends on nothing else.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The sites of a plan: each call of a lowered stage as kernels are asked about it."""
+"""The sites of a plan: one for each call of its lowered stages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a tensor lies, without a word of C: strides, perhaps a rolling window of rows, the bytes of a memory."""
+"""The position of a tensor in memory, independent of C: strides, perhaps a rolling window of rows, and a byte range."""
 
 from __future__ import annotations
 

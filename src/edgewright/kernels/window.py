@@ -1,4 +1,4 @@
-"""Windows over images as kernels go through them."""
+"""Sliding windows over images along one axis, as kernels traverse them."""
 
 from __future__ import annotations
 

@@ -50,7 +50,8 @@ def _fits(site: Site, op: Conv2d) -> bool:
 
 
 def _pays(site: Site, op: Conv2d) -> bool:
-    """Whether few rows are computed at once; strided ones gain anyway where the kernel is there already."""
+    """Whether few rows are computed at once; with a stride the kernel is faster in any case where it is linked
+    already."""
     return site.most[1] <= 2 or (op.stride == (2, 2) and FILE in site.also)
 
 

@@ -1,4 +1,4 @@
-"""What the kernels of `dsp` are told of each channel: how its sums become stored values."""
+"""The per-channel parameters with which the kernels of `dsp` turn sums into stored values."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class ChannelScaling:
 
 
 def channel_scaling(site: Site, sums: Requantised, base: Array, is_unsigned: bool) -> ChannelScaling | None:
-    """The first kind that is exact, fastest first; C's sums come without `base`.
+    """The fastest kind of scaling that is exact for all channels; the kernel's sums come without `base`.
 
-    Of onnxruntime's float products ties round to even, which no line through all thresholds may follow: they are
-    then done in float.
+    onnxruntime rounds ties of its float products to even, which a multiplier and a shift cannot always reproduce: such
+    layers are scaled in float.
     """
     flip = 128 if site.result.dtype is DType.UINT8 else 0
     fixed = _fitted(sums, base, is_wide=False)

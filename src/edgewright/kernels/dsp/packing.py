@@ -1,4 +1,4 @@
-"""Weights as the kernels of `dsp` multiply them, and the tables of their channels."""
+"""Weights packed as the kernels of `dsp` read them, and the tables of their channels."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class PackedChannels:
 
 
 def packed(site: Site, runs: Array, channels: Interval, group: int, is_raw: bool) -> PackedChannels | None:
-    """These channels as the kernels want them, or None when they do not fit.
+    """These channels in the kernels' format, or None where their numbers do not fit it.
 
-    `runs` are the weights (channels, runs, taps of a run), `group` channels are multiplied at once. `is_raw`: x keeps
-    its zero point.
+    `runs` are the weights (channels, runs, taps of a run), and `group` channels are multiplied at once. With `is_raw`,
+    x keeps its zero point.
     """
     (first, last), sums = channels, requantised(site)
     if sums is None:
@@ -67,7 +67,7 @@ def packed(site: Site, runs: Array, channels: Interval, group: int, is_raw: bool
 
 
 def layer_numbers(site: Site, is_raw: bool) -> ChannelScaling | None:
-    """How sums of the whole layer become stored values, found once."""
+    """The scaling of the whole layer's sums, searched for once."""
     sums = requantised(site)
     if sums is None:
         return None
@@ -86,13 +86,13 @@ def packs(site: Site, runs: Array, group: int, is_raw: bool) -> bool:
 
 
 def packs_fours(site: Site, taps: int) -> bool:
-    """Whether kernels that take `taps` bytes as they lie can do with the channels of all calls."""
+    """Whether the channels of all calls can be packed for the kernels that read `taps` contiguous bytes."""
     weights = site.network.constants[site.inputs[1].tensor.name].reshape(-1, taps)
     return packs(site, overlapped(weights)[:, None] if site.facts.exact else weights, group=4, is_raw=True)
 
 
 def packed_fours(site: Site, taps: int, channels: Interval) -> PackedChannels | None:
-    """These channels for kernels that take `taps` bytes as they lie."""
+    """These channels packed for the kernels that read `taps` contiguous bytes."""
     weights = site.network.constants[site.inputs[1].tensor.name].reshape(-1, taps)
     return packed(site, overlapped(weights)[:, None], channels, group=4, is_raw=True)
 

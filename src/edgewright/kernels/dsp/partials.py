@@ -1,4 +1,5 @@
-"""Partial sums of int8 layers on cores with pairs of 16-bit products, and what becomes of complete ones."""
+"""Partial sums of int8 layers on cores with pairs of 16-bit products, and the conversion of complete sums to
+outputs."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ EIGHT = 8  # taps that stay in registers
 
 
 def _has_pairs(site: Site) -> bool:
-    """Whether all calls sum up known channels, in whole pairs."""
+    """Whether the channels of all calls are known, and come in whole pairs."""
     ends = [channels.channels for channels in site.ranges]
     whole = site.result.shape[-1] if site.result.shape else 0
     are_pairs = all(first % 2 == 0 and (last % 2 == 0 or last == whole) for first, last in ends)
@@ -66,13 +67,13 @@ def _depths(most: int) -> Iterator[int]:
 
 
 def _depth_passes(channels: ChannelRange, most: int) -> list[Interval]:
-    """The inputs that a call sums over, so many at a time."""
+    """The input channels that a call sums over, divided into passes of at most `most`."""
     low, high = channels.partial or (0, 0)
     return [(start, min(high, start + most)) for start in range(low, high, most)]
 
 
 def _window(site: Site, op: Conv2d, part: Interval) -> ConvColumns:
-    """The convolution over these channels of x alone, and the running sums as its output."""
+    """The convolution restricted to these input channels, with the running sums as its output."""
     low, high = part
     weights = site.network.constants[site.inputs[1].tensor.name][..., low:high]
     channels, rows, columns, depth = weights.shape
@@ -94,7 +95,7 @@ def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
 
 @dataclass(frozen=True)
 class _DepthPass:
-    """One pass over some of the inputs that a call sums over."""
+    """One pass over some of the input channels that a call sums over."""
 
     call: CCall
     op: Conv2d
@@ -137,7 +138,7 @@ class _DepthPass:
 
 
 def _flip(site: Site) -> int:
-    """What is taken off uint8 inputs, so that kernels read them as int8."""
+    """The offset that makes uint8 inputs readable as int8."""
     return 128 if site.inputs[0].tensor.dtype is DType.UINT8 else 0
 
 

@@ -1,4 +1,5 @@
-"""What the kernels for pairs of 16-bit products do: blocks of pixels and channels, and windows gathered for them."""
+"""The work of the kernels for pairs of 16-bit products: blocks of pixels and channels, and windows gathered for
+them."""
 
 from __future__ import annotations
 

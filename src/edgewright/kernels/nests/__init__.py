@@ -1,1 +1,1 @@
-"""Plain loops, printed for the layer at hand: any type, any arithmetic, any region. The last resort of every family."""
+"""Plain loops, printed for each layer: any type, any arithmetic, any region. Every family falls back on them."""

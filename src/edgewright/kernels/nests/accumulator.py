@@ -1,4 +1,5 @@
-"""Sums of products in every arithmetic: what is summed, from where it starts, and what becomes of the sum."""
+"""Sums of products in every arithmetic: the operands, the initial value, and the conversion of the sum to the
+output."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ class Accumulator:
 
     @cached_property
     def weights(self) -> CTensor:
-        """In flash where they are asked for: who makes outputs of complete sums needs none."""
+        """The weights, stored in flash when first asked for; code that only finishes sums needs none."""
         return self.place()
 
     def product(self, x: str, w: str, channel: Expr) -> str:
@@ -52,7 +53,7 @@ class Accumulator:
 
 
 def can_accumulate(site: Site) -> bool:
-    """Whether the layer's arithmetic has such a layer."""
+    """Whether there is such a layer in the layer's arithmetic."""
     if site.dynamic is not None:
         return True
     return site.is_quantised or site.result.dtype.is_float or isinstance(activation_of(site), Clamp | None)
@@ -146,7 +147,7 @@ def _bias(call: CCall) -> CTensor | None:
 
 
 def _plain(call: CCall) -> Accumulator:
-    """Integers that stand for themselves; sums keep 64 bits until they are stored."""
+    """Integers without a scale. Sums are kept in 64 bits until they are stored."""
     activation, bias = activation_of(call), _bias(call)
 
     def store(total: str, _: Expr) -> str:
@@ -286,7 +287,7 @@ def _real_bias(call: CCall, scales: Array) -> Callable[[Expr], str] | None:
 
 
 def _between_scales(call: CCall) -> Accumulator:
-    """Real numbers throughout: of each element read, and back when it is stored."""
+    """Computation in real numbers: each element is dequantised when read, and the result is quantised when stored."""
     bias = _real_bias(call, np.ones(1, np.float32))
     return Accumulator(
         ctype="float",

@@ -1,4 +1,5 @@
-"""Copying between places: strided nests, with whole runs of bytes where nothing is shared or converted."""
+"""Copies from one strided tensor to another; whole runs of bytes where memory is not shared and nothing is
+converted."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ Index = Callable[[Sequence[Expr]], Sequence[Expr]]  # indices of the output -> t
 
 
 def can_carry(site: Site, which: int = 0) -> bool:
-    """Whether elements of input `which` become those of the output by rules that are known here."""
+    """Whether elements of input `which` can be converted to those of the output by a copy."""
     x, y = site.inputs[which].tensor, site.result
     if _keeps_bytes(site, which):
         return True
@@ -29,7 +30,7 @@ def can_carry(site: Site, which: int = 0) -> bool:
 
 
 def _keeps_bytes(site: Site, which: int) -> bool:
-    """Whether what is stored means the same in the output."""
+    """Whether a stored value means the same in the output, so that bytes can be copied."""
     return site.inputs[which].tensor.quant == site.result.quant or not site.is_quantised
 
 
@@ -39,7 +40,7 @@ def offers_copy(site: Site) -> Iterator[Offer]:
 
 
 def carried(call: CCall, which: int = 0) -> tuple[LoopOperand, LoopOperand]:
-    """How input `which` is read and the output written."""
+    """How elements of input `which` are read, and how they are written to the output."""
     assert can_carry(call, which), call.layer
     is_raw = _keeps_bytes(call, which) or call.arithmetic is Arithmetic.TFLITE
     compute = ComputeType.RAW if is_raw else ComputeType.REAL
@@ -48,7 +49,7 @@ def carried(call: CCall, which: int = 0) -> tuple[LoopOperand, LoopOperand]:
 
 @dataclass(frozen=True)
 class Copy:
-    """One tensor's elements on their way into another."""
+    """A copy of elements from one tensor into another."""
 
     call: CCall
     c: CWriter
@@ -64,7 +65,7 @@ class Copy:
         self.y.store(self.c, self.x.value((source,)), (target,))
 
     def nest(self, bounds: Bounds, source: Route, target: Route) -> None:
-        """Both places walked by one nest of loops, along routes that are straight."""
+        """One loop nest over both tensors, where each axis has a fixed stride in both."""
         x, y = folded(self.x.place, source, len(bounds)), folded(self.y.place, target, len(bounds))
         if x is None or y is None:
             with loops(self.c, bounds, backward=self.call.is_backward) as at:
@@ -90,9 +91,9 @@ class Copy:
         return True
 
     def line(self, source: Sequence[Expr], target: Sequence[Expr], span: tuple[Expr, Expr], ahead: Expr = 0) -> None:
-        """Elements side by side along the last axis; those of the input begin `ahead`.
+        """Copies adjacent elements along the last axis; the source starts `ahead` elements further.
 
-        None of them may lie where one of the others is read.
+        No element may be written where another one of the line is still to be read.
         """
         low, high = span
         x, y = self.x.place, self.y.place
@@ -109,7 +110,8 @@ class Copy:
 
 
 def folded(place: CTensor, route: Route, rank: int) -> CTensor | None:
-    """The place as a nest of `rank` axes sees it: one stride each. None where a rolling window bends the route."""
+    """The tensor as a loop nest of `rank` axes with one stride each; None where a rolling window makes the address
+    non-linear."""
     strides, start = [0] * rank, 0
     window = None
     for axis, (loop, first, step) in enumerate(route):
@@ -137,7 +139,7 @@ def _offset(place: CTensor, route: Route, at: Sequence[Expr]) -> Expr:
 
 
 def straight(rank: int) -> list[tuple[int | None, int, int]]:
-    """The route on which loop and axis are the same."""
+    """The route in which loop i runs along axis i."""
     return [(axis, 0, 1) for axis in range(rank)]
 
 
@@ -150,7 +152,7 @@ def opened(call: CCall, c: CWriter, which: int = 0) -> Iterator[Copy]:
 
 
 def looked_up(call: CCall, c: CWriter, index: Index) -> None:
-    """Every element comes from where `index` says."""
+    """A copy in which `index` gives the source element of each output element."""
     with opened(call, c) as copy, loops(c, call.region, backward=call.is_backward) as at:
         copy.element(copy.x.place.offset(index(at)), copy.y.place.offset(at))
 

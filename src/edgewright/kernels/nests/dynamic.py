@@ -1,4 +1,4 @@
-"""Numbers stored in eight bits as they come, and their products, item by item: each has a scale of its own."""
+"""Inputs quantised to eight bits at run time, and products of them: each item of the batch has a scale of its own."""
 
 from __future__ import annotations
 

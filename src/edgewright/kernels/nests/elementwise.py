@@ -1,4 +1,4 @@
-"""Element by element in real numbers or plain integers; stored integers are scaled on the way in and out."""
+"""Element-wise operators in real numbers or plain integers; quantised elements are scaled when read and written."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _bare(operand: LoopOperand) -> LoopOperand:
 
 
 def _world(site: Site, op: ops.Activation | None) -> ComputeType:
-    """The numbers to compute in: float where the activation maps integers to anything but integers."""
+    """The type to compute in: float where the activation maps integers to anything but integers."""
     compute = compute_type(site)
     assert compute is not None
     return ComputeType.REAL if compute is ComputeType.WHOLE and op is not None and not _is_whole(op) else compute
@@ -132,7 +132,7 @@ def _is_whole(op: ops.Activation) -> bool:
 def _write_computed(
     call: CCall, c: CWriter, compute: ComputeType, folded: ops.Activation | None, formula: Formula
 ) -> None:
-    """The formula, then the activation: a clamp of a quantised result is one of what is stored."""
+    """Writes the formula followed by the activation. A clamp of a quantised result is applied to the stored value."""
     if isinstance(folded, ops.Clamp) and call.result.quant is not None and not call.result.dtype.is_float:
         operands = [reader(call, i, compute) for i in range(len(call.inputs))]
         write_elements(call, c, [*operands, writer(call, compute, folded)], formula)

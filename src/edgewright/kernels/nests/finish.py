@@ -1,4 +1,4 @@
-"""Single elements of windows and products: how they are read, in which type they are summed, how a sum is stored."""
+"""Single elements in windows and products: how they are read, in which type they are summed, how a sum is stored."""
 
 from __future__ import annotations
 

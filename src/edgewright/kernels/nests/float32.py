@@ -1,6 +1,6 @@
-"""float32 convolutions and dense layers on small cores: four channels of a pixel at a time.
+"""float32 convolutions and dense layers on small cores, four channels of a pixel at a time.
 
-Clamps are part of that; other activations go over what is stored.
+Clamps are part of the kernel; other activations are a second pass over the stored output.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Along an axis: softmax and normalisations; each line is gone over first, then written."""
+"""Operators along an axis: softmax and normalisations. Each line is read once for its sum or maximum, then written."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def offers(site: Site) -> Iterator[Offer]:
 
 
 def offers_terms(site: Site) -> Iterator[Offer]:
-    """Exponentials wait in the output for their sum: floats, whole lines, one after the other."""
+    """For float outputs and whole lines: exponentials are kept in the output until their sum is known."""
     op, last = site.op, len(site.most) - 1
     assert isinstance(op, Softmax)
     is_whole = op.axis % len(site.most) == last and site.bounds[last] == (0, site.shapes[0][last])
@@ -39,7 +39,7 @@ def _raised(op: Softmax) -> Callable[[str], str]:
 
 
 def write_terms(call: CCall, _: Offer, c: CWriter) -> None:
-    """Exponentials first, each once; then their share."""
+    """Writes all exponentials first, each computed once, and then divides them by their sum."""
     op, span = call.op, [(0, call.shapes[0][-1])]
     assert isinstance(op, Softmax)
     raised = _raised(op)

@@ -1,6 +1,6 @@
-"""Integer sums that cross from one part of a network to another, as plain loops: taken here, finished there.
+"""Integer sums of a layer that is split between parts of a network, as plain loops: one part sums, another finishes.
 
-Both are halves of the loops that compute the whole layer: what is known of it, the operators bring along.
+Both are halves of the loops that compute the whole layer. Facts about the whole layer come with the operators.
 """
 
 from __future__ import annotations

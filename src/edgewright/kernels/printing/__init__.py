@@ -1,1 +1,1 @@
-"""C as kernels are called in: lines, expressions, loops, tensors as C sees them, constants in flash."""
+"""Printing C: lines and blocks, expressions, loop nests, and constants in flash."""

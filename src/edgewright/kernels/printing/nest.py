@@ -1,4 +1,5 @@
-"""Loop nests over a region, and numbers that depend on loops: how operators without a kernel are printed."""
+"""Loop nests over a region, and index expressions over their variables: how operators without a kernel file are
+printed."""
 
 from __future__ import annotations
 

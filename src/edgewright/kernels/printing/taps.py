@@ -1,4 +1,4 @@
-"""Which taps of a window meet the image, and where: ranges that loops run over, clipped outside of them."""
+"""Which taps of a window lie inside the image: loop ranges that are clipped before the loops run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What depthwise kernels multiply their sums with: proven multipliers, one shift for all channels where possible."""
+"""The multipliers of depthwise kernels: proven exact, with one shift for all channels where possible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What follows the sums of the vector kernels in float32: limits and functions that they know, or a second pass."""
+"""What follows the sums of the float32 vector kernels: limits and functions that the kernels apply, or a second
+pass."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Epilogue:
-    """What follows a sum: limits, a function with two numbers; or something that the kernels leave to a second pass."""
+    """What follows a sum: limits, or a function with two parameters, or something that the kernels leave to a second
+    pass."""
 
     low: str = "-INFINITY"
     high: str = "INFINITY"
