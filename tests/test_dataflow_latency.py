@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from edgewright.dataflow.checks.consistency import repetitions
 from edgewright.dataflow.checks.liveness import blocked
 from edgewright.dataflow.graph import Actor, Channel, Graph, Rates
-from edgewright.dataflow.speed.latency import latency
-from edgewright.dataflow.speed.selftimed import self_timed
+from edgewright.dataflow.throughput.latency import latency
+from edgewright.dataflow.throughput.selftimed import self_timed
 from edgewright.errors import ModelError, Unsupported
 from random_graphs import live_graphs
 
@@ -117,7 +117,7 @@ def test_too_many_firings_are_refused_before_any_is_made(monkeypatch):
         (Actor("a", times=(1,)), Actor("b", times=(1,))),
         (Channel("ab", "a", "b", Rates((9,)), Rates((1,)), 0),),
     )
-    monkeypatch.setattr("edgewright.dataflow.speed.latency.MOST_FIRINGS", 9)
-    monkeypatch.setattr("edgewright.dataflow.speed.latency.blocked", None)
+    monkeypatch.setattr("edgewright.dataflow.throughput.latency.MOST_FIRINGS", 9)
+    monkeypatch.setattr("edgewright.dataflow.throughput.latency.blocked", None)
     with pytest.raises(Unsupported, match="shows only after 10 firings; we look at 9"):
         latency(graph)

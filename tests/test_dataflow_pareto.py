@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from edgewright.dataflow.buffers.minimum import minimum_buffers
 from edgewright.dataflow.formats.reader import read_graph
 from edgewright.dataflow.graph import Graph
-from edgewright.dataflow.speed import storage
-from edgewright.dataflow.speed.pareto import Pareto, pareto
-from edgewright.dataflow.speed.ratio import cycle_ratio
-from edgewright.dataflow.speed.selftimed import self_timed
+from edgewright.dataflow.throughput import storage
+from edgewright.dataflow.throughput.pareto import Pareto, pareto
+from edgewright.dataflow.throughput.ratio import cycle_ratio
+from edgewright.dataflow.throughput.selftimed import self_timed
 from edgewright.errors import ModelError
 from random_graphs import live_graphs, tiny_graphs
 from test_dataflow_time import reference, sdf

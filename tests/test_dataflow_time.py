@@ -17,9 +17,9 @@ from edgewright.dataflow.checks.consistency import repetitions
 from edgewright.dataflow.checks.liveness import blocked
 from edgewright.dataflow.formats.reader import read_graph
 from edgewright.dataflow.graph import Actor, Channel, Graph, Rates
-from edgewright.dataflow.speed import event_simulation, precedence, selftimed
-from edgewright.dataflow.speed.ratio import cycle_ratio, period
-from edgewright.dataflow.speed.selftimed import Firing, SelfTimed, self_timed
+from edgewright.dataflow.throughput import event_simulation, precedence, selftimed
+from edgewright.dataflow.throughput.ratio import cycle_ratio, period
+from edgewright.dataflow.throughput.selftimed import Firing, SelfTimed, self_timed
 from edgewright.errors import InputError, ModelError, Unsupported
 from random_graphs import graphs, live_graphs
 

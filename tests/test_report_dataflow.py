@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgewright.dataflow import Actor, Channel, Graph, Rates, analyse, pareto, repetitions, self_timed
-from edgewright.dataflow.speed.pareto import Pareto, Point
+from edgewright.dataflow.throughput.pareto import Pareto, Point
 from edgewright.report.charts import Axis, exact, round_step, speed, tick_label
 from edgewright.report.dataflow_page import dataflow_page
 from edgewright.report.gantt import gantt_svg

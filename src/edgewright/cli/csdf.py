@@ -27,8 +27,8 @@ from ..dataflow.formats.dot import dot
 from ..dataflow.formats.sdf3_text import sdf3
 from ..dataflow.formats.text import to_json
 from ..dataflow.graph import Graph, check_times
-from ..dataflow.speed.pareto import EFFORT, Pareto
-from ..dataflow.speed.selftimed import Firing, first_firings
+from ..dataflow.throughput.pareto import EFFORT, Pareto
+from ..dataflow.throughput.selftimed import Firing, first_firings
 from ..errors import EdgewrightError, ModelError, Unsupported
 from ..files import write_together
 from ..network import Shape

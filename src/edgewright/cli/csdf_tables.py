@@ -9,14 +9,14 @@ from rich.table import Table
 
 from .. import text
 from ..dataflow.analysis import GraphAnalysis
-from ..dataflow.buffers.looped import schedule_text
+from ..dataflow.buffers.looped_schedule import schedule_text
 from ..dataflow.buffers.minimum import Buffers
 from ..dataflow.buffers.occupancy import Peak
 from ..dataflow.buffers.schedule import Weight
 from ..dataflow.formats.dot import short
 from ..dataflow.graph import Actor, Channel, Graph
-from ..dataflow.speed.latency import Latency
-from ..dataflow.speed.pareto import Pareto
+from ..dataflow.throughput.latency import Latency
+from ..dataflow.throughput.pareto import Pareto
 from ..report.charts import exact, speed
 from ..report.dataflow_page import busy_time
 from .common import facts, shown, table

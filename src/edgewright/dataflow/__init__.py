@@ -1,7 +1,7 @@
 """SDF and CSDF: graphs, consistency, liveness, throughput, buffer sizes, and CNNs as dataflow."""
 
 from .analysis import GraphAnalysis, analyse, analysis_to_dict
-from .buffers.looped import ScheduleLoop, looped, schedule_text
+from .buffers.looped_schedule import ScheduleLoop, looped, schedule_text
 from .buffers.minimum import Buffers, minimum_buffers
 from .buffers.occupancy import peak_occupancy
 from .checks.consistency import cycles, repetitions
@@ -16,10 +16,10 @@ from .formats.reader import parse_graph, read_graph
 from .formats.sdf3_text import sdf3
 from .formats.text import from_json, to_json
 from .graph import Actor, Channel, Graph, Rates, fold
-from .speed.latency import latency
-from .speed.pareto import Pareto, pareto
-from .speed.ratio import cycle_ratio, period
-from .speed.selftimed import SelfTimed, self_timed
+from .throughput.latency import latency
+from .throughput.pareto import Pareto, pareto
+from .throughput.ratio import cycle_ratio, period
+from .throughput.selftimed import SelfTimed, self_timed
 
 __all__ = [
     "Actor", "Buffers", "Channel", "Graph", "GraphAnalysis", "Pareto", "Rates", "ScheduleLoop", "SelfTimed",

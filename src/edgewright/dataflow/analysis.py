@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import TypeVar
 
 from ..errors import EdgewrightError, Unsupported
-from .buffers.looped import looped, nested, schedule_text
+from .buffers.looped_schedule import looped, nested, schedule_text
 from .buffers.minimum import Buffers, minimum_buffers
 from .buffers.occupancy import Peak, peak_occupancy
 from .buffers.schedule import Sized, Weight, lazy_schedule
@@ -19,9 +19,9 @@ from .checks.consistency import mismatch, repetitions
 from .checks.deadlock import Deadlock
 from .checks.liveness import blocked
 from .graph import Graph, check_times, quoted
-from .speed.latency import Latency, latency
-from .speed.pareto import EFFORT, Pareto, Point, pareto
-from .speed.ratio import period
+from .throughput.latency import Latency, latency
+from .throughput.pareto import EFFORT, Pareto, Point, pareto
+from .throughput.ratio import period
 
 QUICK = EFFORT // 12  # for the fastest capacities among the least: some seconds
 _PER_FIRING = 300  # of a front's effort, for its first step
@@ -83,7 +83,7 @@ def analyse(graph: Graph, weight: Weight | None = None, effort: int = QUICK) -> 
     found = replace(found, repetitions=repetitions(graph), deadlock=blocked(graph))
     if found.deadlock is not None:
         return found
-    return _Steps(found).taken(effort)
+    return _Steps(found).run(effort)
 
 
 def bounded_front(graph: Graph, weight: Weight, effort: int = EFFORT, most_points: int | None = None) -> Pareto:
@@ -106,7 +106,7 @@ class _Steps:
         self.weight = found.weight
         self.notes: list[str] = []
 
-    def taken(self, effort: int) -> GraphAnalysis:
+    def run(self, effort: int) -> GraphAnalysis:
         buffers = self._try("minimum buffers", lambda: minimum_buffers(self.graph, self.weight))
         peak = self._try("peak occupancy", lambda: peak_occupancy(self.graph, self.weight))
         found = replace(self.found, buffers=buffers, peak=peak)

@@ -89,8 +89,8 @@ class Channel:
     @property
     def is_serial(self) -> bool:
         """Whether it is a self-loop of one token that each firing takes and leaves: firings do not overlap."""
-        made, taken = self.production, self.consumption
-        rates = {*made.initial, *made.cycle, *taken.initial, *taken.cycle}
+        produced, consumed = self.production, self.consumption
+        rates = {*produced.initial, *produced.cycle, *consumed.initial, *consumed.cycle}
         return self.is_self_loop and self.tokens == 1 and rates == {1}
 
 

@@ -10,12 +10,12 @@ from markupsafe import Markup
 
 from .. import text
 from ..dataflow.analysis import GraphAnalysis
-from ..dataflow.buffers.looped import schedule_text
+from ..dataflow.buffers.looped_schedule import schedule_text
 from ..dataflow.buffers.schedule import price
 from ..dataflow.formats.dot import short
 from ..dataflow.graph import Actor
-from ..dataflow.speed.pareto import Pareto
-from ..dataflow.speed.selftimed import Firing
+from ..dataflow.throughput.pareto import Pareto
+from ..dataflow.throughput.selftimed import Firing
 from .charts import Card, asset, exact, html_page, speed
 from .gantt import gantt_svg
 from .pareto_plot import pareto_svg

@@ -10,7 +10,7 @@ from html import escape
 
 from .. import text
 from ..dataflow.graph import Actor, Graph
-from ..dataflow.speed.selftimed import Firing
+from ..dataflow.throughput.selftimed import Firing
 from .charts import Axis, exact, opening
 
 MOST_LANES = 60

@@ -9,7 +9,7 @@ from fractions import Fraction
 from markupsafe import Markup
 
 from .. import text
-from ..dataflow.speed.selftimed import Firing
+from ..dataflow.throughput.selftimed import Firing
 from ..mapping.answer import MappingAnswer
 from ..mapping.mapped import MappedStage
 from ..mapping.timed_graph import frames_over_time, timed_graph

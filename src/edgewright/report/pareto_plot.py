@@ -7,7 +7,7 @@ from html import escape
 
 from .. import text
 from ..dataflow.buffers.schedule import Weight
-from ..dataflow.speed.pareto import Pareto, Point
+from ..dataflow.throughput.pareto import Pareto, Point
 from ..hal.layout.front import FrontPoint
 from .charts import FOOT, LEFT, RIGHT, TOP, Axis, ChartPoint, dots, exact, grid, opening
 

@@ -15,9 +15,9 @@ _MOST_LOOKS = 20_000_000  # at tables: some seconds; only large blocks and cycle
 
 def loop_capacity(channel: Channel, firings: int) -> int:
     """What a self-loop holds at most: a firing claims the space of its tokens while it still has those it consumes."""
-    made = sums(channel.production, firings, channel.tokens)
-    taken = sums(channel.consumption, firings)
-    return max(channel.tokens, *(after - before for after, before in zip(made[1:], taken[:-1], strict=True)))
+    produced = sums(channel.production, firings, channel.tokens)
+    consumed = sums(channel.consumption, firings)
+    return max(channel.tokens, *(after - before for after, before in zip(produced[1:], consumed[:-1], strict=True)))
 
 
 def least_capacities(graph: Untimed) -> list[int]:
@@ -36,14 +36,14 @@ def least_capacities(graph: Untimed) -> list[int]:
         for at in outputs:
             line = graph.lines[at]
             done = reached.get(line.target) or _follow(line, range(graph.goal[actor]))
-            held = (line.made[j + 1] - line.taken[k] for j, k in enumerate(done))
+            held = (line.produced[j + 1] - line.consumed[k] for j, k in enumerate(done))
             least[at] = max(least[at], *held)
     return least
 
 
 def _follow(line: Line, source: Sequence[int]) -> list[int]:
     """Firings of the target when the source has done these."""
-    return [bisect_right(line.taken, line.made[done]) - 1 for done in source]
+    return [bisect_right(line.consumed, line.produced[done]) - 1 for done in source]
 
 
 def _reached(graph: Untimed, actor: int, most: int) -> tuple[dict[int, list[int]], int]:

@@ -1,9 +1,10 @@
-"""Least capacities of one block: what a run teaches goes into an integer program, whose answer is run in turn.
+"""Least capacities of one block: conditions learnt from runs feed an integer program, whose answer is run in turn.
 
-Every dead state of every run yields conditions that all live capacities meet (`waits`, `circles`). The program finds
-the cheapest capacities that meet those seen so far, which is a bound from below; they are run and, where they die,
-raised until they live, which is a bound from above and yields new conditions. The minimum is proven when the two meet.
-Most often they meet at the start: each line's own least capacity, taken alone, is enough.
+Every deadlocked state of a run yields conditions that all live capacities must meet (`deadlock_conditions`,
+`wait_cycles`). The program finds the cheapest capacities that meet all conditions so far, which is a lower bound. These
+are run and, where they deadlock, raised until they are live, which is an upper bound and yields new conditions. The
+minimum is proven when the bounds meet. Often they meet at once: the least capacity of each channel taken alone is
+enough.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from math import ceil
 
 from ...cpsat import cp_model, repeatable_solver, solve
 from .bounds import least_capacities
-from .circles import LeastSum, least_sum
+from .deadlock_conditions import Choice, Circle, Need, circles, remedies
 from .untimed import UNLIMITED, State, Untimed
-from .waits import Choice, Circle, Need, circles, remedies
+from .wait_cycles import LeastSum, least_sum
 
 _ROUNDS = 200  # of running and solving
 _WORK = 8.0  # CP-SAT's deterministic time for all rounds: some seconds
@@ -35,9 +36,9 @@ class Sizes:
 def size(graph: Untimed, price: Sequence[int]) -> Sizes:
     """The cheapest live capacities of a graph that is live without limits; of equal cost, the smallest.
 
-    That matters for lines that cost nothing. A line never needs room for more than is ever made on it.
+    That matters for lines that cost nothing. A line never needs room for more than is ever produced on it.
     """
-    scale = 1 + sum(line.made[-1] for line in graph.lines) if 0 in price else 1
+    scale = 1 + sum(line.produced[-1] for line in graph.lines) if 0 in price else 1
     scaled = [one * scale + (scale > 1) for one in price]
     found = _Sizing(graph, scaled).solve()
     cost = sum(one * size for one, size in zip(price, found.capacities, strict=True))

@@ -32,8 +32,8 @@ MOST_ENTRIES = 4_000_000  # of all tables together: some hundred MB, and tens of
 State = list[int]  # firings done by each actor
 Run = tuple[int, int]  # an actor, and how often it fires in a row
 
-_Taking = tuple[list[int], int, list[int]]  # made, source, taken
-_Making = tuple[int, list[int], int, list[int]]  # line, taken, target, made
+_Taking = tuple[list[int], int, list[int]]  # produced, source, consumed
+_Making = tuple[int, list[int], int, list[int]]  # line, consumed, target, produced
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,20 +43,20 @@ class Line:
     channel: Channel
     source: int
     target: int
-    made: list[int]  # tokens ever there after so many firings of the source, initial ones included
-    taken: list[int]  # tokens consumed by so many firings of the target
+    produced: list[int]  # tokens ever there after so many firings of the source, initial ones included
+    consumed: list[int]  # tokens consumed by so many firings of the target
 
     def held(self, state: Sequence[int]) -> int:
-        return self.made[state[self.source]] - self.taken[state[self.target]]
+        return self.produced[state[self.source]] - self.consumed[state[self.target]]
 
     def space(self, state: Sequence[int]) -> int:
         """The capacity that the next firing of the source needs."""
-        return self.made[state[self.source] + 1] - self.taken[state[self.target]]
+        return self.produced[state[self.source] + 1] - self.consumed[state[self.target]]
 
 
 @dataclass(frozen=True, eq=False)
 class Untimed:
-    """A graph made ready to run; self-loops are left out, for they tie an actor to nobody else."""
+    """A graph prepared to run; self-loops are left out, for they tie an actor to nobody else."""
 
     actors: tuple[str, ...]
     lines: tuple[Line, ...]
@@ -114,7 +114,7 @@ class Untimed:
         """Whether tokens allow the next firing, and its limit does."""
         next_firing = state[actor] + 1
         return next_firing <= self.limit[actor] and all(
-            line.made[state[line.source]] >= line.taken[next_firing] for line in self.into(actor)
+            line.produced[state[line.source]] >= line.consumed[next_firing] for line in self.into(actor)
         )
 
     def into(self, actor: int) -> list[Line]:
@@ -125,13 +125,13 @@ class Untimed:
         before = after = state[actor]
         taking, making = self.tables[actor]
         best = self.limit[actor]
-        for made, source, taken in taking:
-            after = bisect_right(taken, made[state[source]], before) - 1
+        for produced, source, consumed in taking:
+            after = bisect_right(consumed, produced[state[source]], before) - 1
             if after <= before:
                 return before
             best = min(best, after)
-        for at, taken, target, made in making:
-            after = bisect_right(made, capacity[at] + taken[state[target]], before) - 1
+        for at, consumed, target, produced in making:
+            after = bisect_right(produced, capacity[at] + consumed[state[target]], before) - 1
             if after <= before:
                 return before
             best = min(best, after)
@@ -140,9 +140,11 @@ class Untimed:
     @cached_property
     def tables(self) -> list[tuple[list[_Taking], list[_Making]]]:
         """The lines at hand for each actor: looking at them is where the time goes."""
-        taking = [[(one.made, one.source, one.taken) for one in self.into(actor)] for actor in range(len(self.actors))]
+        taking = [
+            [(one.produced, one.source, one.consumed) for one in self.into(actor)] for actor in range(len(self.actors))
+        ]
         making = [
-            [(at, line.taken, line.target, line.made) for at in ats for line in [self.lines[at]]]
+            [(at, line.consumed, line.target, line.produced) for at in ats for line in [self.lines[at]]]
             for ats in self.outputs
         ]
         return list(zip(taking, making, strict=True))

@@ -15,7 +15,7 @@ from math import lcm, prod
 from ...errors import ModelError
 from ...text import plural, shortened
 from ..graph import ROOM, Channel, Graph, Rates, labelled, listed, quoted
-from .speeds import MOST_BITS, ChannelTraversal, Speeds, speeds, too_large, tying
+from .relative_rates import MOST_BITS, ChannelTraversal, RelativeRates, relative_rates, too_large, tying
 
 MOST_STEPS = 8  # of a cycle that are written out
 MOST_FIXES = 3  # that are told
@@ -27,25 +27,25 @@ class RateFix:
     """Tokens per cycle with which a channel would fit."""
 
     channel: Channel
-    made: int
-    taken: int
+    produced: int
+    consumed: int
 
     def __str__(self) -> str:
         now = self.channel.production.total, self.channel.consumption.total
-        made, taken = (plural(count, "token") for count in (self.made, self.taken))
+        produced, consumed = (plural(count, "token") for count in (self.produced, self.consumed))
         source, target = quoted(self.channel.source), quoted(self.channel.target)
-        if self.made == now[0]:
-            change = f"{target} consumed {taken} per cycle instead of {now[1]:,}"
-        elif self.taken == now[1]:
-            change = f"{source} produced {made} per cycle instead of {now[0]:,}"
+        if self.produced == now[0]:
+            change = f"{target} consumed {consumed} per cycle instead of {now[1]:,}"
+        elif self.consumed == now[1]:
+            change = f"{source} produced {produced} per cycle instead of {now[0]:,}"
         else:
-            change = f"{source} produced {made} per cycle and {target} consumed {self.taken:,}"
+            change = f"{source} produced {produced} per cycle and {target} consumed {self.consumed:,}"
         return f"channel {quoted(self.channel.name)} would fit if {change}"
 
     def applied(self, graph: Graph) -> Graph:
         """The graph with these totals; how phases share them does not matter for consistency."""
-        production = _with_total(self.channel.production, self.made)
-        consumption = _with_total(self.channel.consumption, self.taken)
+        production = _with_total(self.channel.production, self.produced)
+        consumption = _with_total(self.channel.consumption, self.consumed)
         fixed = replace(self.channel, production=production, consumption=consumption)
         return replace(graph, channels=tuple(fixed if c is self.channel else c for c in graph.channels))
 
@@ -91,12 +91,12 @@ class Mismatch:
 
     def _single_rates(self, step: ChannelTraversal) -> Iterator[RateFix]:
         """Fixes that change what is consumed, or what is produced, where that gives whole tokens."""
-        made, taken = step.channel.production.total, step.channel.consumption.total
+        produced, consumed = step.channel.production.total, step.channel.consumption.total
         excess = self.product if step.forwards else 1 / self.product  # of what is produced
-        if (taken * excess).denominator == 1:
-            yield RateFix(step.channel, made, int(taken * excess))
-        if (made / excess).denominator == 1:
-            yield RateFix(step.channel, int(made / excess), taken)
+        if (consumed * excess).denominator == 1:
+            yield RateFix(step.channel, produced, int(consumed * excess))
+        if (produced / excess).denominator == 1:
+            yield RateFix(step.channel, int(produced / excess), consumed)
 
     def _both_rates(self, step: ChannelTraversal) -> RateFix:
         wanted = step.gain / self.product
@@ -123,7 +123,7 @@ def _path(actor: str, reached_by: Mapping[str, ChannelTraversal | None]) -> list
 
 
 def _is_consistent(graph: Graph) -> bool:
-    found = speeds(graph)
+    found = relative_rates(graph)
     return all(map(found.fits, graph.channels))
 
 
@@ -151,7 +151,7 @@ def repetitions(graph: Graph) -> Mapping[str, int]:
 
 def cycles(graph: Graph) -> Mapping[str, int]:
     """Whole cycles through its phases that each actor makes in one iteration; smallest within each component."""
-    found = speeds(graph)
+    found = relative_rates(graph)
     wrong = _mismatch(graph, found)
     if wrong is not None:
         raise ModelError(str(wrong))
@@ -160,17 +160,17 @@ def cycles(graph: Graph) -> Mapping[str, int]:
 
 def mismatch(graph: Graph) -> Mismatch | None:
     """The undirected cycle of channels whose rates do not fit, or None where the graph is consistent."""
-    return _mismatch(graph, speeds(graph))
+    return _mismatch(graph, relative_rates(graph))
 
 
-def _mismatch(graph: Graph, found: Speeds) -> Mismatch | None:
+def _mismatch(graph: Graph, found: RelativeRates) -> Mismatch | None:
     """The shortest of the first cycles that do not fit: easiest to look at."""
     wrong = islice((channel for channel in tying(graph) if not found.fits(channel)), _LOOKED_AT)
     told = [mismatch_of(graph, channel, found.reached_by) for channel in wrong]
     return min(told, key=lambda one: len(one.steps), default=None)
 
 
-def _smallest(graph: Graph, found: Speeds) -> Mapping[str, int]:
+def _smallest(graph: Graph, found: RelativeRates) -> Mapping[str, int]:
     """The speeds scaled to whole numbers, component by component; one of them is 1, so that none are smaller."""
     scale: dict[int, int] = {}
     for name, speed in found.speed.items():

@@ -26,19 +26,19 @@ class Supply:
     first: int  # tokens, or room, before anything fires
 
     @property
-    def taker(self) -> str:
+    def consumer(self) -> str:
         return self.channel.source if self.is_room else self.channel.target
 
     @property
-    def filler(self) -> str:
+    def producer(self) -> str:
         return self.channel.target if self.is_room else self.channel.source
 
     @property
-    def taken(self) -> Rates:
+    def consumed(self) -> Rates:
         return self.channel.production if self.is_room else self.channel.consumption
 
     @property
-    def filled(self) -> Rates:
+    def produced(self) -> Rates:
         return self.channel.consumption if self.is_room else self.channel.production
 
 
@@ -90,8 +90,8 @@ class Demand:
         self._name = graph.name
         self._states = {name: _State.of(graph.by_name[name]) for name in actors}
         for number, supply in enumerate(limiting):
-            self._states[supply.taker].takes.append((number, (*supply.taken.initial, *supply.taken.cycle)))
-            self._states[supply.filler].fills.append((number, (*supply.filled.initial, *supply.filled.cycle)))
+            self._states[supply.consumer].takes.append((number, (*supply.consumed.initial, *supply.consumed.cycle)))
+            self._states[supply.producer].fills.append((number, (*supply.produced.initial, *supply.produced.cycle)))
 
     def reach(self, goals: Mapping[str, int]) -> bool:
         """Whether each actor could be made to fire that often in all; goes on past those that cannot."""
@@ -127,7 +127,7 @@ class Demand:
                 here = next(reversed(waiting))
                 continue
             waiting[here] = supply
-            asked = self.supplies[supply].filler
+            asked = self.supplies[supply].producer
             if asked in waiting:
                 self.cycle = self.cycle or tuple(waiting)[list(waiting).index(asked) :]
                 break
@@ -171,19 +171,19 @@ def components(graph: Graph, limits: Sequence[Supply]) -> Iterator[Component]:
     """The strongly connected components in which anything of `limits` is waited for."""
     waits = nx.DiGraph()
     waits.add_nodes_from(actor.name for actor in graph.actors)
-    waits.add_edges_from((supply.taker, supply.filler) for supply in limits)
+    waits.add_edges_from((supply.consumer, supply.producer) for supply in limits)
     number = {name: at for at, part in enumerate(nx.strongly_connected_components(waits)) for name in part}
     actors: dict[int, list[Actor]] = {}
     inside: dict[int, list[Supply]] = {}
     for actor in graph.actors:
         actors.setdefault(number[actor.name], []).append(actor)
     for supply in limits:
-        if number[supply.taker] == number[supply.filler]:
-            inside.setdefault(number[supply.taker], []).append(supply)
+        if number[supply.consumer] == number[supply.producer]:
+            inside.setdefault(number[supply.consumer], []).append(supply)
     for at, found in inside.items():
         yield Component(actors[at], found)
 
 
 def pacing_components(graph: Graph, capacities: Mapping[str, int] | None) -> Iterator[Component]:
     """Those in which anything is waited for again and again, not by initial phases alone."""
-    return components(graph, [supply for supply in supplies(graph, capacities) if supply.filled.total])
+    return components(graph, [supply for supply in supplies(graph, capacities) if supply.produced.total])

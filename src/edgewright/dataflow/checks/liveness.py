@@ -52,15 +52,15 @@ def _is_live(actors: Sequence[Actor], demand: Demand, whole: Mapping[str, int]) 
 
 def _starves(supply: Supply) -> bool:
     """Whether initial phases take more than is there and than initial phases fill in, where no cycle adds to it."""
-    return not supply.filled.total and supply.first + sum(supply.filled.initial) < sum(supply.taken.initial)
+    return not supply.produced.total and supply.first + sum(supply.produced.initial) < sum(supply.consumed.initial)
 
 
 def _starvation(graph: Graph, capacities: Mapping[str, int], supply: Supply) -> Deadlock:
     """The wait of the first firing that a channel used by initial phases alone cannot serve."""
-    there = supply.first + sum(supply.filled.initial)
-    firing = next(f for f in range(len(supply.taken.initial)) if supply.taken.upto(f + 1) > there)
-    holds = there - supply.taken.upto(firing)
-    wait = BlockedFiring(supply.taker, supply.channel, supply.is_room, holds, supply.taken.at(firing))
+    there = supply.first + sum(supply.produced.initial)
+    firing = next(f for f in range(len(supply.consumed.initial)) if supply.consumed.upto(f + 1) > there)
+    holds = there - supply.consumed.upto(firing)
+    wait = BlockedFiring(supply.consumer, supply.channel, supply.is_room, holds, supply.consumed.at(firing))
     return Deadlock(graph, capacities, (), (wait,))
 
 

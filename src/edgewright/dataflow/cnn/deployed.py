@@ -17,7 +17,7 @@ from ...program.deployment import OUTSIDE, Deployment, Fifo, Part, Worker
 from ...program.deployment_check import checked_deployment, shown, turns
 from ...program.deployment_memory import with_slots
 from ..graph import Actor, Channel, Graph, Rates, Time, serial_loop
-from ..speed.ratio import period
+from ..throughput.ratio import period
 from .durations import RESOLUTION, layer_work
 
 PartTimes = Mapping[tuple[str, str], int | float | Fraction]  # of (worker, part), all in one unit

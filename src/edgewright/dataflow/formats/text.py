@@ -146,9 +146,9 @@ class _ChannelEntry(Entry):
     def drafted(self, place: str) -> ChannelDraft:
         where = f"{place}, channel {quoted(self.name)}"
         ends = (self.source, self.target)
-        made = rates(self.production, f"'production' of {where}")
-        taken = rates(self.consumption, f"'consumption' of {where}")
-        return ChannelDraft(self.name, where, *ends, made, taken, self.tokens, self.token_bytes, self.note)
+        produced = rates(self.production, f"'production' of {where}")
+        consumed = rates(self.consumption, f"'consumption' of {where}")
+        return ChannelDraft(self.name, where, *ends, produced, consumed, self.tokens, self.token_bytes, self.note)
 
 
 class _GraphEntry(Entry):

@@ -31,12 +31,12 @@ class ChannelTraversal:
     @property
     def gain(self) -> Fraction:
         """Cycles of the actor it leads to, for each cycle of the one it leaves."""
-        made, taken = self.channel.production.total, self.channel.consumption.total
-        return Fraction(made, taken) if self.forwards else Fraction(taken, made)
+        produced, consumed = self.channel.production.total, self.channel.consumption.total
+        return Fraction(produced, consumed) if self.forwards else Fraction(consumed, produced)
 
 
 @dataclass(frozen=True)
-class Speeds:
+class RelativeRates:
     """Of each actor: its component, its cycles per cycle of the component's first actor, and how it was reached."""
 
     component: Mapping[str, int]
@@ -44,12 +44,12 @@ class Speeds:
     reached_by: Mapping[str, ChannelTraversal | None]
 
     def fits(self, channel: Channel) -> bool:
-        """Whether as many tokens are made as are taken; where only initial phases use it, anything fits."""
-        made = self.speed[channel.source] * channel.production.total
-        return made == self.speed[channel.target] * channel.consumption.total
+        """Whether as many tokens are produced as are consumed; where only initial phases use it, anything fits."""
+        produced = self.speed[channel.source] * channel.production.total
+        return produced == self.speed[channel.target] * channel.consumption.total
 
 
-def speeds(graph: Graph) -> Speeds:
+def relative_rates(graph: Graph) -> RelativeRates:
     """Speeds along a breadth-first tree of each component, so that paths through it are short."""
     component: dict[str, int] = {}
     speed: dict[str, Fraction] = {}
@@ -67,7 +67,7 @@ def speeds(graph: Graph) -> Speeds:
                     component[step.end], reached_by[step.end] = number, step
                     speed[step.end] = _bounded(graph, speed[here] * step.gain)
                     waiting.append(step.end)
-    return Speeds(component, speed, reached_by)
+    return RelativeRates(component, speed, reached_by)
 
 
 def tying(graph: Graph) -> Iterator[Channel]:

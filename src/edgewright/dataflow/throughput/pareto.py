@@ -109,11 +109,11 @@ class _Front:
         start = len(self.cuts)
         growing = dict(levels)
         while self.storage.work < self.effort or len(self.cuts) == start:
-            blamed = self.storage.blame(growing, self.wanted)
-            if not blamed:
+            found = self.storage.undersized(growing, self.wanted)
+            if not found:
                 break
-            for blame in blamed:
-                cut = self.storage.cut(growing, blame, self.wanted)
+            for undersized in found:
+                cut = self.storage.cut(growing, undersized, self.wanted)
                 self.cuts.append(cut)
                 name = min(cut, key=lambda name: self._price_to_pass(name, cut, growing))
                 growing[name] = cut[name] + 1

@@ -38,7 +38,7 @@ class SizedChannel:
 
 @dataclass(frozen=True)
 class UndersizedChannels:
-    """Channels that at their levels, whatever those of others, are too small; the actors between them show it."""
+    """Channels that are too small at their levels, whatever the levels of others, and the actors that prove it."""
 
     channels: frozenset[str]
     actors: frozenset[str]
@@ -74,28 +74,29 @@ class Storage:
             return None
         return greatest_ratio(self._precedence, self._parent)
 
-    def blame(self, levels: Levels, period: Fraction | None) -> Sequence[UndersizedChannels]:
-        """What keeps the period from being less than that, no channel twice; nothing where nothing does.
+    def undersized(self, levels: Levels, period: Fraction | None) -> Sequence[UndersizedChannels]:
+        """Disjoint sets of channels that are too small for a period below the given one; none where the period can be
+        reached.
 
-        Without a period: what makes the graph deadlock.
+        Without a period: those that make the graph deadlock.
         """
         self.work += _TEST + self._precedence.source.size
         self._set(levels)
         found = cycles_from(self._precedence, period, self._parent)
         if found:
-            return _disjoint([self._blame(cycle) for cycle in found])
+            return _disjoint([self._undersized_on(cycle) for cycle in found])
         if self._begins and blocked(self.graph, self.capacities(levels)):
             return [UndersizedChannels(frozenset(levels), frozenset(self.graph.by_name))]
         return []
 
-    def cut(self, levels: Levels, blame: UndersizedChannels, period: Fraction | None) -> Cut:
-        """The highest levels of as few of the channels as can be that are still too small.
+    def cut(self, levels: Levels, undersized: UndersizedChannels, period: Fraction | None) -> Cut:
+        """The highest levels, of as few of the undersized channels as possible, that are still too small.
 
-        With the blamed actors alone they are found sooner, and are as true for the whole graph. Where these are most
-        of it, tests of the whole, one like the other, help each other more.
+        The actors on the cycle alone are usually enough to test, and the result holds for the whole graph. Where they
+        are most of the graph, the whole is tested, since similar tests in a row speed each other up.
         """
-        blamed = {name: levels[name] for name in sorted(blame.channels)}
-        part, share = self._part(blame.actors)
+        blamed = {name: levels[name] for name in sorted(undersized.channels)}
+        part, share = self._part(undersized.actors)
         if part._precedence.nodes * _SMALL_PART > self._precedence.nodes:
             return self._raised(blamed, period)
         before = part.work
@@ -109,7 +110,7 @@ class Storage:
             if name not in kept:
                 continue
             del kept[name]
-            still = self.blame(kept, period)
+            still = self.undersized(kept, period)
             if still:
                 kept = {name: level for name, level in kept.items() if name in still[0].channels}
             else:
@@ -120,7 +121,7 @@ class Storage:
         """The highest level of a channel that is too low, given that `low` is and that some level is not."""
 
         def too_low(level: int) -> bool:
-            return bool(self.blame({**levels, name: level}, period))
+            return bool(self.undersized({**levels, name: level}, period))
 
         stride = 1
         while too_low(low + stride):
@@ -142,7 +143,7 @@ class Storage:
             self._parts[names] = part, self._cycles[first] // part._cycles[first]
         return self._parts[names]
 
-    def _blame(self, cycle: Cycle) -> UndersizedChannels:
+    def _undersized_on(self, cycle: Cycle) -> UndersizedChannels:
         precedence = self._precedence
         return UndersizedChannels(frozenset(precedence.waits_for_space(cycle)), frozenset(precedence.actors_of(cycle)))
 
@@ -155,17 +156,17 @@ class Storage:
 
 
 def _disjoint(found: Sequence[UndersizedChannels]) -> Sequence[UndersizedChannels]:
-    """As many as can be with no channel in common, those with few channels first."""
+    """As many of the sets as possible that have no channel in common, small sets first."""
     apart: list[UndersizedChannels] = []
     taken: set[str] = set()
-    for blame in sorted(found, key=lambda blame: (len(blame.channels), sorted(blame.channels))):
-        if not apart or not blame.channels & taken:
-            apart.append(blame)
-            taken |= blame.channels
+    for undersized in sorted(found, key=lambda undersized: (len(undersized.channels), sorted(undersized.channels))):
+        if not apart or not undersized.channels & taken:
+            apart.append(undersized)
+            taken |= undersized.channels
     return apart
 
 
 def _step(channel: Channel) -> int:
     """Capacities matter only in steps of what all rates have in common."""
-    made, taken = channel.production, channel.consumption
-    return gcd(*made.initial, *made.cycle, *taken.initial, *taken.cycle) or 1
+    produced, consumed = channel.production, channel.consumption
+    return gcd(*produced.initial, *produced.cycle, *consumed.initial, *consumed.cycle) or 1

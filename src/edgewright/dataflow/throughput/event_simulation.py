@@ -1,4 +1,4 @@
-"""Actors that fire as soon as they can, event after event, in whole units of time; who asks when to stop is elsewhere.
+"""Self-timed execution as an event simulation in whole units of time; the caller decides when to stop.
 
 A firing takes its tokens and the room for what it produces when it starts. What it leaves, tokens and room, is there
 when it ends, but never before what earlier firings of the actor leave: a channel is a queue.
@@ -18,7 +18,7 @@ Moves = list[list[tuple[int, int]]]  # by phase: supplies and what is moved, whe
 
 
 class EventSimulator:
-    """Some actors of a graph underway; of the supplies only those given are waited for."""
+    """The state of some actors of a graph while they execute; only the given supplies are waited for."""
 
     def __init__(
         self, actors: Sequence[Actor], supplies: Sequence[Supply], unit: int, most: Mapping[str, int] | None = None
@@ -28,12 +28,12 @@ class EventSimulator:
         self.fired = [0] * len(actors)
         self.starts: list[tuple[int, int, int]] = []  # actor, firing, start; of the last instant
         self._stock = [supply.first for supply in supplies]
-        self._taker = [number[supply.taker] for supply in supplies]
+        self._taker = [number[supply.consumer] for supply in supplies]
         self._phase = [0] * len(actors)
         self._initial = [actor.initial_phases for actor in actors]
         self._times = [[int(time * unit) for time in actor.times or ()] for actor in actors]
-        self._takes = _moves(actors, [(i, supply.taker, supply.taken) for i, supply in enumerate(supplies)])
-        self._leaves = _moves(actors, [(i, supply.filler, supply.filled) for i, supply in enumerate(supplies)])
+        self._takes = _moves(actors, [(i, supply.consumer, supply.consumed) for i, supply in enumerate(supplies)])
+        self._leaves = _moves(actors, [(i, supply.producer, supply.produced) for i, supply in enumerate(supplies)])
         self._most = [None if most is None else most[actor.name] for actor in actors]
         self._latest = [0] * len(actors)  # when the latest arrival of each is due
         self._running: list[tuple[int, int, int, int]] = []  # due, actor, firing, phase

@@ -1,4 +1,4 @@
-"""What a dead state teaches about all capacities, not only about those that led to it."""
+"""Conditions on all capacities that can be learnt from one deadlocked state."""
 
 from __future__ import annotations
 
@@ -57,7 +57,11 @@ def _waits(graph: Untimed, actor: int, state: State, capacity: Sequence[int]) ->
     ins = [(at, graph.lines[at]) for at in graph.inputs[actor]]
     outs = [(at, graph.lines[at]) for at in graph.outputs[actor]]
     return [
-        *(Wait(actor, at, False, one.source) for at, one in ins if one.made[state[one.source]] < one.taken[following]),
+        *(
+            Wait(actor, at, False, one.source)
+            for at, one in ins
+            if one.produced[state[one.source]] < one.consumed[following]
+        ),
         *(Wait(actor, at, True, one.target) for at, one in outs if one.space(state) > capacity[at]),
     ]
 

@@ -1,4 +1,4 @@
-"""Schedules in short: what fires again and again the same way, written once with its count."""
+"""Looped schedules: repeated firings written once with their count."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""The least weighted sum of capacities that a circle of waits allows.
+"""A lower bound on the weighted sum of capacities, derived from a cycle of waits.
 
 Let the circle go v0 -> v1 -> ... -> v0, and let the k-th firing of v0 wait for the m1-th of v1, that for the m2-th of
-v2, and so on; the graph is live only when the last number is below k, for every k. Each wait has the form
-`filled(m') >= asked(m) - c`: for space, `asked` counts what is produced, `filled` what is consumed, and c is the
-capacity; for tokens it is the other way round, and c = 0. Divide each by the tokens Q of an iteration. Where one wait
-ends and the next begins, asked(m)/Q is at least filled'(m)/Q' plus the least difference the two ever have at that
-actor, a constant. Adding up, with v0 alone taken exactly:
+v2, and so on; the graph is live only when the last number is below k, for every k. Each wait has the form `filled(m')
+>= asked(m) - c`: for space, `asked` counts what is produced, `filled` what is consumed, and c is the capacity; for
+tokens it is the other way round, and c = 0. Divide each by the tokens Q of an iteration. Where one wait ends and the
+next begins, asked(m)/Q is at least filled'(m)/Q' plus the least difference the two ever have at that actor, a constant.
+Adding up, with v0 alone taken exactly:
 
-    sum of c/Q over the waits for space >= max over k of (asked(k)/Q - filled'(k-1)/Q') at v0 + the other constants
+sum of c/Q over the waits for space >= max over k of (asked(k)/Q - filled'(k-1)/Q') at v0 + the other constants
 
 which holds for each v0 of the circle. One such sum stands for very many choices when a detour holds a whole image.
 """
@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import gcd, lcm
 
+from .deadlock_conditions import Circle
 from .untimed import Untimed
-from .waits import Circle
 
 
 @dataclass(frozen=True)
@@ -72,14 +72,14 @@ def _steps(graph: Untimed, circle: Circle) -> list[_CircleEdge]:
     for wait in circle[last + 1 :] + circle[: last + 1]:
         line = graph.lines[wait.line]
         if not wait.is_space:
-            needed = [min(bisect_left(line.made, need), graph.limit[line.source]) for need in line.taken]
+            needed = [min(bisect_left(line.produced, need), graph.limit[line.source]) for need in line.consumed]
             start, asked = (wait.actor, needed) if start < 0 else (start, [needed[firing] for firing in asked])
             continue
         if start >= 0:
             steps.append(_CircleEdge(start, asked, range(graph.limit[wait.actor] + 1), graph.each[wait.actor], None))
             start = -1
         each = line.channel.production.total * graph.each[wait.actor] // len(line.channel.production.cycle)
-        steps.append(_CircleEdge(wait.actor, line.made, line.taken, each, wait.line))
+        steps.append(_CircleEdge(wait.actor, line.produced, line.consumed, each, wait.line))
     return steps
 
 

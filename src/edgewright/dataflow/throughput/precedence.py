@@ -56,10 +56,10 @@ class ActorNodes:
 
 @dataclass(frozen=True, eq=False)
 class Queue:
-    """A channel's cyclic part: tokens made and taken by the firings of an iteration, each with those before it."""
+    """A channel's cyclic part: cumulative counts of tokens produced and consumed by the firings of an iteration."""
 
-    made: Ints
-    taken: Ints
+    produced: Ints
+    consumed: Ints
     tokens: int  # after the initial phases; below zero where these take what later ones make
     space_slot: int  # of the edges that wait for space
 
@@ -103,7 +103,7 @@ class PrecedenceGraph:
             for table in (self.source, self.weight, self.delay):
                 table[queue.space_slot, nodes] = table[0, nodes]
         else:
-            firing, delay = _awaited(queue.made, queue.taken, capacity - queue.tokens)
+            firing, delay = _awaited(queue.produced, queue.consumed, capacity - queue.tokens)
             self._put(queue.space_slot, nodes, self.blocks[channel.target], firing, delay)
 
     def limit_all(self, capacities: Mapping[str, int] | None) -> None:
@@ -147,12 +147,12 @@ class PrecedenceGraph:
         tokens = channel.tokens + sum(channel.production.initial) - sum(channel.consumption.initial)
         if max(cycles * channel.production.total, abs(tokens)) > LARGEST:
             raise ModelError(f"channel {quoted(channel.name)} moves or holds more than {LARGEST:,} tokens")
-        made = _upto_each(channel.production, self.blocks[channel.source].firings)
-        taken = _upto_each(channel.consumption, self.blocks[channel.target].firings)
-        return Queue(made, taken, tokens, slot)
+        produced = _upto_each(channel.production, self.blocks[channel.source].firings)
+        consumed = _upto_each(channel.consumption, self.blocks[channel.target].firings)
+        return Queue(produced, consumed, tokens, slot)
 
     def _wait_for_tokens(self, channel: Channel, queue: Queue) -> None:
-        firing, delay = _awaited(queue.taken, queue.made, queue.tokens)
+        firing, delay = _awaited(queue.consumed, queue.produced, queue.tokens)
         nodes = self.blocks[channel.target].starts
         self._put(self._token_slots[channel.name], nodes, self.blocks[channel.source], firing, delay)
 
@@ -161,12 +161,12 @@ class PrecedenceGraph:
         self.delay[slot, nodes] = delay
 
 
-def _awaited(taken: Ints, made: Ints, tokens: int) -> tuple[Ints, Ints]:
+def _awaited(consumed: Ints, produced: Ints, tokens: int) -> tuple[Ints, Ints]:
     """For each taking firing the making one it waits for, and how many iterations back that is."""
-    cycle = int(made[-1])
+    cycle = int(produced[-1])
     ahead, left = divmod(tokens, cycle)
-    back, needed = np.divmod(taken - left - 1, cycle)
-    return np.searchsorted(made, needed + 1), ahead - back
+    back, needed = np.divmod(consumed - left - 1, cycle)
+    return np.searchsorted(produced, needed + 1), ahead - back
 
 
 def _upto_each(rates: Rates, firings: int) -> Ints:
