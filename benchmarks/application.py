@@ -244,7 +244,7 @@ def lost(search: JointSearch, layout: JointLayout, folder: Path, repeats: int) -
         return {}
     times: dict[str, list[tuple[float, float]]] = {}
     for member in search.application.members:
-        fast, small = search.planners[member.name].fastest, layout.meeting.plans[member.name]
+        fast, small = search.planners[member.name].fastest, layout.problem.plans[member.name]
         if small == fast:
             times.setdefault(member.owner, []).append((1.0, 1.0))
             continue

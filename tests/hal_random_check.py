@@ -18,7 +18,7 @@ from edgewright.hal.layout.cost import Wish
 from edgewright.hal.layout.judge import faults
 from edgewright.hal.layout.layout import Layout
 from edgewright.hal.layout.optimal import lay_out_optimal
-from edgewright.hal.layout.packing import roomy, side_by_side
+from edgewright.hal.layout.packing import side_by_side, with_spare_bits
 from edgewright.hal.layout.paper import lay_out_paper
 from edgewright.hal.verify.verification import Verification
 from edgewright.hal.verify.verifier import compare_variants, variant_of
@@ -107,7 +107,7 @@ def lay_out(analysis: Analysis, method: str, seed: int) -> Layout:
     if method == "paper":
         return lay_out_paper(*known)
     if method == "roomy":
-        spaces = roomy(analysis.spaces, loose_slots(analysis))
+        spaces = with_spare_bits(analysis.spaces, loose_slots(analysis))
         return side_by_side(lay_out_optimal(analysis.description, spaces, analysis.joints, Wish()), spaces)
     if method != "limited":
         return lay_out_optimal(*known, Wish(minimise=method))

@@ -21,7 +21,7 @@ from edgewright.hal.verify.addresses import instances_of
 from edgewright.hal.verify.build import BUFFERS, build, free_window, target_named
 from edgewright.hal.verify.bus import ModelBus
 from edgewright.hal.verify.machine import Machine
-from edgewright.hal.verify.peripheral import Peripheral, Wire, seeded, wires_of
+from edgewright.hal.verify.peripheral import ModelField, Peripheral, model_fields, seeded
 from edgewright.hal.verify.requests import Request, asked_by, requests_of
 from hal_host import Hooks, on_host
 from hal_random import Program
@@ -102,7 +102,7 @@ class Known:
         analysis = design.analysis
         self.unordered = {device.name for device in analysis.description.devices if device.unordered}
         registers = elaborate(analysis.description, analysis.spaces, design.layout)
-        self.wires = wires_of(analysis.description, registers, Natures(analysis.description))
+        self.wires = model_fields(analysis.description, registers, Natures(analysis.description))
         kind = Still if is_still else Peripheral
         self.models = {name: kind(name, wires, seed) for name, wires in self.wires.items()}
         self.seed = seed
@@ -129,7 +129,7 @@ class Known:
             self.note(device, wire, value)
         self.models[device].write(name, value)
 
-    def note(self, device: str, wire: Wire, value: int) -> None:
+    def note(self, device: str, wire: ModelField, value: int) -> None:
         """Keeps what software stored, where it differs from reset."""
         key = device, wire.name
         count = self.config.get(key, (0, 0))[0] + 1 if wire.nature.by_hardware else 0
@@ -173,7 +173,7 @@ class Still(Peripheral):
         self.reads.clear()
         return value
 
-    def _arrived(self, wire: Wire) -> int:
+    def _arrived(self, wire: ModelField) -> int:
         return self.state[wire.name]
 
 

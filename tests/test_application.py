@@ -122,8 +122,8 @@ def graphs(draw: st.DrawFn, most: int = 6) -> ConflictGraph:
     sizes = draw(st.lists(st.integers(1, 9), min_size=1, max_size=most))
     names = [f"b{n}" for n in range(len(sizes))]
     pairs = [(x, y) for n, x in enumerate(names) for y in names[:n]]
-    meeting = frozenset(pair for pair in pairs if draw(st.booleans()))
-    return ConflictGraph(dict(zip(names, sizes, strict=True)), meeting)
+    conflicting = frozenset(pair for pair in pairs if draw(st.booleans()))
+    return ConflictGraph(dict(zip(names, sizes, strict=True)), conflicting)
 
 
 def lowest(graph: ConflictGraph) -> int:
@@ -224,7 +224,7 @@ def camera(tiny: Path) -> JointLayout:
 
 
 def test_every_kind_of_relation_holds_in_random_interleavings(camera: JointLayout) -> None:
-    separate = sum(plan.peak_bytes for plan in camera.meeting.plans.values())
+    separate = sum(plan.peak_bytes for plan in camera.problem.plans.values())
     assert camera.bound_bytes <= camera.peak_bytes < separate
     for plan in camera.plans.values():
         assert not list(faults(plan))
@@ -249,7 +249,7 @@ def moved(layout: JointLayout, name: str, offset: int) -> JointLayout:
     offsets = {**layout.placement.offsets, name: offset}
     peak = max(offsets[n] + size for n, size in layout.graph.sizes.items())
     placement = replace(layout.placement, offsets=offsets, peak=max(peak, layout.placement.peak))
-    plans = joint.moved_plans(layout.meeting.plans, layout.buffers, placement)
+    plans = joint.moved_plans(layout.problem.plans, layout.buffers, placement)
     return replace(layout, placement=placement, plans=plans)
 
 
@@ -281,10 +281,10 @@ def test_the_judge_finds_the_papers_fault_with_sequential_partitions(paper: Path
     app = load_application(tmp_path / "app.toml")
     layout = lay_out_jointly(app, {name: planner.fastest for name, planner in planners(app).items()})
     first = {buffer.name: buffer.uses[0].first for buffer in layout.buffers}
-    meeting = frozenset((x, y) for x, y in layout.graph.meeting if (first[x] < 1) == (first[y] < 1))
-    printed = place_graph(replace(layout.graph, meeting=meeting))
+    conflicting = frozenset((x, y) for x, y in layout.graph.pairs if (first[x] < 1) == (first[y] < 1))
+    printed = place_graph(replace(layout.graph, pairs=conflicting))
     assert printed.peak < layout.placement.peak
-    plans = joint.moved_plans(layout.meeting.plans, layout.buffers, printed)
+    plans = joint.moved_plans(layout.problem.plans, layout.buffers, printed)
     wrong = replace(layout, placement=replace(printed, peak=layout.placement.peak), plans=plans)
     assert list(Interleaving(wrong, 0).run(20))
     assert not list(Interleaving(layout, 0).run(20))
@@ -404,8 +404,8 @@ def preempting(folder: Path, more: str) -> Path:
 
 def test_rows_are_points_and_fewer_of_them_take_less_ram(tiny: Path) -> None:
     found = JointSearch(load_application(preempting(tiny.parent, 'points = "rows"'))).least.layout
-    plan = found.meeting.plans["detect"]
-    every = found.meeting.allowed("detect", PreemptionPoints.ROWS)
+    plan = found.problem.plans["detect"]
+    every = found.problem.allowed("detect", PreemptionPoints.ROWS)
     assert every.rows and every.after
     pieces = timed_pieces(found.application, "detect", plan)
     chosen = choices(plan, PreemptionPoints.ROWS, pieces)
@@ -413,23 +413,23 @@ def test_rows_are_points_and_fewer_of_them_take_less_ram(tiny: Path) -> None:
     assert waits == sorted(waits) and waits[0] == max(pieces.between(every)) and sets[0].rows <= every.rows
     for more, fewer in pairwise(sets):
         assert fewer.rows <= more.rows and fewer.after <= more.after and fewer != more
-    peaks = [lay_out_jointly(found.application, found.meeting.plans, {"detect": points}) for points in sets]
+    peaks = [lay_out_jointly(found.application, found.problem.plans, {"detect": points}) for points in sets]
     for layout in peaks:
         for seed in range(4):
             assert not list(joint_faults(layout, seed, moves=40))
     assert peaks[-1].peak_bytes < peaks[0].peak_bytes
-    careless = replace(peaks[-1], meeting=replace(peaks[-1].meeting, points={"detect": every}))
+    careless = replace(peaks[-1], problem=replace(peaks[-1].problem, points={"detect": every}))
     assert any(list(joint_faults(careless, seed, moves=60)) for seed in range(20))
 
 
 def test_a_limit_on_waiting_chooses_points(tiny: Path) -> None:
     short = JointSearch(load_application(preempting(tiny.parent, 'points = "rows"\nwait = "1 ms"'))).least.layout
-    pieces = timed_pieces(short.application, "detect", short.meeting.plans["detect"])
-    assert max(pieces.between(short.meeting.allowed("detect", PreemptionPoints.ROWS))) <= 1e-3
+    pieces = timed_pieces(short.application, "detect", short.problem.plans["detect"])
+    assert max(pieces.between(short.problem.allowed("detect", PreemptionPoints.ROWS))) <= 1e-3
     never = load_application(preempting(tiny.parent, 'points = "stages"\nwait = "1 us"'))
     with pytest.raises(Infeasible, match=r"'wake' may wait for 'detect' for .*, and 1\.?0* us are allowed; .*\"rows\""):
         JointSearch(never).least  # noqa: B018
-    trades = JointSearch(load_application(preempting(tiny.parent, ""))).waiting_front()
+    trades = JointSearch(load_application(preempting(tiny.parent, ""))).blocking_front()
     assert trades[0].where == "anywhere" and trades[0].wait == 0
     for more, less in pairwise(trades):
         assert less.peak_bytes < more.peak_bytes and less.wait > more.wait

@@ -33,7 +33,7 @@ def preempts(points: str) -> str:
 
 def test_exclusive_networks_take_the_ram_of_the_largest_and_one_word(tmp_path: Path) -> None:
     library = library_of(tmp_path, "wake", "detect")
-    largest = max(plan.peak_bytes for plan in library.layout.meeting.plans.values())
+    largest = max(plan.peak_bytes for plan in library.layout.problem.plans.values())
     assert library.layout.peak_bytes == largest and library.state_bytes == 4
     assert "poll" not in str(library.files["app.h"])
     found = AppTrial(library).run_on_board(TrialScript(3, 4))

@@ -42,13 +42,13 @@ def test_random_applications_keep_what_is_needed(seed: int, tmp_path: Path) -> N
     except EdgewrightError as error:
         pytest.skip(f"refused: {error}")
     buffers = {buffer.name: buffer for buffer in layout.buffers}
-    assert joint._keeps_apart(layout.graph, buffers, layout.placement)
+    assert joint._is_conflict_free(layout.graph, buffers, layout.placement)
     assert layout.bound_bytes <= layout.peak_bytes <= sum(layout.graph.sizes.values())
     for plan in layout.plans.values():
         assert not list(faults(plan))
     for order in range(3):
         assert list(Interleaving(layout, order).run(50)) == []
-    planted = random.Random(seed).sample(sorted(layout.graph.meeting), min(2, len(layout.graph.meeting)))
+    planted = random.Random(seed).sample(sorted(layout.graph.pairs), min(2, len(layout.graph.pairs)))
     for one, other in planted:
         if (one, other) not in layout.graph.gaps and (other, one) not in layout.graph.gaps:
             wrong = overlaid(layout, one, other)
@@ -63,7 +63,7 @@ def overlaid(layout: JointLayout, one: str, other: str) -> JointLayout:
     offsets = {**layout.placement.offsets, one: layout.at(other)}
     peak = max(layout.placement.peak, *(offsets[name] + size for name, size in layout.graph.sizes.items()))
     placement = replace(layout.placement, offsets=offsets, peak=peak)
-    plans = joint.moved_plans(layout.meeting.plans, layout.buffers, placement)
+    plans = joint.moved_plans(layout.problem.plans, layout.buffers, placement)
     return replace(layout, placement=placement, plans=plans)
 
 

@@ -106,7 +106,7 @@ def test_ten_thousand_arrivals_of_keywords_over_visual_wake_words(
     )
     relation = f'[[relation]]\nkind = "preempts"\nnetworks = ["kws", "vww"]\npoints = "{points}"\n'
     (tmp_path / "app.toml").write_text(f'board = "nucleo-f446re"\n{text}{relation}')
-    tasks = tasks_of(JointSearch(load_application(tmp_path / "app.toml")).least.layout.meeting)
+    tasks = tasks_of(JointSearch(load_application(tmp_path / "app.toml")).least.layout.problem)
     worst = simulated(tasks, some_arrivals(tasks, 1, 10_000))
     for one in responses(tasks):
         assert one.worst is not None

@@ -16,7 +16,7 @@ from edgewright.application.host_run import run_application
 from edgewright.application.joint import JointLayout
 from edgewright.application.judge import Interleaving
 from edgewright.application.library import emit_application
-from edgewright.application.members import Application, Crossing, load_application
+from edgewright.application.members import Application, CrossingTensor, load_application
 from edgewright.application.outcome import outcome_of
 from edgewright.application.pace import NEVER, PacedMember, PipelinePace, RowSteps
 from edgewright.application.ring_run import RingPipeline
@@ -83,7 +83,7 @@ def test_rows_cross_where_that_is_smaller_than_frames(search: JointSearch) -> No
     (ring,) = found.layout.rings
     assert 1 <= ring.rows <= 3 < ring.height == 20
     assert found.peak_bytes < search.as_given.peak_bytes - ring.bytes // 2
-    assert not any(list(faults(plan)) for plan in found.layout.meeting.plans.values())
+    assert not any(list(faults(plan)) for plan in found.layout.problem.plans.values())
     outcome = outcome_of(search, found, None)
     assert outcome.notes[0].startswith(f"'cut' crosses in 'net' row by row: {ring.rows} of 20 kept")
     assert outcome.to_dict()["rings"] == [
@@ -154,7 +154,7 @@ def test_rings_are_live_as_dataflow_says_and_more_rows_are_never_slower(
     made, read = (sum(rows for _, rows in side) for side in (pushed, pulled))
     pushed, pulled = [*pushed, (1, max(1, read - made))], [*pulled, (1, max(0, made + max(1, read - made) - read))]
     made, read = (list(accumulate(rows for _, rows in side)) for side in (pushed, pulled))
-    ring = Crossing("net", "x", made[-1], ("push", "x"), (("pull", "x"),), 1, made[-1], made[-1])
+    ring = CrossingTensor("net", "x", made[-1], ("push", "x"), (("pull", "x"),), 1, made[-1], made[-1])
     sides = [RowSteps(tuple(float(t) for t, _ in side), tuple(rows)) for side, rows in ((pushed, made), (pulled, read))]
     members = (
         PacedMember("push", (float(early), sum(sides[0].times)), pushed=sides[0]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,10 @@ from edgewright import samples
 from edgewright.application import library
 from edgewright.application.joint import JointLayout
 from edgewright.application.judge import Interleaving
-from edgewright.application.members import Crossing, load_application
+from edgewright.application.members import CrossingTensor, load_application
+from edgewright.application.pace import PacedMember, PipelinePace
 from edgewright.application.search import JointSearch
-from edgewright.application.slots import _period, last_use
+from edgewright.application.slots import last_use
 from edgewright.application.trial import AppTrial, TrialScript
 from edgewright.program import faults
 from edgewright.samples.builder import ModelBuilder
@@ -63,8 +65,8 @@ def test_until_a_slot_is_given_back_the_producer_leaves_its_memory_to_the_reader
     assert all(long_tail.graph.meets(x.name, y.name) for x in late for y in (slot, *made))
     assert early and made and not any(long_tail.graph.meets(x.name, y.name) for x in early for y in made)
     hasty = replace(long_tail.application, freed={"net.2": 0})
-    object.__setattr__(wrong := replace(long_tail.meeting), "application", hasty)
-    assert any(list(Interleaving(replace(long_tail, meeting=wrong), seed).run(60)) for seed in range(20))
+    object.__setattr__(wrong := replace(long_tail.problem), "application", hasty)
+    assert any(list(Interleaving(replace(long_tail, problem=wrong), seed).run(60)) for seed in range(20))
 
 
 def test_a_partition_is_planned_around_what_its_producer_needs_when_it_may_run(tmp_path: Path) -> None:
@@ -82,7 +84,7 @@ def test_a_partition_is_planned_around_what_its_producer_needs_when_it_may_run(t
     search = JointSearch(load_application(tmp_path / "app.toml"))
     reader, found = search.planners["net.2"], search.as_given
     assert reader.reserved is not None and reader.reserved[1] == search.planners["net.1"].least.peak_bytes
-    plans = found.layout.meeting.plans
+    plans = found.layout.problem.plans
     assert found.peak_bytes < sum(plan.peak_bytes for plan in plans.values())
     assert found.peak_bytes <= reader.peak(plans["net.2"]) and not any(
         list(faults(p)) for p in found.layout.plans.values()
@@ -95,7 +97,7 @@ def test_a_partition_is_planned_around_what_its_producer_needs_when_it_may_run(t
 def test_the_library_gives_slots_back_when_they_have_been_read(long_tail: JointLayout) -> None:
     result = AppTrial(library.emit_application(long_tail)).run(TrialScript(120, seed=2))
     assert result.wrong == () and result.nested
-    object.__setattr__(long_tail.meeting, "freed", {"net.2": -2})  # one that is never given back early
+    object.__setattr__(long_tail.problem, "freed", {"net.2": -2})  # one that is never given back early
     refused = AppTrial(library.emit_application(long_tail)).run(TrialScript(120, seed=2))
     assert refused.wrong == () and refused.nested < result.nested
 
@@ -113,14 +115,15 @@ def test_double_buffers_stay_where_they_make_the_pipeline_faster(tmp_path: Path)
 )
 def test_periods_follow_from_runs_and_slots(stages: list[tuple[int, int]], slots: int) -> None:
     """With slots enough the slowest partition sets the pace; with one, a producer and the reading of its slot do."""
-    runs = {f"p{n}": float(read + rest) for n, (read, rest) in enumerate(stages)}
-    until = {f"p{n}": float(read) for n, (read, _) in enumerate(stages)}
-    chain = [Crossing("net", f"t{n}", 1, (f"p{n}", "x"), ((f"p{n + 1}", "y"),), slots) for n in range(len(stages) - 1)]
-    found = _period(runs, until, chain)
-    slowest = max(runs.values())
+    chain = tuple(
+        CrossingTensor("net", f"t{n}", 1, (f"p{n}", "x"), ((f"p{n + 1}", "y"),), slots) for n in range(len(stages) - 1)
+    )
+    members = tuple(PacedMember(f"p{n}", (float(read), float(rest))) for n, (read, rest) in enumerate(stages))
+    pace = PipelinePace(members, chain, {member.name: 0 for member in members})
+    found, slowest = pace.period(), pace.slowest
     assert found >= slowest - 1e-9
     if slots >= 2:
         assert found == pytest.approx(slowest)
     else:
-        pairs = [runs[f"p{n}"] + until[f"p{n + 1}"] for n in range(len(stages) - 1)]
+        pairs = [member.run + after.times[0] for member, after in pairwise(members)]
         assert found == pytest.approx(max(slowest, *pairs))

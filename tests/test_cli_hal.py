@@ -261,9 +261,9 @@ def test_verify_runs_both_and_finds_them_equal(driver):
 
 def test_a_difference_ends_with_status_1_and_writes_nothing(driver, tmp_path, monkeypatch):
     from edgewright.cli import hal_steps
-    from edgewright.hal.verify import Checked, Counts, Difference, Verification
+    from edgewright.hal.verify import Counts, Difference, FunctionCheck, Verification
 
-    checked = Checked("timer_start", 3, Counts(), Counts())
+    checked = FunctionCheck("timer_start", 3, Counts(), Counts())
     wrong = Difference("timer_start", "timer_start(1)", "irq is 0, not 1")
     found = Verification("rv32imc", "gcc", 0, (checked,), (wrong,), 10, 8)
     monkeypatch.setattr(hal_steps, "verify", lambda *_, **__: found)

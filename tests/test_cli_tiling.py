@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from edgewright import InputError, compile_model, load_plan, read_model, samples
 from edgewright.cli import main
-from edgewright.cli.plan_options import Extra, PlanOptions
+from edgewright.cli.plan_options import ExtraShare, PlanOptions
 from edgewright.fusion.by_hand import TileRequest, layer_range, parse_tile, schedule_of
 from edgewright.fusion.request import Method, PlanRequest
 from edgewright.fusion.timing import REMAINS
@@ -87,7 +87,7 @@ def refused(result, *words):
 
 @pytest.mark.parametrize("text", ["5%", "5 %", "0.05", ".05", "1.05x", "1.05×", "+5%"])
 def test_extra_work_is_written_in_three_ways(text):
-    assert Extra().convert(text, None, None) == 0.05
+    assert ExtraShare().convert(text, None, None) == 0.05
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_a_wish_of_two_minds():
 
 @pytest.mark.parametrize("text", ["50%", "0.5", "1.5x", "1.5"])
 def test_slowdowns_are_written_as_factors_too(text):
-    assert Extra(factors=True).convert(text, None, None) == 0.5
+    assert ExtraShare(factors=True).convert(text, None, None) == 0.5
 
 
 def test_time_that_nobody_counted_is_that_of_the_nearest_core(models):

@@ -16,7 +16,7 @@ import edgewright
 from edgewright import complete_plan, samples
 from edgewright.cli import main
 from edgewright.compiler import make_library
-from edgewright.complete_plan import Completed, complete, find_complete
+from edgewright.complete_plan import CompletePlan, complete, find_complete
 from edgewright.emit import TARGETS, Options, Rounding, emit
 from edgewright.emit.firmware import measure
 from edgewright.errors import EdgewrightError, Infeasible, InputError
@@ -64,11 +64,11 @@ def network_of(name: str) -> Network:
 
 
 @cache
-def completed(name: str, target: str) -> Completed:
+def completed(name: str, target: str) -> CompletePlan:
     return find_complete(network_of(name), PlanRequest(), None, TARGETS[target])
 
 
-def linked_as_planned(done: Completed) -> None:
+def linked_as_planned(done: CompletePlan) -> None:
     """The plan's promises beside what the linker says of the firmware that runs."""
     made, network, target = done.plan, done.library.network, done.library.target
     assert list(faults(made)) == []
@@ -192,7 +192,7 @@ def test_the_stack_counts(tmp_path):
         make_library(whole.library.network, board, request=PlanRequest(plain=True, ram=fit_of_plain(whole)))
 
 
-def fit_of_plain(whole: Completed) -> int:
+def fit_of_plain(whole: CompletePlan) -> int:
     return plan(whole.library.network, plain=True).peak_bytes + 8
 
 

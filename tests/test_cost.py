@@ -21,7 +21,7 @@ from edgewright.emit.firmware import Emulator, measure
 from edgewright.errors import InputError
 from edgewright.kernels.cost.estimate import Costs, VectorPrices, estimate, model_of, modelled, works_of
 from edgewright.kernels.cost.settings import Setting, Settings
-from edgewright.kernels.cost.stages import alike_steps, cuts
+from edgewright.kernels.cost.stages import cuts, representative_steps
 from edgewright.kernels.cost.work import KernelWork
 from edgewright.kernels.cost.zeros import shares_of_zeros
 from edgewright.kernels.window import WindowAxis
@@ -155,7 +155,7 @@ def test_steps_taken_together_are_the_steps(network, by_rows):
     costs = Costs(network, M4)
     where = Settings(plan, costs.facts)
     for index, stage in enumerate(plan.program.stages):
-        steps, together = list(plan.program.steps(stage)), list(alike_steps(plan, stage))
+        steps, together = list(plan.program.steps(stage)), list(representative_steps(plan, stage))
         counts = Counter[str]()
         for step, count in together:
             counts[step.layer] += count
@@ -176,7 +176,7 @@ def test_steps_of_tiles(residual):
         for stage in plan.program.stages:
             steps = Counter((step.layer, step.region.size) for step in plan.program.steps(stage))
             together = Counter[tuple[str, int]]()
-            for step, count in alike_steps(plan, stage):
+            for step, count in representative_steps(plan, stage):
                 together[step.layer, step.region.size] += count
             assert together == steps
 

@@ -58,7 +58,7 @@ def test_two_cores_compute_what_the_reference_does(data, network, target):
 
 @on_two_cores
 def test_both_cores_take_part_and_meet():
-    """Every run is the same, each core does about half, and without meetings one reads what is not there yet."""
+    """Every run is the same, each core does about half, and without barriers one reads what is not there yet."""
     two = library()
     inputs = random_inputs(two.network)
     one = measure(two, inputs, emulator=Emulator.QEMU, profile=True)

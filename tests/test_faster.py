@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from edgewright import plan, read_model, samples
 from edgewright.emit import TARGETS, Options, emit
 from edgewright.emit.firmware import measure
-from edgewright.fusion.choice import Choice, Maker
-from edgewright.fusion.faster import PlannedChoice, hastened, moves_of
+from edgewright.fusion.choice import PlanChoice, PlanMaker
+from edgewright.fusion.faster import PlannedChoice, moves_of, speed_up
 from edgewright.fusion.request import PlanRequest, make_plan
 from edgewright.fusion.timing import FEARED, TimedPlan, Timing
-from edgewright.fusion.whole import fast_whole
+from edgewright.fusion.whole import fastest_whole_layers
 from edgewright.kernels.cost.model import modelled, stand_in
 from edgewright.memory import Techniques
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant, random_inputs
@@ -32,8 +32,8 @@ MANY = 100 if os.environ.get("EDGEWRIGHT_THOROUGH") else 6
 RELU = Clamp(0.0)
 
 
-def maker_of(network: Network, target: str = "cortex-m4") -> Maker:
-    return Maker(network, Timing(target), None, None, False)
+def maker_of(network: Network, target: str = "cortex-m4") -> PlanMaker:
+    return PlanMaker(network, Timing(target), None, None, False)
 
 
 class Int8:
@@ -147,7 +147,7 @@ def test_scratch_is_there_and_counts():
     """A room that is asked for is free to the kernels of its stage, part of the peak, and makes them faster."""
     network = residual()
     layer = next(layer for layer in network.layers if isinstance(layer.op, Conv2d) and layer.op.groups == 1)
-    made = plan(network, explain=False, techniques=Techniques(rooms=((layer.name, 20_000),)))
+    made = plan(network, explain=False, techniques=Techniques(scratch_bytes=((layer.name, 20_000),)))
     index = made.order.index(layer.name)
     assert made.hole(index)[2] >= 20_000
     assert any(buffer.name == room_name(layer.name) and buffer.size >= 20_000 for buffer in made.buffers)
@@ -158,7 +158,7 @@ def test_scratch_is_there_and_counts():
 def test_layers_apart_share_nothing():
     network = filters()
     names = frozenset(layer.name for layer in network.layers)
-    shared, apart = (plan(network, explain=False, techniques=Techniques(apart=some)) for some in ((), names))
+    shared, apart = (plan(network, explain=False, techniques=Techniques(no_overlap=some)) for some in ((), names))
     assert apart.peak_bytes == 1600 > shared.peak_bytes
     timed = TimedPlan(apart, Timing("cortex-m4").costs(network))
     assert not any(timed.is_shared(index) for index in range(len(apart.program.stages)))
@@ -168,14 +168,14 @@ def test_layers_apart_share_nothing():
 def test_a_budget_is_kept_in_the_ram_there_is():
     network = residual()
     maker = maker_of(network, "rv32imc")
-    whole = fast_whole(maker)
-    rows = Choice(schedules=streams(network))
+    whole = fastest_whole_layers(maker)
+    rows = PlanChoice(schedules=streams(network))
     slow = PlannedChoice(rows, maker.made(rows))
     assert slow.cost > 1.05 * whole.cost
-    found = hastened(maker, rows, 1.05 * whole.cost, whole.peak)
+    found = speed_up(maker, rows, 1.05 * whole.cost, whole.peak)
     assert found is not None and found.cost <= 1.05 * whole.cost and slow.peak < found.peak < whole.peak
-    assert hastened(maker, rows, 1.05 * whole.cost, slow.peak + 1) is None
-    assert hastened(maker, rows, 0.1 * whole.cost, whole.peak) is None
+    assert speed_up(maker, rows, 1.05 * whole.cost, slow.peak + 1) is None
+    assert speed_up(maker, rows, 0.1 * whole.cost, whole.peak) is None
     check_interpreted(network, found.plan)
 
 
@@ -202,7 +202,7 @@ def test_parts_of_what_was_never_counted_are_feared():
 def test_changes_compute_the_same(data, network, target):
     """Whatever is changed to be faster, the interpreter finds the same outputs; a room is as large as was asked for."""
     maker = maker_of(network, target)
-    choice = Choice(streams(network) or None)
+    choice = PlanChoice(streams(network) or None)
     at = PlannedChoice(choice, maker.made(choice))
     for _ in range(3):
         moves = list(moves_of(at))
@@ -212,7 +212,7 @@ def test_changes_compute_the_same(data, network, target):
         at = PlannedChoice(choice, maker.made(choice))
         check_interpreted(network, at.plan)
         for index, stage in enumerate(at.plan.program.stages):
-            assert at.plan.hole(index)[2] >= dict(choice.rooms).get(stage.name, 0)
+            assert at.plan.hole(index)[2] >= dict(choice.scratch_bytes).get(stage.name, 0)
 
 
 @settings(max_examples=MANY, deadline=None)

@@ -14,7 +14,7 @@ import pytest
 from edgewright.hal.analysis.accesses import Kind
 from edgewright.hal.analysis.spaces import Slot, Space
 from edgewright.hal.generate.calls import Call
-from edgewright.hal.generate.ground import Ground
+from edgewright.hal.generate.ground import SpaceRegisters
 from edgewright.hal.generate.read_functions import read_function
 from edgewright.hal.generate.write_functions import write_function
 from edgewright.hal.language.description import Bus, Description, Device, Field, Group, Mode, Place
@@ -31,7 +31,7 @@ class Case:
     """A space with a random layout, and calls for some of its slots."""
 
     name: str
-    ground: Ground
+    ground: SpaceRegisters
     calls: list[tuple[str, Call]]
 
 
@@ -51,7 +51,9 @@ def random_case(number: int) -> Case:
     group = Group(name, tuple(slot.field for slot in slots), HERE)
     description = Description({name: group}, (Device("d", name, 0, HERE, Bus(32, 8)),))
     slots = [replace(slot, group=name) for slot in slots]
-    ground = Ground(Space(name, tuple(slots)), SpaceLayout(name, tuple(registers), (), offset), Natures(description))
+    ground = SpaceRegisters(
+        Space(name, tuple(slots)), SpaceLayout(name, tuple(registers), (), offset), Natures(description)
+    )
     return Case(name, ground, _calls(rng, name, ground))
 
 
@@ -99,7 +101,7 @@ def _split(rng: random.Random, first: int) -> tuple[list[Slot], list[Register]]:
     return [wide, other], [low, Register(0, 32, (Piece(wide.name, 0, bits - 32, 32), Piece(other.name, 28, 4)))]
 
 
-def _calls(rng: random.Random, name: str, ground: Ground) -> list[tuple[str, Call]]:
+def _calls(rng: random.Random, name: str, ground: SpaceRegisters) -> list[tuple[str, Call]]:
     """Every slot alone, and one combination of each register."""
     groups = [(slot.name,) for slot in ground.space.slots]
     for register in ground.layout.registers:
@@ -113,7 +115,7 @@ def _calls(rng: random.Random, name: str, ground: Ground) -> list[tuple[str, Cal
     return found
 
 
-def wrapper(ground: Ground, name: str, call: Call) -> list[str]:
+def wrapper(ground: SpaceRegisters, name: str, call: Call) -> list[str]:
     """One signature for all: memory, index, values in or out."""
     index = "i, " if ground.indices(call) else ""
     types = [f"uint{next(w for w in (8, 16, 32, 64) if s.field.bits <= w)}_t" for s in ground.slots(call.slots)]
@@ -153,7 +155,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Case], ctypes.
 Memory = dict[tuple[int, str, int, int], int]  # register, slot, element, low bit: value
 
 
-def cells(ground: Ground) -> list[tuple[tuple[int, str, int, int], int, int, int, int]]:
+def cells(ground: SpaceRegisters) -> list[tuple[tuple[int, str, int, int], int, int, int, int]]:
     """Key, byte, access width, bit and size of every piece of every element, worked out the slow way."""
     found = []
     for number, register in enumerate(ground.layout.registers):
@@ -166,7 +168,7 @@ def cells(ground: Ground) -> list[tuple[tuple[int, str, int, int], int, int, int
     return found
 
 
-def peek(memory: ctypes.Array[ctypes.c_char], ground: Ground) -> Memory:
+def peek(memory: ctypes.Array[ctypes.c_char], ground: SpaceRegisters) -> Memory:
     state = {}
     for key, byte, width, bit, size in cells(ground):
         word = int.from_bytes(memory.raw[byte : byte + width // 8], "little")
@@ -174,7 +176,7 @@ def peek(memory: ctypes.Array[ctypes.c_char], ground: Ground) -> Memory:
     return state
 
 
-def poke(memory: ctypes.Array[ctypes.c_char], ground: Ground, state: Memory) -> None:
+def poke(memory: ctypes.Array[ctypes.c_char], ground: SpaceRegisters, state: Memory) -> None:
     """The state in memory, and 0 in all bits that hold no field, as hardware has it."""
     words: dict[tuple[int, int], int] = {}
     for key, byte, width, bit, _ in cells(ground):
@@ -184,7 +186,7 @@ def poke(memory: ctypes.Array[ctypes.c_char], ground: Ground, state: Memory) -> 
         memory[byte : byte + width // 8] = word.to_bytes(width // 8, "little")  # type: ignore[index]
 
 
-def random_state(rng: random.Random, ground: Ground) -> Memory:
+def random_state(rng: random.Random, ground: SpaceRegisters) -> Memory:
     return {key: rng.getrandbits(size) for key, _, _, _, size in cells(ground)}
 
 
@@ -192,7 +194,7 @@ def value_of(state: Memory, slot: str, element: int) -> int:
     return sum(value << low for (_, name, at, low), value in state.items() if (name, at) == (slot, element))
 
 
-def expected_after(ground: Ground, state: Memory, call: Call, element: int, values: list[int]) -> Memory:
+def expected_after(ground: SpaceRegisters, state: Memory, call: Call, element: int, values: list[int]) -> Memory:
     """The state after a write: its fields, 0 for those that 0 leaves as they are, all else as it was."""
     after = dict(state)
     lanes = {n: register.lanes for n, register in enumerate(ground.layout.registers)}
@@ -209,7 +211,7 @@ def expected_after(ground: Ground, state: Memory, call: Call, element: int, valu
     return after
 
 
-def writable_part(ground: Ground, state: Memory) -> Memory:
+def writable_part(ground: SpaceRegisters, state: Memory) -> Memory:
     return {key: value for key, value in state.items() if ground.nature(key[1]).writable}
 
 
@@ -253,6 +255,6 @@ def test_reads_once_and_writes_once_with_one_read_where_something_is_kept() -> N
             assert stores == (0 if call.kind is Kind.READ else len(registers)), text
 
 
-def _keeps(ground: Ground, call: Call, register: Register) -> bool:
+def _keeps(ground: SpaceRegisters, call: Call, register: Register) -> bool:
     others = [piece.slot for piece in register.pieces if piece.lanes > 1 or piece.slot not in call.slots]
     return any(ground.nature(slot).restorable for slot in others)

@@ -21,7 +21,7 @@ from edgewright.hal.language.description import Description, Device, Field, Grou
 from edgewright.hal.layout.cost import Wish
 from edgewright.hal.layout.layout import FieldAt, Layout, Piece, Register, RegisterAt, SpaceLayout
 from edgewright.hal.layout.optimal import lay_out_optimal
-from edgewright.hal.layout.packing import roomy, side_by_side
+from edgewright.hal.layout.packing import side_by_side, with_spare_bits
 from edgewright.hal.layout.paper import lay_out_paper
 from edgewright.hal.verify import Verification, code_sizes_of, load_model, measure, verify
 from edgewright.hal.verify.abi import Type, places_of
@@ -29,7 +29,7 @@ from edgewright.hal.verify.build import build, free_window, target_named
 from edgewright.hal.verify.machine import Machine
 from edgewright.hal.verify.prototype import Variant
 from edgewright.hal.verify.signatures import signatures_of
-from edgewright.hal.verify.verification import Fault, Why
+from edgewright.hal.verify.verification import Fault, StopReason
 from edgewright.hal.verify.verifier import compare_variants, variant_of
 
 pytest.importorskip("unicorn")
@@ -231,7 +231,7 @@ def test_a_missing_mask(right: tuple[Analysis, Variant], monkeypatch: pytest.Mon
 def test_code_that_differs_once_inlined_is_found(right: tuple[Analysis, Variant], tmp_path: Path) -> None:
     analysis = right[0]
     other = _analysis(tmp_path, DRIVER.replace("port->done = 1;", "port->done = 1; port->done = 1;"))
-    broken = replace(right[1], inlined=variant_of(naive(other), "rv32imc", measure=False).apart)
+    broken = replace(right[1], inlined=variant_of(naive(other), "rv32imc", measure=False).outlined)
     found = compare_variants(analysis, right[1], broken, calls=4)
     assert [d.function for d in found.differences] == ["clear"] and "once functions are inlined" in str(found)
 
@@ -297,7 +297,7 @@ def test_pointers_into_the_driver_are_compared_by_what_lies_there(
     other = _analysis(tmp_path, POINTING.replace("n & 4u ? less : more", "n & 4u ? more : less"), groups="")
     designs = [design(one, lay_out_paper(one.description, one.spaces, one.joints)) for one in (analysis, other)]
     plain, optimised, wrong = (variant_of(one, "rv32imc", measure=False) for one in (naive(analysis), *designs))
-    starts = [{name: at for at, _, name in one.apart.elf.functions} for one in (plain, optimised)]
+    starts = [{name: at for at, _, name in one.outlined.elf.functions} for one in (plain, optimised)]
     assert starts[0]["more"] != starts[1]["more"]
     assert compare_variants(analysis, plain, optimised, calls=16).is_equal
     differences = compare_variants(analysis, plain, wrong, calls=16).differences
@@ -390,7 +390,7 @@ def test_a_fault_ends_the_call_and_the_machine_goes_on() -> None:
     machine = Machine(built, frozenset(), {})
     with pytest.raises(Fault) as caught:
         machine.call("f", [Type()], [1])
-    assert caught.value.why is Why.ENDLESS
+    assert caught.value.reason is StopReason.ENDLESS
     assert machine.call("f", [Type()], [0]) == 5
 
 
@@ -474,7 +474,7 @@ def test_what_a_compiler_makes_smaller_is_taken_and_does_the_same(tmp_path: Path
     plain, inlined = (sizes(replace(made, inlined=names)) for names in (frozenset(), frozenset({"start"})))
     assert plain and inlined
     assert bool(made.inlined) == (sum(inlined.values()) < sum(plain.values()))
-    spaces = roomy(analysis.spaces, {("Flash", "chip"), ("Flash", "speed"), ("Flash", "lines")})
+    spaces = with_spare_bits(analysis.spaces, {("Flash", "chip"), ("Flash", "speed"), ("Flash", "lines")})
     layout = side_by_side(lay_out_optimal(analysis.description, spaces, analysis.joints, Wish()), spaces)
     (register,) = layout.spaces["Flash"].holding("chip")
     assert [(piece.slot, piece.bit) for piece in register.pieces] == [("chip", 0), ("speed", 8)]

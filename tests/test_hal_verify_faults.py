@@ -150,7 +150,7 @@ def test_a_neighbour_of_an_interrupt_routines_field_is_not_put_back_unguarded(tm
     text = "void f(uint8_t n) { lamp->armed = 1; lamp->mode = n; lamp->on = 1; }\nvoid g(void) { lamp->armed = 0; }"
     text += "\nvoid h(uint8_t n) { lamp->mode = n; }"
     assert compared(tmp_path, text, text, pack=True).is_equal
-    monkeypatch.setattr(ground.Ground, "is_shared", lambda self, register: False)
+    monkeypatch.setattr(ground.SpaceRegisters, "is_shared", lambda self, register: False)
     path = tmp_path / "right.c"
     analysis = analyse([path])
     space = analysis.spaces["Lamp"]

@@ -13,7 +13,7 @@ from edgewright.hal.design_flow import analyse
 from edgewright.hal.export import exports
 from edgewright.hal.generate import generate
 from edgewright.hal.language.description import Refused
-from edgewright.hal.language.desugar import spread
+from edgewright.hal.language.desugar import desugar
 from edgewright.hal.language.source import HEADER, _parse
 from edgewright.hal.layout.cost import Wish
 from edgewright.hal.verify.measurement import code_sizes_of
@@ -397,7 +397,7 @@ SPREAD = {
 def spread_text(tmp_path, text: str) -> str:
     file = tmp_path / "spread.c"
     file.write_text(text)
-    return spread([_parse(file, [])], {str(file): text.encode()}, HEADER.name)[str(file)].decode()
+    return desugar([_parse(file, [])], {str(file): text.encode()}, HEADER.name)[str(file)].decode()
 
 
 @pytest.mark.parametrize("text", SPREAD)

@@ -22,8 +22,8 @@ from edgewright.fusion.choice import is_interrupted
 from edgewright.fusion.paper.trials import TrialEvaluator
 from edgewright.fusion.routes import Routes
 from edgewright.fusion.search import PlanSearch
-from edgewright.interrupts import heard as interrupts_are_heard
 from edgewright.interrupts import interruptible
+from edgewright.interrupts import redeliver_interrupts as interrupts_are_heard
 from edgewright.memory.layout import exact
 from edgewright.network import random_inputs
 from edgewright.network.kernels import execute

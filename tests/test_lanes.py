@@ -61,7 +61,7 @@ MANY = 200 if os.environ.get("EDGEWRIGHT_THOROUGH") else 5
 FAMILIES = ("host", "cortex-m4", "rv32imc", "cortex-m55")
 THREADS = (
     *("-std=c99", "-O1", "-g", "-ffp-contract=off", "-fno-strict-aliasing"),
-    # Lanes that never sleep take no lock: what orders them are the meetings alone.
+    # Lanes that never sleep take no lock: what orders them are the barriers alone.
     *("-fsanitize=thread", "-DCONVS_LANE_SPINS=1000000000"),
 )
 
@@ -380,7 +380,7 @@ def test_a_child_process_has_threads_of_its_own(threads):
 
 
 @pytest.mark.slow
-def test_the_thread_sanitizer_finds_races_only_without_meetings():
+def test_the_thread_sanitizer_finds_races_only_without_barriers():
     network = convs()
     library = emit(shared(network), TARGETS["host"], network)
     inputs, file = random_inputs(network), f"{library.name}.c"

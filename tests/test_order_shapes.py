@@ -6,7 +6,7 @@ import pytest
 
 import order_shapes as shapes
 from edgewright.memory.ordering import OrderProblem, is_valid, order, peak
-from edgewright.memory.ordering.cuts import Cuts
+from edgewright.memory.ordering.cuts import MinCuts
 from edgewright.memory.ordering.lattice import Lattice
 from edgewright.memory.ordering.probe import Precedence, probe
 from edgewright.memory.ordering.waists import Segment, cut_at_waists
@@ -60,7 +60,7 @@ def test_what_a_probe_learns_holds_in_an_order_within_the_budget() -> None:
     lattice = Lattice(problem)
     known = Precedence(lattice)
     constraints = sum(mask.bit_count() for mask in known.before)
-    feasible, _ = probe(Cuts(lattice), known, best.peak, flows=10_000)
+    feasible, _ = probe(MinCuts(lattice), known, best.peak, flows=10_000)
     assert feasible
     assert sum(mask.bit_count() for mask in known.before) > constraints
     done = 0

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from edgewright.errors import Unsupported
 from edgewright.network import Arithmetic, Builder, DType, Interval, Network, Quant, Region, random_inputs
-from edgewright.network.alone import ALONE, Alone, Wider, alone, computable
+from edgewright.network.alone import ALONE, AloneOperator, WidenedRegion, alone, computable
 from edgewright.network.operators import (
     BETWEEN_PARTS,
     AvgPool2d,
@@ -129,7 +129,7 @@ def test_one_window_is_no_global_average() -> None:
         op = AvgPool2d((2, 2), (stride, stride))
         shapes = [(1, 4, 4, 2)]
         answer = alone(op, Region(((0, 1), (1, 2), (0, 1), (0, 2))), shapes)
-        assert isinstance(answer, Alone) and isinstance(answer.op, AvgPool2d) and answer.op.pads != (0, 0, 0, 0)
+        assert isinstance(answer, AloneOperator) and isinstance(answer.op, AvgPool2d) and answer.op.pads != (0, 0, 0, 0)
 
 
 def check_every_interval(op: Op, shape: tuple[int, ...], axis: int = 1) -> None:
@@ -166,7 +166,7 @@ def test_parts_of_transposed_convolutions_crop_and_never_pad(kernel: int) -> Non
     whole = Region.whole(op.output_shape(shapes))
     for bounds in combinations(range(whole.shape[1] + 1), 2):
         answer = alone(op, whole.with_axis(1, bounds), shapes)
-        assert isinstance(answer, Alone) and isinstance(answer.op, ConvTranspose2d)
+        assert isinstance(answer, AloneOperator) and isinstance(answer.op, ConvTranspose2d)
         assert min(answer.op.pads) >= 0
 
 
@@ -240,7 +240,7 @@ def test_every_row_of_a_doubled_image_can_be_had_alone(mode: ResizeMode, coordin
     for row in range(size[0]):
         region = Region.whole((1, *size, 1)).with_axis(1, (row, row + 1))
         answer = alone(op, region, [x])
-        assert isinstance(answer, Alone) and answer.reads[0] is not None
+        assert isinstance(answer, AloneOperator) and answer.reads[0] is not None
         assert answer.reads[0].shape[1] <= 6
 
 
@@ -248,4 +248,4 @@ def test_a_wider_region_is_always_the_end_of_it() -> None:
     """Every operator computes its whole output, so that widening ends."""
     for op, shape in ((Expand((3, 4)), (1, 4)), (Dequantize(), (2, 3)), (Reshape((6,)), (2, 3))):
         answer = alone(op, Region.whole(op.output_shape([shape])), [shape])
-        assert not isinstance(answer, Wider)
+        assert not isinstance(answer, WidenedRegion)

@@ -20,7 +20,7 @@ from edgewright.kernels.cost.settings import Setting
 from edgewright.memory import Techniques
 from edgewright.memory.planner import alignment_of
 from edgewright.memory.row_windows import pullable
-from edgewright.memory.streamed import loose_work
+from edgewright.memory.streamed import unfused_problem
 from edgewright.network import Builder
 from edgewright.network.operators import Binary, BinaryKind, Clamp, Concat, Conv2d, Reduce, ReduceKind, Slice
 from edgewright.program import FusionSchedule, Split, even_ends
@@ -74,7 +74,7 @@ def test_fronts(network):
 def test_routes_say_what_plans_need(network):
     """MACs are exact; memory is never promised below what a layout can reach but for what views add to it."""
     prices = Prices(network, Costs(network, "cortex-m4"))
-    routes = Routes(loose_work(network, Techniques(), alignment_of(network, None, None)), prices)
+    routes = Routes(unfused_problem(network, Techniques(), alignment_of(network, None, None)), prices)
     for route, _ in zip(routes.front(), range(4), strict=False):
         made = plan(network, explain=False, schedules=route.schedules)
         whole = plan(network, explain=False, schedules=())
@@ -92,7 +92,7 @@ def test_parts_are_never_priced_below_the_whole():
     parts = ((3, ((0, 20), (20, 40))),)
     assert prices._summed(network.by_name["wide"], parts, Setting()) < prices._ideal("wide")
     assert prices.tiles(network.by_name["wide"], parts, by_rows=False, is_summing=True) == 0
-    routes = Routes(loose_work(network, Techniques(), 4), prices, room=1 << 24)
+    routes = Routes(unfused_problem(network, Techniques(), 4), prices, room=1 << 24)
     routes.reach(routes.by_rows.peak // 2)
     whole = routes.cheapest(1 << 24)
     assert whole is not None and whole.effort == 0 and not any(schedule.splits for schedule in whole.schedules)

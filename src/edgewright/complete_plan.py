@@ -13,7 +13,7 @@ from .emit.firmware import link
 from .emit.library import Library, emit
 from .emit.packaging import calls_cmsis_nn
 from .errors import EdgewrightError, Infeasible
-from .fusion.choice import Found
+from .fusion.choice import FoundPlan
 from .fusion.request import PlanRequest, find
 from .memory import fit
 from .network import Network
@@ -26,12 +26,12 @@ ROUNDS = 4  # plans that are linked until arenas and stack fit together
 
 
 @dataclass(frozen=True)
-class Completed:
+class CompletePlan:
     """A library whose plan is complete, and what is known besides."""
 
     library: Library
     not_counted: str = ""  # why code and stack are not; empty where they are
-    found: Found | None = None  # what a search came by
+    found: FoundPlan | None = None  # what a search came by
 
     @property
     def plan(self) -> Plan:
@@ -40,12 +40,12 @@ class Completed:
 
 def complete(
     plan: Plan, network: Network, target: Target, options: Options | None = None, name: str | None = None
-) -> Completed:
+) -> CompletePlan:
     """The plan with all that emission and the linker tell about it."""
     library = emit(plan, target, network, name, options)
     obstacle = _obstacle(library)
     linked = None if obstacle else link(library)
-    return Completed(replace(library, plan=replace(library.plan, linked=linked)), obstacle)
+    return CompletePlan(replace(library, plan=replace(library.plan, linked=linked)), obstacle)
 
 
 def find_complete(
@@ -55,7 +55,7 @@ def find_complete(
     target: Target,
     options: Options | None = None,
     name: str | None = None,
-) -> Completed:
+) -> CompletePlan:
     """The plan that was asked for, complete; one that fits the RAM with its stack, where there is such a plan."""
     stack = 0
     for _ in range(ROUNDS):
@@ -69,7 +69,7 @@ def find_complete(
     return completed
 
 
-def _find_beside(network: Network, request: PlanRequest, board: Board | None, target: Target, stack: int) -> Found:
+def _find_beside(network: Network, request: PlanRequest, board: Board | None, target: Target, stack: int) -> FoundPlan:
     """The plan that leaves so many bytes of RAM to the stack."""
     if not stack:
         return find(network, request, board, target)

@@ -53,7 +53,7 @@ def interruptible(call: Callable[[], _T], stop: Callable[[], object]) -> _T:
 
 
 @contextmanager
-def heard() -> Iterator[None]:
+def redeliver_interrupts() -> Iterator[None]:
     """Interrupts that Python drops, since they come while it calls back for an object that goes, come again."""
     before = sys.unraisablehook
 

@@ -17,7 +17,7 @@ def c_name(member: AppMember) -> str:
 
 def resident_ends(layout: JointLayout, member: AppMember) -> frozenset[str]:
     """Inputs and outputs that are handed over: they lie where the next network reads them."""
-    relations, owner = layout.meeting.relations, member.owner
+    relations, owner = layout.problem.relations, member.owner
     found = {
         tensor
         for name, tensor in (*(b for _, b in relations.cascades), *(a for a, _ in relations.cascades))
@@ -40,8 +40,8 @@ def given_ends(layout: JointLayout, member: AppMember) -> tuple[list[str], list[
 
 def polled_rows(layout: JointLayout, member: str) -> Mapping[int, tuple[int, ...]]:
     """The turns of each stage after which somebody may interrupt the member."""
-    relations, kind = layout.meeting.relations, PreemptionPoints.ROWS
+    relations, kind = layout.problem.relations, PreemptionPoints.ROWS
     if not any(low == member and one.points is kind for (_, low), one in relations.preemptions.items()):
         return {}
-    places = sorted(layout.meeting.allowed(member, kind).rows)
+    places = sorted(layout.problem.allowed(member, kind).rows)
     return {stage: tuple(turn for at, turn in places if at == stage) for stage, _ in places}

@@ -68,12 +68,12 @@ class AppGate:
     @cached_property
     def ends(self) -> Mapping[tuple[str, str], int]:
         """A bit for each input that is handed over."""
-        return {end: n for n, end in enumerate(self.layout.meeting.relations.handed_over)}
+        return {end: n for n, end in enumerate(self.layout.problem.relations.handed_over)}
 
     @property
     def is_polled(self) -> bool:
         """Whether any network may be interrupted."""
-        return any(map(self.layout.meeting.relations.may_be_interrupted, self.index))
+        return any(map(self.layout.problem.relations.may_be_interrupted, self.index))
 
     @property
     def has_rows(self) -> bool:
@@ -121,7 +121,7 @@ class AppGate:
 
     def _tables(self) -> Iterator[str]:
         """Of each network: who excludes it, whom it may interrupt, which inputs it reads, drops, and makes."""
-        relations, members = self.layout.meeting.relations, self.layout.application.members
+        relations, members = self.layout.problem.relations, self.layout.application.members
         rows: dict[str, list[int]] = {
             "excludes": [],
             "interrupts": [],
@@ -161,7 +161,7 @@ class AppGate:
                 yield f"static const uint32_t {key}[] = {{{', '.join(f'{value:#x}u' for value in values)}}};"
         if self.is_polled:
             yield f"static const int32_t stages[] = {{{', '.join(map(str, stages))}}};"
-        if freed := self.layout.meeting.freed:
+        if freed := self.layout.problem.freed:
             last = [freed.get(member.name, -2) for member in members]
             yield "/* The stage at whose end a partition gives its slots back. */"
             yield f"static const int32_t last_reads[] = {{{', '.join(map(str, last))}}};"
@@ -204,7 +204,7 @@ class AppGate:
         yield "/* Whether a network may be interrupted after a stage. */"
         yield "static int32_t is_point(int32_t network, int32_t stage)"
         yield "{"
-        for name, allowed in self.layout.meeting.points.items():
+        for name, allowed in self.layout.problem.points.items():
             places = " || ".join(f"stage == {stage}" for stage in sorted(allowed.after)) or "0"
             yield f"    if (network == {self.index[name]})"
             yield f"        return {places};"
@@ -233,7 +233,7 @@ class AppGate:
         yield ""
 
     def _entering(self, c: CWriter) -> None:
-        name, guard, relations = self.name, self.name.upper(), self.layout.meeting.relations
+        name, guard, relations = self.name, self.name.upper(), self.layout.problem.relations
         is_pipelined, cascades, frames = self.layout.application.crossings, relations.cascades, relations.frames
         busy = "running & excludes[which]"
         if relations.preemptions:

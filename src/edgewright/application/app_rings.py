@@ -17,7 +17,7 @@ from ..kernels.printing.source import CWriter
 from ..program import Plan
 from .app_gate import AppGate
 from .joint import JointLayout
-from .members import Crossing
+from .members import CrossingTensor
 
 WAITING = """\
 /* Rows cross in rings. Where partitions have a thread or a core each, define APP_WAIT() as what one does while it waits
@@ -65,7 +65,7 @@ class AppRings:
         return self.gate.libraries
 
     @property
-    def rings(self) -> tuple[Crossing, ...]:
+    def rings(self) -> tuple[CrossingTensor, ...]:
         return self.gate.layout.rings
 
     @property
@@ -73,10 +73,10 @@ class AppRings:
         """Words of RAM: rows made and taken, where each producer stands, and whom it asks for rows."""
         return sum(2 + self._paused(ring) + 2 * len(self._pulled(ring)) for ring in self.rings)
 
-    def _pulled(self, ring: Crossing) -> tuple[str, ...]:
+    def _pulled(self, ring: CrossingTensor) -> tuple[str, ...]:
         return asked_inputs(self.gate.layout, self.libraries[ring.source[0]].plan, ring.source[0])
 
-    def _paused(self, ring: Crossing) -> int:
+    def _paused(self, ring: CrossingTensor) -> int:
         return paused_words(self.libraries[ring.source[0]].plan)
 
     def prototypes(self) -> Iterator[str]:
@@ -104,7 +104,7 @@ class AppRings:
             self._producer(c, number, ring)
             self._reader(c, number, ring)
 
-    def _producer(self, c: CWriter, number: int, ring: Crossing) -> None:
+    def _producer(self, c: CWriter, number: int, ring: CrossingTensor) -> None:
         name, guard = self.name, self.name.upper()
         row = f"{self.gate.frame(ring.source[0])} * {ring.height}u + (uint32_t)stop"
         with c.block(f"int32_t {name}_room_{number}(int32_t stop)"):
@@ -120,7 +120,7 @@ class AppRings:
             c.line(f"made[{number}] = {row};")
         c.line()
 
-    def _reader(self, c: CWriter, number: int, ring: Crossing) -> None:
+    def _reader(self, c: CWriter, number: int, ring: CrossingTensor) -> None:
         guard, frame = self.name.upper(), self.gate.frame(ring.readers[0][0])
         source, tensor = self.gate.index[ring.source[0]], self.libraries[ring.source[0]].network.tensors[ring.source[1]]
         ctype = C_TYPES[tensor.dtype.value]

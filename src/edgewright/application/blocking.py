@@ -19,7 +19,7 @@ from .response_time import timed_pieces
 
 
 @dataclass(frozen=True)
-class WaitingTrade:
+class BlockingTrade:
     """A choice of points at which one network interrupts another."""
 
     preemption: Preemption
@@ -36,7 +36,7 @@ class WaitingTrade:
         return {**pair, "peak_bytes": self.peak_bytes, "wait_s": self.wait}
 
 
-def chosen_points(application: Application, plans: Mapping[str, Plan]) -> dict[str, InterruptionPoints]:
+def choose_points(application: Application, plans: Mapping[str, Plan]) -> dict[str, InterruptionPoints]:
     """Of each network that may be interrupted, with a limit on waiting: the points with least alive that keep it."""
     found: dict[str, InterruptionPoints] = {}
     for preemption in Relations(application).preemptions.values():
@@ -61,12 +61,12 @@ def chosen_points(application: Application, plans: Mapping[str, Plan]) -> dict[s
     return found
 
 
-def waiting_front(application: Application, plans: Mapping[str, Plan]) -> tuple[WaitingTrade, ...]:
+def blocking_front(application: Application, plans: Mapping[str, Plan]) -> tuple[BlockingTrade, ...]:
     """For each pair of networks of which one interrupts the other: RAM against waiting, from most RAM to least."""
-    found: list[WaitingTrade] = []
+    found: list[BlockingTrade] = []
     for preemption in Relations(application).preemptions.values():
         trades = _trades(application, plans, preemption)
-        best: list[WaitingTrade] = []
+        best: list[BlockingTrade] = []
         for trade in sorted(trades, key=lambda t: (t.peak_bytes, t.wait)):
             if not best or trade.wait < best[-1].wait - 1e-9:
                 best.append(trade)
@@ -74,23 +74,23 @@ def waiting_front(application: Application, plans: Mapping[str, Plan]) -> tuple[
     return tuple(found)
 
 
-def _trades(application: Application, plans: Mapping[str, Plan], preemption: Preemption) -> Iterator[WaitingTrade]:
+def _trades(application: Application, plans: Mapping[str, Plan], preemption: Preemption) -> Iterator[BlockingTrade]:
     low, whole = preemption.low, dict(plans)
-    anywhere = _at(application, preemption, PreemptionPoints.ANYWHERE)
-    yield WaitingTrade(preemption, "anywhere", 0.0, lay_out_jointly(anywhere, whole, effort=LayoutEffort.QUICK))
+    anywhere = _trade_at(application, preemption, PreemptionPoints.ANYWHERE)
+    yield BlockingTrade(preemption, "anywhere", 0.0, lay_out_jointly(anywhere, whole, effort=LayoutEffort.QUICK))
     timed = TimedPlan(whole[low], Timing(application.target).costs(whole[low].network))
     divided = {**whole, low: with_rows(whole[low], timed)}
     for kind, used in ((PreemptionPoints.ROWS, divided), (PreemptionPoints.STAGES, whole)):
-        changed, pieces = _at(application, preemption, kind), timed_pieces(application, low, used[low])
+        changed, pieces = _trade_at(application, preemption, kind), timed_pieces(application, low, used[low])
         for wait, points in choices(used[low], kind, pieces).items():
             where = ([f"after {text.plural(len(points.rows), 'row')}"] if points.rows else []) + (
                 [f"{text.plural(len(points.after), 'end')} of stages"] if points.after else []
             )
             layout = lay_out_jointly(changed, used, {low: points})
-            yield WaitingTrade(preemption, " and ".join(where), wait, layout)
+            yield BlockingTrade(preemption, " and ".join(where), wait, layout)
 
 
-def _at(application: Application, preemption: Preemption, kind: PreemptionPoints) -> Application:
+def _trade_at(application: Application, preemption: Preemption, kind: PreemptionPoints) -> Application:
     """The application with other points for the pair."""
     pair = tuple(application.by_name[name].owner for name in (preemption.high, preemption.low))
     relations = tuple(

@@ -15,7 +15,7 @@ from ..memory.layout import ConflictGraph
 from ..memory.layout.problem import align_up
 from ..program import Plan, Sweep
 from .description import ALWAYS, PreemptionPoints
-from .members import Application, Crossing
+from .members import Application, CrossingTensor
 from .preemption_points import InterruptionPoints, Liveness, Span
 from .relations import Relations
 from .slots import given_back, last_use
@@ -41,11 +41,13 @@ class JointBuffer:
     during: frozenset[str] = frozenset()  # members during whose whole runs it is in use
     is_waiting: bool = False  # between the runs of the members that use it
     is_always: bool = False
-    crossing: Crossing | None = None  # a slot; with uses, the only one, which partitions know as a buffer of theirs
+    crossing: CrossingTensor | None = (
+        None  # a slot; with uses, the only one, which partitions know as a buffer of theirs
+    )
 
 
 @dataclass(frozen=True)
-class Meeting:
+class JointProblem:
     """The buffers of all plans, and which of them meet.
 
     `points` are where a member may be interrupted, where not at all places of the kind that its relations name.
@@ -92,7 +94,7 @@ class Meeting:
                 found.append(JointBuffer(own.name, own.size, during=members))
         return tuple(found)
 
-    def _is_fixed(self, crossing: Crossing) -> bool:
+    def _is_fixed(self, crossing: CrossingTensor) -> bool:
         """Whether what crosses lies at one address, in a buffer of each side that holds no other end."""
         return crossing.slots == 1 and len(crossing.readers) == 1 and all(self._has_own(*e) for e in _ends(crossing))
 
@@ -104,7 +106,7 @@ class Meeting:
         size = next(b.size for b in plan.buffers if b.name == view.buffer)
         return is_dense and size == network.tensors[tensor].bytes and view.buffer not in others
 
-    def _slot_uses(self, crossing: Crossing) -> Iterator[BufferUse]:
+    def _slot_uses(self, crossing: CrossingTensor) -> Iterator[BufferUse]:
         """The stages of each side; a reader that pulls rows out of a ring knows it by no name."""
         for member, tensor in _ends(crossing):
             buffer = next(b for b in self.plans[member].buffers if b.name == self._buffer(member, tensor))
@@ -124,11 +126,11 @@ class Meeting:
         """The layout problem over all of them."""
         alignment = max(plan.alignment for plan in self.plans.values())
         sizes = {buffer.name: align_up(buffer.size, alignment) for buffer in buffers}
-        meeting, gaps = set(), {}
+        conflicting, gaps = set(), {}
         for x, y in combinations(buffers, 2):
             causes = list(self.causes(x, y))
             if causes:
-                meeting.add((x.name, y.name))
+                conflicting.add((x.name, y.name))
             if len(causes) == 1 and (part := self._partly(x, y, sizes, alignment)) is not None:
                 gaps[x.name, y.name] = part
             if len(causes) == 1 and causes[0] is not None:
@@ -136,7 +138,7 @@ class Meeting:
                 gap = trailing(self.plans[a.member], a.buffer, b.buffer, alignment)
                 if gap is not None:
                     gaps[x.name, y.name] = gap
-        return ConflictGraph(sizes, frozenset(meeting), gaps, alignment)
+        return ConflictGraph(sizes, frozenset(conflicting), gaps, alignment)
 
     def causes(self, x: JointBuffer, y: JointBuffer) -> Iterator[tuple[BufferUse, BufferUse] | None]:
         """Why the two may be in use together; two uses by one member, which knows how they may share, or None."""
@@ -198,7 +200,7 @@ class Meeting:
     def _is_pushing(self, use: BufferUse) -> bool:
         return use.last == len(self.plans[use.member].program.stages) - 1
 
-    def _is_pulling(self, use: BufferUse, crossing: Crossing) -> bool:
+    def _is_pulling(self, use: BufferUse, crossing: CrossingTensor) -> bool:
         return use.first <= last_use(self.plans[use.member], [dict(crossing.readers)[use.member]])
 
     def _run_together(self, a: str, b: str) -> bool:
@@ -349,7 +351,7 @@ def _own_ends(plan: Plan) -> tuple[list[str], list[str]]:
     return [x for x in network.inputs if x in plan.views], [x for x in network.outputs if x in plan.views]
 
 
-def _ends(crossing: Crossing) -> tuple[tuple[str, str], ...]:
+def _ends(crossing: CrossingTensor) -> tuple[tuple[str, str], ...]:
     return (crossing.source, *crossing.readers)
 
 

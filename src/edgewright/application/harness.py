@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..emit.firmware.glue import Glue
+from ..emit.firmware.glue import HarnessGlue
 from ..emit.names import arena_names
 from ..kernels.printing.constants import C_TYPES
 from ..kernels.printing.source import CWriter
@@ -87,7 +87,7 @@ def read_notes(library: AppLibrary, data: bytes) -> Iterator[TrialNote]:
         at += size
 
 
-def trial_harness(library: AppLibrary, variants: int, timer: str | None = None) -> Glue:
+def trial_harness(library: AppLibrary, variants: int, timer: str | None = None) -> HarnessGlue:
     """The harness; with `timer`, a member that an interrupt starts as well, as soon as the library lets it."""
     return _HarnessWriter(library, variants, timer).written()
 
@@ -102,7 +102,7 @@ class _HarnessWriter:
     def members(self) -> tuple[AppMember, ...]:
         return self.library.layout.application.members
 
-    def written(self) -> Glue:
+    def written(self) -> HarnessGlue:
         c, size, name = CWriter(), 0, self.library.name
         c.lines += ['#include "board.h"', f'#include "{name}.h"', "#include <string.h>", ""]
         c.lines += [
@@ -134,7 +134,7 @@ class _HarnessWriter:
         with c.block("void board_outputs(void)"):
             for buffer in kept_buffers(self.library):
                 c.line(f"board_write({name}_buffer_{buffer.name.lower()}(), {buffer.size}u);")
-        return Glue(c.text(), size + 256 + (HANDLER_STACK if self.timer is not None else 0))
+        return HarnessGlue(c.text(), size + 256 + (HANDLER_STACK if self.timer is not None else 0))
 
     def _given(self, member: AppMember) -> tuple[list[Tensor], list[Tensor]]:
         inputs, outputs = given_ends(self.library.layout, member)

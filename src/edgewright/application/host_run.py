@@ -102,7 +102,7 @@ class HostApplication:
 
     def turns(self) -> list[list[str]]:
         """Networks that run at the same time, all of them parallel to each other."""
-        relations, application = self.layout.meeting.relations, self.layout.application
+        relations, application = self.layout.problem.relations, self.layout.application
         found: list[list[str]] = []
         for name in self.pipelines:
             first = application.members_of(name)[0].name
@@ -119,7 +119,7 @@ class HostApplication:
 
     def _inputs(self) -> dict[str, Frames]:
         """Random frames; what is handed over is what the network before it makes, or reads."""
-        networks, relations = self.layout.application.networks, self.layout.meeting.relations
+        networks, relations = self.layout.application.networks, self.layout.problem.relations
         found: dict[str, Frames] = {
             name: [random_inputs(network, seed) for seed in range(VARIETY)] for name, network in networks.items()
         }
@@ -153,8 +153,8 @@ def run_application(layout: JointLayout, frames: int) -> tuple[MeasuredNetwork, 
         )
         freed = {name: at for name, at in application.freed.items() if application.by_name[name].owner in rings}
         application = replace(application, crossings=double, freed=freed)
-        layout = lay_out_jointly(application, layout.meeting.plans, layout.meeting.points)
-    here = replace(layout, meeting=replace(layout.meeting, application=application))
+        layout = lay_out_jointly(application, layout.problem.plans, layout.problem.points)
+    here = replace(layout, problem=replace(layout.problem, application=application))
     arenas = {memory: MemoryBlock(aligned(size)).piece(aligned(size)) for memory, size in layout.arenas.items()}
     with TemporaryDirectory(prefix="edgewright-") as name, ExitStack() as open_ones:
         pipelines: dict[str, FrameStream] = {}

@@ -11,8 +11,8 @@ from ..memory.layout.graph import components, heaviest_clique
 from ..memory.layout.problem import align_up
 from ..program import ROWS, Buffer, Plan
 from ..program.plan import slot_name
-from .conflicts import JointBuffer, Meeting
-from .members import Application, Crossing
+from .conflicts import JointBuffer, JointProblem
+from .members import Application, CrossingTensor
 from .preemption_points import InterruptionPoints
 
 ARENA = "ram"  # the common memory
@@ -22,7 +22,7 @@ ARENA = "ram"  # the common memory
 class JointLayout:
     """Where everything lies, and each member's plan with these addresses."""
 
-    meeting: Meeting
+    problem: JointProblem
     buffers: tuple[JointBuffer, ...]
     graph: ConflictGraph
     placement: Placement
@@ -31,10 +31,10 @@ class JointLayout:
 
     @property
     def application(self) -> Application:
-        return self.meeting.application
+        return self.problem.application
 
     @property
-    def rings(self) -> tuple[Crossing, ...]:
+    def rings(self) -> tuple[CrossingTensor, ...]:
         """What crosses row by row."""
         return tuple(one for one in self.application.crossings if one.rows)
 
@@ -115,12 +115,12 @@ def lay_out_jointly(
     effort: LayoutEffort = LayoutEffort.NORMAL,
 ) -> JointLayout:
     """The least arena for these plans; networks that never meet keep the addresses that they have."""
-    meeting = Meeting(application, plans, points or {})
-    buffers = meeting.buffers()
-    graph = meeting.graph(buffers)
-    bound = max((plan.bound_bytes for plan in _alone(application, plans)), default=0)
+    problem = JointProblem(application, plans, points or {})
+    buffers = problem.buffers()
+    graph = problem.graph(buffers)
+    bound = max((plan.bound_bytes for plan in _standalone(application, plans)), default=0)
     placement = _place(graph, {b.name: b for b in buffers}, plans, bound, effort)
-    return JointLayout(meeting, buffers, graph, placement, moved_plans(plans, buffers, placement))
+    return JointLayout(problem, buffers, graph, placement, moved_plans(plans, buffers, placement))
 
 
 def _place(
@@ -141,7 +141,7 @@ def _place(
         else:
             found = _placed_together(part, buffers, plans, peak, effort)
             around = _around_the_largest(part, buffers, plans)
-            if around is not None and around.peak < found.peak and _keeps_apart(part, buffers, around):
+            if around is not None and around.peak < found.peak and _is_conflict_free(part, buffers, around):
                 found = replace(around, bound=min(found.bound, around.peak))
             offsets |= found.offsets
             peak, bound, method = max(peak, found.peak), max(bound, found.bound), found.method
@@ -184,9 +184,9 @@ def grouped_by_calls(
         else:
             home[name], sizes[name] = (name, 0), graph.sizes[name]
     alone = {name for name in sizes if sizes[name] == graph.sizes[name]}
-    meeting = {(home[x][0], home[y][0]) for x, y in graph.meeting if home[x][0] != home[y][0]}
+    conflicting = {(home[x][0], home[y][0]) for x, y in graph.pairs if home[x][0] != home[y][0]}
     gaps = {pair: gap for pair, gap in graph.gaps.items() if alone.issuperset(pair)}
-    return ConflictGraph(sizes, frozenset(meeting), gaps, graph.alignment), home
+    return ConflictGraph(sizes, frozenset(conflicting), gaps, graph.alignment), home
 
 
 def _life(buffer: JointBuffer) -> tuple[str, int, int] | None:
@@ -213,14 +213,14 @@ def _around_the_largest(
             return None
         own.setdefault(buffers[name].uses[0].member, {})[name] = _planned_at(plans, buffers[name])
     first, *others = sorted(own, key=lambda member: (-plans[member].peak_bytes, member))
-    block = _beside(graph, own[first], [own[member] for member in others])
+    block = _stacked_blocks(graph, own[first], [own[member] for member in others])
     rest = sorted((name for member in others for name in own[member]), key=lambda name: (-graph.sizes[name], name))
-    single = _beside(graph, own[first], [{name: 0} for name in rest])
+    single = _stacked_blocks(graph, own[first], [{name: 0} for name in rest])
     found = min((single, block), key=lambda offsets: _peak(graph, offsets))
     return Placement(found, _peak(graph, found), 0, "around the largest plan")
 
 
-def _keeps_apart(graph: ConflictGraph, buffers: Mapping[str, JointBuffer], placement: Placement) -> bool:
+def _is_conflict_free(graph: ConflictGraph, buffers: Mapping[str, JointBuffer], placement: Placement) -> bool:
     """Whether buffers that meet lie apart, but for those that share by their calls: kept ones outlive their run."""
     return all(
         _life(buffers[x]) is not None and _life(buffers[x]) == _life(buffers[y])
@@ -228,7 +228,9 @@ def _keeps_apart(graph: ConflictGraph, buffers: Mapping[str, JointBuffer], place
     )
 
 
-def _beside(graph: ConflictGraph, there: Mapping[str, int], blocks: Sequence[Mapping[str, int]]) -> dict[str, int]:
+def _stacked_blocks(
+    graph: ConflictGraph, there: Mapping[str, int], blocks: Sequence[Mapping[str, int]]
+) -> dict[str, int]:
     """Each block, moved as a whole to the lowest place where it meets nothing that is there, one after the other."""
     placed = dict(there)
     for block in blocks:
@@ -251,7 +253,7 @@ def _peak(graph: ConflictGraph, offsets: Mapping[str, int]) -> int:
     return max(at + graph.sizes[name] for name, at in offsets.items())
 
 
-def _alone(application: Application, plans: Mapping[str, Plan]) -> list[Plan]:
+def _standalone(application: Application, plans: Mapping[str, Plan]) -> list[Plan]:
     """The plans of networks that run as a whole: what one needs by itself, all need together."""
     return [plan for name, plan in plans.items() if not application.is_pipelined(application.by_name[name].owner)]
 

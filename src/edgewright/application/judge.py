@@ -20,7 +20,7 @@ from .conflicts import BufferUse, JointBuffer
 from .description import ALWAYS, PreemptionPoints
 from .joint import JointLayout
 from .judged_rings import JudgedRing
-from .members import Crossing
+from .members import CrossingTensor
 from .preemption_points import InterruptionPoints
 from .relations import Relations
 
@@ -136,10 +136,10 @@ class Interleaving:
                 found |= {member.name for member in self.application.members_of(crossing.owner)}
         return found
 
-    def _under_way(self, crossing: Crossing) -> int:
+    def _under_way(self, crossing: CrossingTensor) -> int:
         return self.done[crossing.source[0]] - min(self.done[name] for name, _ in crossing.readers)
 
-    def _unread(self, crossing: Crossing) -> int:
+    def _unread(self, crossing: CrossingTensor) -> int:
         """The first frame that some partition has still to read."""
         return min(self.done[name] + self._has_read(name) for name, _ in crossing.readers)
 
@@ -157,7 +157,7 @@ class Interleaving:
         read = {name for layer in left for name in plan.network.by_name[layer].inputs}
         return not any(plan.views[name].buffer in buffers for name in read if name in plan.views)
 
-    def _has_frame(self, member: str, crossing: Crossing) -> bool:
+    def _has_frame(self, member: str, crossing: CrossingTensor) -> bool:
         if member == crossing.source[0]:
             return self.done[member] - self._unread(crossing) < crossing.slots
         if member in dict(crossing.readers):
@@ -201,7 +201,7 @@ class Interleaving:
             return False
         if preemption.points is PreemptionPoints.ANYWHERE or other not in self.running:
             return True
-        run, allowed = self.running[other], self.layout.meeting.allowed(other, preemption.points)
+        run, allowed = self.running[other], self.layout.problem.allowed(other, preemption.points)
         return (run.next, run.turn) in allowed.rows if run.steps is not None else run.next - 1 in allowed.after
 
     # What happens then.
@@ -267,7 +267,7 @@ class Interleaving:
     def _stops_at_a_row(self, member: str, run: _MemberRun) -> bool:
         """Whether it stops within its stage: at the next place where others may come, or at one after that."""
         kinds = [p.points for p in self.relations.preemptions.values() if p.low == member]
-        places = {place for kind in kinds for place in self.layout.meeting.allowed(member, kind).rows}
+        places = {place for kind in kinds for place in self.layout.problem.allowed(member, kind).rows}
         assert run.steps is not None
         if self.random.random() < 0.4 or not any(stage == run.next for stage, _ in places):
             return False
@@ -283,7 +283,7 @@ class Interleaving:
         if run is None or run.steps is None:
             return 0, 0
         place = InterruptionPoints(rows=frozenset(((run.next, run.turn),)))
-        return self.layout.meeting.live(use.member).spans(place).get(use.buffer, (0, 0))
+        return self.layout.problem.live(use.member).spans(place).get(use.buffer, (0, 0))
 
     def _finish(self, member: str, expected: Mapping[str, Array]) -> None:
         del self.running[member]
@@ -397,4 +397,4 @@ class Interleaving:
         return self._known[key]
 
     def _plan_alone(self, member: str) -> Plan:
-        return self.layout.meeting.plans[member]
+        return self.layout.problem.plans[member]

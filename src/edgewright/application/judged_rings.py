@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping
 
 from ..network import Array
 from ..program import ROWS, Plan, Step
-from .members import Crossing
+from .members import CrossingTensor
 
 
 class JudgedRing:
     """Rows are counted through all frames; none of a frame is made before all of the last one have been taken."""
 
-    def __init__(self, ring: Crossing, plans: Mapping[str, Plan]) -> None:
+    def __init__(self, ring: CrossingTensor, plans: Mapping[str, Plan]) -> None:
         self.ring, self.rows, self.made, self.taken = ring, ring.rows, 0, 0
         (self.source, self.output), ((self.reader, self.input),) = ring.source, ring.readers
         self._stages = {self.source: len(plans[self.source].program.stages) - 1, self.reader: 0}

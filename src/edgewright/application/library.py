@@ -58,7 +58,7 @@ def emit_application(layout: JointLayout, options: Options | None = None) -> App
     application = layout.application
     if len(application.members) > MOST_MEMBERS:
         raise InputError(f"{len(application.members)} networks and partitions are too many: at most {MOST_MEMBERS}")
-    if (handed := len(layout.meeting.relations.handed_over)) > MOST_MEMBERS:
+    if (handed := len(layout.problem.relations.handed_over)) > MOST_MEMBERS:
         raise InputError(f"{handed} inputs that other networks hand over are too many: at most {MOST_MEMBERS}")
     name = application.file.name.lower()
     shared = SharedCode.called(name)
@@ -67,7 +67,7 @@ def emit_application(layout: JointLayout, options: Options | None = None) -> App
     plans: dict[str, Plan] = {}
     for number, member in enumerate(application.members):
         plans[member.name] = with_scratch(layout, member, chosen, plans)
-        probe = f"{name}_at({number}, stage)" if layout.meeting.relations.may_be_interrupted(member.name) else ""
+        probe = f"{name}_at({number}, stage)" if layout.problem.relations.may_be_interrupted(member.name) else ""
         rows = frozenset(polled_rows(layout, member.name))
         outlet = row_outlet(name, layout, member.name)
         row = f"{name}_at_row({number}, stage)"
@@ -104,7 +104,7 @@ def with_scratch(layout: JointLayout, member: AppMember, options: Options, selec
 
 def _scratch_beside(layout: JointLayout, member: str, plan: Plan, selected: Mapping[str, Plan]) -> Iterator[Buffer]:
     """Scratch of those that may be at work while the member is."""
-    last, relations = max(0, len(plan.program.stages) - 1), layout.meeting.relations
+    last, relations = max(0, len(plan.program.stages) - 1), layout.problem.relations
     for name, other in selected.items():
         planned = {buffer.name for buffer in layout.plans[name].buffers}
         preemptions = (relations.preemptions.get(pair) for pair in ((name, member), (member, name)))
@@ -121,6 +121,6 @@ def _in_the_way(layout: JointLayout, member: str, plan: Plan) -> Iterator[Buffer
             continue
         for stage in range(len(plan.program.stages)):
             here = JointBuffer("here", 0, (BufferUse(member, "", stage, stage),))
-            if any(True for _ in layout.meeting.causes(here, other)):
+            if any(True for _ in layout.problem.causes(here, other)):
                 at, home = layout.at(other.name), layout.home(other.name)
                 yield Buffer(f"{OTHER}{other.name} {stage}", other.size, at, stage, stage, home)

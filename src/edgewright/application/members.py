@@ -34,7 +34,7 @@ class AppMember:
 
 
 @dataclass(frozen=True)
-class Crossing:
+class CrossingTensor:
     """A tensor that one partition of a pipeline makes and later ones read: as many slots as frames are under way."""
 
     owner: str
@@ -66,7 +66,7 @@ class Application:
     file: ApplicationFile
     networks: Mapping[str, Network]
     members: tuple[AppMember, ...]
-    crossings: tuple[Crossing, ...]
+    crossings: tuple[CrossingTensor, ...]
     board: Board | None
     target: Target
     partitions: Mapping[str, tuple[tuple[str, ...], ...]]  # of each network: the layers of each, all in one where none
@@ -109,7 +109,7 @@ def assemble_application(file: ApplicationFile, folder: Path, where: str, pull_i
     target = TARGETS[file.target] if file.target else target_of(board) if board else TARGETS["host"]
     networks: dict[str, Network] = {}
     members: list[AppMember] = []
-    crossings: list[Crossing] = []
+    crossings: list[CrossingTensor] = []
     partitions: dict[str, tuple[tuple[str, ...], ...]] = {}
     pipelined = {file.network(r.networks[0]).name for r in file.relations if r.kind is RelationKind.PIPELINED}
     for index, entry in enumerate(file.networks):
@@ -181,7 +181,9 @@ def partition(network: Network, parts: Sequence[tuple[str, ...]], number: int) -
     return cut(network, own, {name: Region.whole(network.tensors[name].shape) for name in outputs})
 
 
-def _crossings(owner: str, network: Network, names: Sequence[str], parts: Sequence[NetworkPart]) -> list[Crossing]:
+def _crossings(
+    owner: str, network: Network, names: Sequence[str], parts: Sequence[NetworkPart]
+) -> list[CrossingTensor]:
     found = []
     for number, part in enumerate(parts):
         for own, what in part.outputs.items():
@@ -196,5 +198,7 @@ def _crossings(owner: str, network: Network, names: Sequence[str], parts: Sequen
                 named = tuple((names[later], name) for later, name in readers)
                 tensor = network.tensors[what.tensor]
                 height = tensor.shape[ROWS] if len(tensor.shape) == 4 and tensor.shape[0] == 1 else 1
-                found.append(Crossing(owner, what.tensor, tensor.bytes, (names[number], own), named, slots, height))
+                found.append(
+                    CrossingTensor(owner, what.tensor, tensor.bytes, (names[number], own), named, slots, height)
+                )
     return found

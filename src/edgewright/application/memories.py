@@ -41,7 +41,7 @@ def in_memories(layout: JointLayout, memories: Mapping[str, int]) -> JointLayout
 
 def traffic_of(layout: JointLayout) -> Mapping[str, int]:
     """Bytes that one run of every network writes to each buffer and reads from it: what it gains from a fast memory."""
-    plans = layout.meeting.plans
+    plans = layout.problem.plans
     own = {name: _plan_traffic(plan) for name, plan in plans.items()}
     found = {b.name: sum(own[use.member].get(use.buffer, 0) for use in b.uses) for b in layout.buffers}
     for buffer in layout.buffers:
@@ -66,7 +66,7 @@ def _spread(
 ) -> tuple[Mapping[str, int], Mapping[str, str]]:
     """Where the buffers of a part begin, and the memory of each; groups that share bytes by their calls stay whole."""
     buffers = {buffer.name: buffer for buffer in layout.buffers}
-    groups, inside = grouped_by_calls(part, buffers, layout.meeting.plans)
+    groups, inside = grouped_by_calls(part, buffers, layout.problem.plans)
     weight = dict.fromkeys(groups.sizes, 0)
     for name, (first, _) in inside.items():
         weight[first] += traffic[name]
@@ -79,5 +79,5 @@ def _spread(
 
 
 def _placed(layout: JointLayout, placement: Placement, homes: Mapping[str, str]) -> JointLayout:
-    plans = moved_plans(layout.meeting.plans, layout.buffers, placement, homes)
+    plans = moved_plans(layout.problem.plans, layout.buffers, placement, homes)
     return replace(layout, placement=placement, plans=plans, homes=homes)

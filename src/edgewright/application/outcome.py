@@ -133,7 +133,7 @@ def outcome_of(
     following: tuple[tuple[int, JointPlan | None], ...] = (),
 ) -> AppOutcome:
     application, layout = search.application, found.layout
-    alone = {owner: _alone(search, layout, owner) for owner in application.networks}
+    alone = {owner: _standalone_bytes(search, layout, owner) for owner in application.networks}
     return AppOutcome(
         "joint",
         layout.peak_bytes,
@@ -154,7 +154,7 @@ def outcome_of(
         found,
         following,
         (*_ring_notes(layout), *flash_notes(application)),
-        check_deadlines(layout.meeting),
+        check_deadlines(layout.problem),
     )
 
 
@@ -164,11 +164,11 @@ def _ring_notes(layout: JointLayout) -> Iterator[str]:
         yield f"'{ring.tensor}' crosses in '{ring.owner}' row by row: {ring.rows} of {ring.height} kept, {sizes}"
 
 
-def _alone(search: JointSearch, layout: JointLayout, owner: str) -> tuple[int, int]:
+def _standalone_bytes(search: JointSearch, layout: JointLayout, owner: str) -> tuple[int, int]:
     """Bytes of the network's plan without the others, and of its smallest without extra MACs."""
     members = layout.application.members_of(owner)
     if len(members) == 1:
-        return layout.meeting.plans[members[0].name].peak_bytes, search.planners[members[0].name].least.peak_bytes
+        return layout.problem.plans[members[0].name].peak_bytes, search.planners[members[0].name].least.peak_bytes
     names = {member.name for member in members}
     own = frozenset(
         b.name for b in layout.buffers if names & {use.member for use in b.uses} or (b.crossing and names & b.during)

@@ -12,7 +12,7 @@ from itertools import accumulate
 
 from ..errors import Infeasible
 from ..program import ROWS, Plan, Step
-from .members import Application, Crossing
+from .members import Application, CrossingTensor
 
 FRAMES = 8  # of a simulation for each partition, at least three; the second half counts
 NEVER = float("inf")
@@ -106,7 +106,7 @@ class PipelinePace:
     """
 
     members: tuple[PacedMember, ...]
-    crossings: tuple[Crossing, ...]
+    crossings: tuple[CrossingTensor, ...]
     freed: Mapping[str, int]
 
     @classmethod
@@ -136,10 +136,10 @@ class PipelinePace:
     def member(self, name: str) -> PacedMember:
         return next(member for member in self.members if member.name == name)
 
-    def with_rows(self, ring: Crossing, rows: int) -> PipelinePace:
+    def with_rows(self, ring: CrossingTensor, rows: int) -> PipelinePace:
         return self.with_crossing(ring, replace(ring, rows=rows))
 
-    def with_crossing(self, old: Crossing, new: Crossing) -> PipelinePace:
+    def with_crossing(self, old: CrossingTensor, new: CrossingTensor) -> PipelinePace:
         return replace(self, crossings=tuple(new if one == old else one for one in self.crossings))
 
     def giving_back(self, reader: str, stage: int) -> PipelinePace:
@@ -221,7 +221,7 @@ class _Simulation:
             elif name in readers and number == 0:
                 yield self.ends.get((one.source[0], frame))
 
-    def _room(self, ring: Crossing, frame: int, made: int) -> float | None:
+    def _room(self, ring: CrossingTensor, frame: int, made: int) -> float | None:
         """When so many rows fit: the ring holds no more than it has, and none of the frame before."""
         if made < len(self.made.get((ring.name, frame), [0.0])):
             return 0.0  # they are there

@@ -15,7 +15,7 @@ from .. import text
 from ..errors import Infeasible, InputError
 from ..fusion.timing import TimedPlan, Timing
 from ..program import Plan
-from .conflicts import Meeting
+from .conflicts import JointProblem
 from .description import PreemptionPoints
 from .members import Application
 from .preemption_points import RunPieces
@@ -65,15 +65,15 @@ class WorstResponse:
         return self.worst is not None and self.worst <= self.task.deadline
 
 
-def tasks_of(meeting: Meeting) -> tuple[TimedTask, ...]:
+def tasks_of(problem: JointProblem) -> tuple[TimedTask, ...]:
     """The networks that have a period, the most urgent first: by priority, or else by deadline."""
-    application, relations = meeting.application, meeting.relations
+    application, relations = problem.application, problem.relations
     found = []
     for member in application.members:
         if member.entry.period is None:
             continue
         deadline = member.entry.deadline or member.entry.period
-        pieces = timed_pieces(application, member.name, meeting.plans[member.name])
+        pieces = timed_pieces(application, member.name, problem.plans[member.name])
         by = {p.high: p.points for p in relations.preemptions.values() if p.low == member.name}
         found.append(
             TimedTask(
@@ -83,7 +83,7 @@ def tasks_of(meeting: Meeting) -> tuple[TimedTask, ...]:
                 deadline,
                 pieces.total,
                 {
-                    high: pieces.between(meeting.allowed(member.name, kind))
+                    high: pieces.between(problem.allowed(member.name, kind))
                     for high, kind in by.items()
                     if kind is not PreemptionPoints.ANYWHERE
                 },
@@ -138,19 +138,19 @@ def _latest_start(work: float, higher: Sequence[TimedTask]) -> float | None:
     return None
 
 
-def check_deadlines(meeting: Meeting) -> tuple[WorstResponse, ...]:
+def check_deadlines(problem: JointProblem) -> tuple[WorstResponse, ...]:
     """The responses of all networks with a period; an error names the first that is too late, and by how much."""
-    for member in meeting.application.members:
+    for member in problem.application.members:
         rate = member.entry.throughput
-        if rate is None or meeting.application.board is None:  # without one it is measured, by `app --run`
+        if rate is None or problem.application.board is None:  # without one it is measured, by `app --run`
             continue
-        run = timed_pieces(meeting.application, member.name, meeting.plans[member.name]).total
+        run = timed_pieces(problem.application, member.name, problem.plans[member.name]).total
         if run * rate > 1:
             raise Infeasible(
                 f"'{member.name}' is to run {rate:g} times a second, and one run takes {text.duration(run)}: at most "
                 f"{1 / run:.3g} are possible; ask for fewer, or give it more RAM"
             )
-    found = responses(tasks_of(meeting))
+    found = responses(tasks_of(problem))
     for one in found:
         if one.worst is None:
             busy = sum(other.task.run / other.task.period for other in found)

@@ -14,7 +14,7 @@ import numpy as np
 from ..emit.native import FLAGS, compiler
 from ..errors import EdgewrightError, InputError
 from ..network import Array
-from ..run.statistics import Chronicle, MemoryUse, RunStatistics
+from ..run.statistics import FrameLog, MemoryUse, RunStatistics
 from .app_ends import c_name, given_ends
 from .library import AppLibrary
 from .members import AppMember, partition
@@ -84,7 +84,7 @@ class RingPipeline:
         begun: list[float] = []
         *first, last = self._members
         threads = [threading.Thread(target=self._fill, args=(one, ends, begun), daemon=True) for one in first]
-        start, chronicle = time.perf_counter(), Chronicle()
+        start, chronicle = time.perf_counter(), FrameLog()
         for thread in threads:
             thread.start()
         for number, frame in enumerate(ends):

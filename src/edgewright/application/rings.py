@@ -13,22 +13,22 @@ from ..memory.row_windows import pullable
 from ..network import Layer, Network
 from ..network.operators import MaxPool2d
 from ..program import FusionSchedule, Plan, Stage, Sweep, faults
-from .members import Application, Crossing
+from .members import Application, CrossingTensor
 from .relations import Relations
 
 
-def possible_rings(application: Application) -> tuple[Crossing, ...]:
+def possible_rings(application: Application) -> tuple[CrossingTensor, ...]:
     """What could cross row by row as far as the file says."""
     return tuple(one for one in application.crossings if _can_be_ring(application, one))
 
 
-def with_rings(application: Application, chosen: tuple[Crossing, ...]) -> Application:
+def with_rings(application: Application, chosen: tuple[CrossingTensor, ...]) -> Application:
     """The application in which these cross as rows, and not as frames."""
     found = (replace(one, slots=1, rows=one.height) if one in chosen else one for one in application.crossings)
     return replace(application, crossings=tuple(found))
 
 
-def _can_be_ring(application: Application, crossing: Crossing) -> bool:
+def _can_be_ring(application: Application, crossing: CrossingTensor) -> bool:
     """Whether two partitions meet in this one tensor, and nobody counts on where they stand between two runs."""
     entry = application.file.network(crossing.owner)
     if entry.plain or entry.phases or entry.period is not None or len(crossing.readers) != 1 or crossing.height < 2:

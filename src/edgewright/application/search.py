@@ -9,9 +9,9 @@ from functools import cached_property
 from .. import text
 from ..errors import Infeasible
 from ..program import Plan
-from .blocking import WaitingTrade, chosen_points, waiting_front
+from .blocking import BlockingTrade, blocking_front, choose_points
 from .joint import JointLayout, lay_out_jointly
-from .members import Application, Crossing
+from .members import Application, CrossingTensor
 from .memories import in_memories
 from .pace import PipelinePace, pulled_steps
 from .planning import MemberPlanner, planners
@@ -69,13 +69,13 @@ class JointSearch:
 
     @cached_property
     def by_rows(self) -> JointSearch | None:
-        """The same with rings of rows between partitions of pipelines; None where there can be none."""
-        chosen = possible_rings(self.application)
+        """The same with rings of rows between partitions of pipelines; None where there can be none, or are some."""
+        chosen = possible_rings(self.application) if not any(one.rows for one in self.application.crossings) else ()
         if len(chosen) > 1:  # one that cannot be leaves the others
             chosen = tuple(ring for ring in chosen if self._can_cross_in_rows(ring))
         return JointSearch(with_rings(self.application, chosen), self.made) if chosen else None
 
-    def _can_cross_in_rows(self, crossing: Crossing) -> bool:
+    def _can_cross_in_rows(self, crossing: CrossingTensor) -> bool:
         """Whether there are plans of both partitions that push rows of this tensor, and pull them."""
         both = planners(with_rings(self.application, (crossing,)))
         (source, _), ((reader, tensor),) = crossing.source, crossing.readers
@@ -101,7 +101,7 @@ class JointSearch:
                 break
             if all(slow <= found.pace_of(name) + KEPT for name, slow in rows.slowdowns.items()):
                 return rows
-            rows = self.by_rows._joint(rows.layout.meeting.plans, is_hasty=True)
+            rows = self.by_rows._joint(rows.layout.problem.plans, is_hasty=True)
         return found
 
     @cached_property
@@ -115,7 +115,7 @@ class JointSearch:
 
     def _hastened(self, found: JointPlan, name: str) -> JointPlan:
         """The same arena with a faster plan of this member, without extra MACs, where there is one."""
-        planner, plans = self.planners[name], found.layout.meeting.plans
+        planner, plans = self.planners[name], found.layout.problem.plans
         least = planner.peak(planner.least)
         for room in (room for room in (found.peak_bytes, plans[name].peak_bytes) if room >= least):
             trial = self._joint({**plans, name: planner.within(room)})
@@ -137,7 +137,7 @@ class JointSearch:
             if not setters:
                 return found
             lowered |= set(setters)
-            trial = self._joint({**found.layout.meeting.plans, **{name: self.planners[name].least for name in setters}})
+            trial = self._joint({**found.layout.problem.plans, **{name: self.planners[name].least for name in setters}})
             found = trial if trial.peak_bytes < found.peak_bytes else found
 
     @cached_property
@@ -220,7 +220,7 @@ class JointSearch:
         best = found
         for name, slow in sorted(found.slowdowns.items(), key=lambda entry: -entry[1]):
             if slow > 0:
-                plans = {**best.layout.meeting.plans, name: self.planners[name].fastest}
+                plans = {**best.layout.problem.plans, name: self.planners[name].fastest}
                 trial = self._joint(plans)
                 if trial.peak_bytes <= ram:
                     best = trial
@@ -238,11 +238,11 @@ class JointSearch:
                 continue
         return _undominated([*found, self.least, self.smallest])
 
-    def waiting_front(self) -> tuple[WaitingTrade, ...]:
+    def blocking_front(self) -> tuple[BlockingTrade, ...]:
         """RAM against the worst wait, where networks interrupt others and a board says how fast they are."""
         if self.application.board is None:
             return ()
-        return waiting_front(self.least.layout.application, self.least.layout.meeting.plans)
+        return blocking_front(self.least.layout.application, self.least.layout.problem.plans)
 
     def next_steps(self, found: JointPlan, most: int = 2) -> Iterator[tuple[int, JointPlan | None]]:
         """What each KiB less would cost: the budget, and the plan within it, or None where there is none."""
@@ -257,7 +257,7 @@ class JointSearch:
     def _joint(self, plans: Mapping[str, Plan], is_hasty: bool = False) -> JointPlan:
         times = {name: planner.times(plans[name]) for name, planner in self.planners.items()}
         application = with_few_slots(self.application, plans, times, is_hasty)
-        layout = lay_out_jointly(application, plans, chosen_points(application, plans))
+        layout = lay_out_jointly(application, plans, choose_points(application, plans))
         slow = {
             name: planner.cost(plans[name]) / max(1.0, planner.cost(planner.fastest)) - 1
             for name, planner in self.planners.items()

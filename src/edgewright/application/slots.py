@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ..program import Plan
-from .members import Application, Crossing
+from .members import Application, CrossingTensor
 from .pace import PipelinePace
 
 LOSS = 0.01  # of the best pace with rings that small ones may cost
@@ -53,7 +53,7 @@ def with_few_slots(
 
     Rings of rows may cost a little, and in haste next to none.
     """
-    found, freed = dict[str, Crossing](), dict[str, int]()
+    found, freed = dict[str, CrossingTensor](), dict[str, int]()
     for owner in dict.fromkeys(crossing.owner for crossing in application.crossings):
         pace = unhurried(application, owner, plans, times)
         pace, kept = with_small_rings(pace, is_hasty)
@@ -130,7 +130,7 @@ def _freed(pace: PipelinePace) -> Mapping[str, int]:
     return found
 
 
-def crossing_inputs(crossings: Iterable[Crossing]) -> dict[str, list[str]]:
+def crossing_inputs(crossings: Iterable[CrossingTensor]) -> dict[str, list[str]]:
     """The inputs of each reader that other partitions make."""
     found: dict[str, list[str]] = {}
     for crossing in crossings:

@@ -164,10 +164,10 @@ class _NoteJudge:
         self._finish(member, inputs, expected)
 
     def _finish(self, member: AppMember, inputs: Mapping[str, Array], expected: Mapping[str, Array]) -> None:
-        for frame in self.layout.meeting.relations.frames:
+        for frame in self.layout.problem.relations.frames:
             if frame[0][0] == member.owner:
                 self._values |= dict.fromkeys(frame[1:], inputs[frame[0][1]])
-        for (made, output), end in self.layout.meeting.relations.cascades:
+        for (made, output), end in self.layout.problem.relations.cascades:
             if made == member.owner:
                 self._values[end] = expected[output]
         self._frames[member.name, self._done[member.name]] = expected

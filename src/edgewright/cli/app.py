@@ -11,7 +11,7 @@ import click
 from rich.table import Table
 
 from .. import text
-from ..application.blocking import WaitingTrade
+from ..application.blocking import BlockingTrade
 from ..application.compiled import CompiledApplication, compile_outcome
 from ..application.host_run import MeasuredNetwork, check_throughput, run_application
 from ..application.members import Application, load_application
@@ -163,7 +163,7 @@ def _compiled(outcome: AppOutcome, verify: bool) -> CompiledApplication:
 def _front(application: Application, as_json: bool) -> None:
     with working("planning all networks"):
         search = JointSearch(application)
-        plans, trades = search.front(), search.waiting_front()
+        plans, trades = search.front(), search.blocking_front()
     if as_json:
         points = {"front": [_point(search, plan) for plan in plans]}
         print_json({**points, **({"waiting": [trade.to_dict() for trade in trades]} if trades else {})})
@@ -176,7 +176,7 @@ def _front(application: Application, as_json: bool) -> None:
         console.print(waiting_table(trades))
 
 
-def waiting_table(trades: Sequence[WaitingTrade]) -> Table:
+def waiting_table(trades: Sequence[BlockingTrade]) -> Table:
     """What the choice of points costs: RAM, and how long the more urgent network may have to wait."""
     made = table("RAM against waiting", "who waits for whom", ">RAM", ">waits at most", "where it interrupts")
     for trade in trades:

@@ -46,7 +46,7 @@ def figures_table(figures: Figures) -> Table:
     if figures.instructions is not None:
         grid.add_row("instructions", text.count(figures.instructions), rate)
     if figures.critical_path is not None:
-        shared = "one after the other: between two meetings those of the core that does more"
+        shared = "one after the other: between two barriers those of the core that does more"
         grid.add_row("", text.count(figures.critical_path), shared)
     grid.add_row("work", f"{text.rounded_count(figures.macs)} MACs", text.plural(len(figures.layers), "stage"))
     for check in figures.checks:

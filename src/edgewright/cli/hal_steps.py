@@ -91,7 +91,7 @@ class HalOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class HalResult:
     """What came out."""
 
     design: Design
@@ -163,7 +163,7 @@ def _show_checked(analysis: Analysis, as_json: bool) -> None:
     console.print(f"nothing to refuse: {told}", style="green")
 
 
-def _made(analysis: Analysis, asked: HalOptions) -> Made:
+def _made(analysis: Analysis, asked: HalOptions) -> HalResult:
     wish = Wish(asked.max_map, asked.minimise, asked.target, views=asked.has_views)
     measure = partial(code_sizes_of, target=asked.target, includes=asked.includes, defines=asked.defines)
     with working("laying out registers"):
@@ -171,13 +171,15 @@ def _made(analysis: Analysis, asked: HalOptions) -> Made:
         front = _front(analysis, asked) if asked.pareto else ()
     missing = "" if asked.verify else missing_tools(asked.target)
     if asked.verify is False or (asked.verify is None and (not asked.output or missing)):
-        return Made(found, naive(analysis), front, unverified=missing if asked.output and asked.verify is None else "")
+        return HalResult(
+            found, naive(analysis), front, unverified=missing if asked.output and asked.verify is None else ""
+        )
     models = load_model(asked.model) if asked.model else None
     with working(f"running both on {asked.target}"):
         verification = verify(
             analysis, found, target=asked.target, model=models, includes=asked.includes, defines=asked.defines
         )
-    return Made(found, naive(analysis), front, verification)
+    return HalResult(found, naive(analysis), front, verification)
 
 
 def _front(analysis: Analysis, asked: HalOptions) -> tuple[FrontPoint, ...]:
@@ -194,7 +196,7 @@ def _lock(asked: HalOptions) -> Lock | None:
     return read_lock(path)
 
 
-def _files(made: Made, asked: HalOptions) -> dict[Path, str | bytes]:
+def _files(made: HalResult, asked: HalOptions) -> dict[Path, str | bytes]:
     """All files to write; nothing is written yet."""
     files: dict[Path, str | bytes] = {}
     page = hal_page(made.design, made.before, name=asked.name, front=made.front) if asked.page or asked.output else ""
@@ -233,7 +235,7 @@ def _write(files: Mapping[Path, str | bytes], analysis: Analysis) -> None:
         raise InputError(f"cannot make folder '{error.filename}': {error.strerror}") from error
 
 
-def _record(made: Made, files: Sequence[str]) -> dict[str, Any]:
+def _record(made: HalResult, files: Sequence[str]) -> dict[str, Any]:
     found = record(made.design, made.before, files)
     found["advice"] = [{**asdict(one), "place": str(one.place)} for one in advice_for(made.design)]
     if made.front:
@@ -243,7 +245,7 @@ def _record(made: Made, files: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def _print(made: Made, asked: HalOptions, written: Sequence[Path]) -> None:
+def _print(made: HalResult, asked: HalOptions, written: Sequence[Path]) -> None:
     if asked.explain:
         for function in made.design.analysis.functions:
             console.print(explanation(made.design, function))

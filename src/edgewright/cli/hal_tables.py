@@ -145,7 +145,7 @@ def explanation(design: Design, function: Function) -> Tree:
         _pairs(tree, "conflicts", [(c.first, c.second, c.reason) for c in regions.conflicts], names)
     done = tree.add("bus accesses")
     for act in acts(design, function.name):
-        done.add(shown(_told(act)))
+        done.add(shown(_act_text(act)))
     _pairs(tree, "not merged", [(k.first, k.second, k.reason) for k in merging.kept], names)
     return tree
 
@@ -161,7 +161,7 @@ def _pairs(tree: Tree, title: str, pairs: Sequence[tuple[int, int, str]], names:
         branch.add(f"{shown(told)} [dim]and[/] {shown(names[second])}: {shown(reason)}")
 
 
-def _told(act: Act) -> str:
+def _act_text(act: Act) -> str:
     numbers = ", ".join(map(str, act.numbers))
     merged = f"{numbers} merged" if len(act.numbers) > 1 else numbers
     how = " (read-modify-write)" if act.is_update else ""

@@ -9,7 +9,7 @@ from importlib import import_module
 import click
 
 from ..errors import EdgewrightError
-from ..interrupts import heard
+from ..interrupts import redeliver_interrupts
 from ..text import abridged, printable_lines
 
 # American spellings of verbs, options and values mean the same as the British ones that the help shows.
@@ -86,7 +86,7 @@ class Verbs(click.Group):
 
     def invoke(self, ctx: click.Context) -> object:
         try:
-            with heard():
+            with redeliver_interrupts():
                 return super().invoke(ctx)
         except EdgewrightError as error:
             notes: list[str] = getattr(error, "__notes__", [])

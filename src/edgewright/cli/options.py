@@ -36,7 +36,7 @@ shape_option = click.option(
 )
 
 
-class Parsed(click.ParamType[Any]):
+class ParsedValue(click.ParamType[Any]):
     """A value that a function of another room reads, which is loaded when one is given; its errors are of usage."""
 
     def __init__(self, name: str, module: str, function: str) -> None:
@@ -51,9 +51,9 @@ class Parsed(click.ParamType[Any]):
             self.fail(str(error), param, ctx)
 
 
-BYTE_SIZE = Parsed("size", "..platform.units", "parse_size")  # 65536, 64K, "128 KiB"
-DURATION = Parsed("time", "..platform.units", "parse_time")  # 0.04, 40ms
-TILE = Parsed("tile", "..fusion.by_hand", "parse_tile")  # conv1..conv3:rows=4
+BYTE_SIZE = ParsedValue("size", "..platform.units", "parse_size")  # 65536, 64K, "128 KiB"
+DURATION = ParsedValue("time", "..platform.units", "parse_time")  # 0.04, 40ms
+TILE = ParsedValue("tile", "..fusion.by_hand", "parse_tile")  # conv1..conv3:rows=4
 
 
 def _parse_shape(text: str) -> tuple[str, tuple[int, ...]]:

@@ -14,9 +14,9 @@ from ..compiler import plain_plan
 from ..complete_plan import find_complete
 from ..errors import Infeasible, Unsupported
 from ..files import write_together
-from ..fusion.choice import Found, Trade, is_interrupted
+from ..fusion.choice import FoundPlan, TradeOff, is_interrupted
 from ..fusion.request import PlanRequest, find, plan_notes
-from ..fusion.whole import whole_found
+from ..fusion.whole import find_whole_layers
 from ..kernels.cost.estimate import modelled
 from ..memory import Fit, critical_buffers, fit
 from ..network import Network, Shape
@@ -86,7 +86,7 @@ def plan(
 
 def _complete(
     network: Network, request: PlanRequest, board: Board | None, target: str | None
-) -> tuple[Found, Plan, str]:
+) -> tuple[FoundPlan, Plan, str]:
     """What was found, the plan with its code where there is a target, and why code and stack are not counted."""
     core: Target | None = TARGETS[target] if target else target_of(board) if board else None
     if core is None:
@@ -101,12 +101,12 @@ def _complete(
     return completed.found, completed.plan, completed.not_counted
 
 
-def _whole(result: Found, asked: PlanOptions, board: Board | None, core: str | None) -> Plan:
+def _whole(result: FoundPlan, asked: PlanOptions, board: Board | None, core: str | None) -> Plan:
     """The plan with whole layers: what a limit on slowdown is relative to."""
     if result.whole:
         return result.whole
     network = result.plan.network
-    return whole_found(network, board, alignment=asked.alignment, pull_rows=asked.pull_rows, target=core).plan
+    return find_whole_layers(network, board, alignment=asked.alignment, pull_rows=asked.pull_rows, target=core).plan
 
 
 def _compile_command(model: Path, shapes: Mapping[str, Shape], quantised_input: bool, quantised_output: bool) -> str:
@@ -123,7 +123,7 @@ def _json(
     critical: Sequence[str],
     plain: Plan | None,
     core: str | None,
-    trades: Sequence[Trade],
+    trades: Sequence[TradeOff],
 ) -> dict[str, object]:
     found = estimated(plan, core)
     about = {"target": core, "instructions": found.instructions, "error": asdict(found.error)} if found else None

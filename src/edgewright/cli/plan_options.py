@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # what these stand on takes long to load, and `--help` needs 
     from ..network import Network
 
 
-class Extra(click.ParamType[float]):
+class ExtraShare(click.ParamType[float]):
     """How much more than without, as a share: 5%, 0.05 and 1.05x are the same.
 
     With `factors`, a bare number such as 1.5 is one.
@@ -82,13 +82,13 @@ _OPTIONS = (
     ),
     click.option(
         "--max-overhead",
-        type=Extra(),
+        type=ExtraShare(),
         metavar="5%|0.05|1.05x",
         help="Search, with at most so many more MACs: until it fits, or for the least RAM where nothing must fit.",
     ),
     click.option(
         "--max-slowdown",
-        type=Extra(factors=True),
+        type=ExtraShare(factors=True),
         metavar="50%|0.5|1.5x",
         help="Search, with at most so many more instructions than whole layers take, extra MACs included, as estimated "
         "for the board or target.  [default for the least RAM: 10%, or what --max-overhead allows]",

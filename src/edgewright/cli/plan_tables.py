@@ -8,7 +8,7 @@ from math import ceil
 from rich.table import Table
 
 from .. import text
-from ..fusion.choice import Found, Trade
+from ..fusion.choice import FoundPlan, TradeOff
 from ..fusion.timing import Timing
 from ..kernels.cost.estimate import Estimate
 from ..kernels.cost.model import stand_in
@@ -119,7 +119,7 @@ def _work(plan: Plan) -> str:
     return f"{overhead(plan)}; {stages}, {free} for free"
 
 
-def trades_table(found: Found, core: str | None, most: int = 3) -> Table:
+def trades_table(found: FoundPlan, core: str | None, most: int = 3) -> Table:
     """What the last bytes cost: plans with some more and some less RAM, and the limit that gives each of the latter."""
     chosen = found.plan.peak_bytes
     whole = found.whole.peak_bytes if found.whole else chosen
@@ -141,11 +141,11 @@ def trades_table(found: Found, core: str | None, most: int = 3) -> Table:
     return made
 
 
-def _limit(trade: Trade, caution: float) -> str:
+def _limit(trade: TradeOff, caution: float) -> str:
     return f"--minimise ram --max-slowdown {ceil(100 * trade.slowdown / caution)}%"
 
 
-def _spread(trades: Sequence[Trade], most: int) -> list[Trade]:
+def _spread(trades: Sequence[TradeOff], most: int) -> list[TradeOff]:
     """No more than so many, the first and the last among them."""
     if len(trades) <= most:
         return list(trades)

@@ -16,7 +16,7 @@ LANES = "lanes"  # the parameter that says how many share the run
 LANED = (f"int32_t {LANE}", f"int32_t {LANES}")  # parameters of the function that a lane runs, before all others
 
 
-def meeting(plan: Plan, index: int) -> bool:
+def has_barrier(plan: Plan, index: int) -> bool:
     """Whether lanes meet before a stage: unless the same one runs what comes before it and the stage itself.
 
     Before the first stage lies what is copied in, behind the last one what is copied out.
@@ -27,11 +27,11 @@ def meeting(plan: Plan, index: int) -> bool:
 
 
 def turn_count(plan: Plan) -> int:
-    """How often all lanes set out: at the beginning, and after each meeting."""
-    return 1 + sum(meeting(plan, index) for index in range(len(plan.program.stages) + 1))
+    """How often all lanes set out: at the beginning, and after each barrier."""
+    return 1 + sum(has_barrier(plan, index) for index in range(len(plan.program.stages) + 1))
 
 
-def write_meeting(c: CWriter) -> None:
+def write_barrier(c: CWriter) -> None:
     c.line(f"ew_lanes_meet({LANE}, {LANES});")
 
 

@@ -17,11 +17,11 @@ from ..program import Stage
 from ..program.plan import slot_name
 from .files import renamed
 from .header import PAUSED, arena_macro, declared, lies_densely, return_type
-from .lanes import LANED, meeting, write_meeting, write_run
+from .lanes import LANED, has_barrier, write_barrier, write_run
 from .names import local_names, parameters
 from .stages import StageWriter
 from .storage import LANE, ArenaPointers
-from .streaming import Pulling, RowOutlet
+from .streaming import RowOutlet, RowPuller
 
 FENCE = "EW_FENCE();"  # between stages: memory is used anew under other types
 
@@ -49,7 +49,7 @@ class RunFunction:
         self.pulled = {name for name in network.inputs if plan.views[name].window}
         self.outlet = outlet and replace(outlet, pulled=self._counts)
         self.storage = ArenaPointers(sites, {**self.parameters.arenas, **self._slots})
-        pulling = Pulling(module, self.storage, self.parameters.inputs, self.pulled)
+        pulling = RowPuller(module, self.storage, self.parameters.inputs, self.pulled)
         self.stages = StageWriter(module, self.storage, pulling, rows, self.outlet)
 
     def write(self) -> CWriter:
@@ -113,8 +113,8 @@ class RunFunction:
     def _begin(self, c: CWriter, index: int) -> None:
         """Between two stages."""
         c.line(FENCE)
-        if meeting(self.plan, index):
-            write_meeting(c)
+        if has_barrier(self.plan, index):
+            write_barrier(c)
 
     def _stage(self, c: CWriter, index: int, stage: Stage) -> None:
         """The stage; one that is not shared among lanes is run by the first of them."""

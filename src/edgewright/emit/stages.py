@@ -18,7 +18,7 @@ from ..program.lower import For, KernelCall, Node, OnDemand, is_one_turn, lower
 from ..program.selection import CallKind, Selection
 from .lanes import lane_loop
 from .storage import ArenaPointers
-from .streaming import Pulling, RowOutlet, write_on_demand
+from .streaming import RowOutlet, RowPuller, write_on_demand
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class StageWriter:
 
     module: Module
     storage: ArenaPointers
-    pulling: Pulling
+    pulling: RowPuller
     rows: frozenset[int] = frozenset()  # stages between whose rows somebody may come
     outlet: RowOutlet | None = None  # of the last stage
 
@@ -133,7 +133,7 @@ class StageWriter:
             which=printed(self.module, channel_ranges(node, loops)[1]),
             partial=None if node.partial is None else self._box(node.partial, names),
             sums=None if node.kind is CallKind.COMPUTE else storage.sums(node.layer),
-            room=None if chosen.scratch is None else storage.buffer(chosen.scratch),
+            arena_scratch=None if chosen.scratch is None else storage.buffer(chosen.scratch),
             plane_at=storage.plane(node.layer),
         )
 

@@ -106,7 +106,7 @@ def compare_stages(
             gap = difference(network, layer.output, mine, theirs)
             is_fine = network.arithmetic is Arithmetic.ONNX and network.tensors[layer.output].dtype.bytes == 2
             is_close = is_same(gap) or (is_fine and gap.passes)
-            if not is_close and not _is_swayed(plan, network, layers, layer, before, traced, mine):
+            if not is_close and not _is_explained_by_noise(plan, network, layers, layer, before, traced, mine):
                 return StageDifference(stage.name, gap)
     return None
 
@@ -132,7 +132,7 @@ def is_same(gap: OutputDifference) -> bool:
     return gap.largest == 0 or (gap.passes and not gap.unit)
 
 
-def _is_swayed(
+def _is_explained_by_noise(
     plan: Plan,
     network: Network,
     layers: Sequence[Layer],

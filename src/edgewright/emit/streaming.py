@@ -143,7 +143,7 @@ def _asker(trace: RowTrace, index: int) -> int:
 
 
 @dataclass(frozen=True)
-class Pulling:
+class RowPuller:
     module: Module
     storage: ArenaPointers
     parameters: Mapping[str, str]  # the C parameter of each input

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from ..errors import InputError
 from ..memory import Techniques
-from ..memory.streamed import loose_work
+from ..memory.streamed import unfused_problem
 from ..network import Network
 from ..program import CHANNELS, COLUMNS, ROWS, FusedLayers, FusionSchedule, Split, Tiling, even_ends
 from ..program.legal import AXES as WORDS
@@ -82,7 +82,7 @@ def _ends(network: Network, text: str) -> tuple[str, str]:
 
 def schedule_of(network: Network, tile: TileRequest) -> FusionSchedule:
     """The schedule of these layers, in parts as even as can be."""
-    free = loose_work(network, Techniques(), 1).views.free
+    free = unfused_problem(network, Techniques(), 1).views.free
     layers = tuple(name for name in layer_range(network, tile.layers) if name not in free)
     if not layers:
         raise InputError(f"'{tile.layers}' computes nothing: its output lies where its input does, so nothing is cut")

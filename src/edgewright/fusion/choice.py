@@ -10,7 +10,7 @@ from ..memory import Techniques
 from ..memory import plan as make_plan
 from ..memory.planner import alignment_of, explained, pulled_inputs
 from ..memory.problems import PlanningProblem
-from ..memory.streamed import loose_work
+from ..memory.streamed import unfused_problem
 from ..network import Network
 from ..platform import Board
 from ..program import FusionSchedule, Plan
@@ -18,27 +18,27 @@ from .timing import TimedPlan, Timing
 
 
 @dataclass(frozen=True)
-class Choice:
+class PlanChoice:
     """How a network is run: which layers in parts, and where RAM is spent to be faster."""
 
     schedules: tuple[FusionSchedule, ...] | None = None  # None: all layers whole
-    apart: frozenset[str] = frozenset()  # layers whose output keeps off the memory of their inputs
-    rooms: tuple[tuple[str, int], ...] = ()  # scratch of stages, in bytes
+    no_overlap: frozenset[str] = frozenset()  # layers whose output keeps off the memory of their inputs
+    scratch_bytes: tuple[tuple[str, int], ...] = ()  # scratch of stages, in bytes
 
-    def with_room(self, stage: str, size: int) -> Choice:
-        return replace(self, rooms=tuple(sorted({**dict(self.rooms), stage: size}.items())))
+    def with_scratch(self, stage: str, size: int) -> PlanChoice:
+        return replace(self, scratch_bytes=tuple(sorted({**dict(self.scratch_bytes), stage: size}.items())))
 
-    def with_apart(self, layers: frozenset[str]) -> Choice:
-        return replace(self, apart=self.apart | layers)
+    def with_no_overlap(self, layers: frozenset[str]) -> PlanChoice:
+        return replace(self, no_overlap=self.no_overlap | layers)
 
-    def with_schedule(self, schedule: FusionSchedule) -> Choice:
+    def with_schedule(self, schedule: FusionSchedule) -> PlanChoice:
         """With the schedule in the place of the one of the same layers."""
         assert self.schedules is not None
         others = self.schedules
         return replace(self, schedules=tuple(schedule if x.layers == schedule.layers else x for x in others))
 
 
-class Maker:
+class PlanMaker:
     """Makes plans of choices, and tells what each costs."""
 
     def __init__(
@@ -56,18 +56,18 @@ class Maker:
         self._board, self._alignment, self._outside = board, alignment, frozenset(outside)
         pulled = pulled_inputs(network) if pull_rows else ()
         self._pulled = tuple(each for each in pulled if each[0] not in self._outside)
-        self._known: dict[Choice, TimedPlan] = {}
+        self._known: dict[PlanChoice, TimedPlan] = {}
 
     @property
     def techniques(self) -> Techniques:
         return Techniques(pulled=self._pulled, outside=self._outside, reserved=self._reserved)
 
     @cached_property
-    def loose(self) -> PlanningProblem:
+    def unfused(self) -> PlanningProblem:
         """The layers as if each could be in a fusion group, for all who price groups."""
-        return loose_work(self.network, self.techniques, alignment_of(self.network, self._board, self._alignment))
+        return unfused_problem(self.network, self.techniques, alignment_of(self.network, self._board, self._alignment))
 
-    def made(self, choice: Choice) -> TimedPlan:
+    def made(self, choice: PlanChoice) -> TimedPlan:
         if choice not in self._known:
             self._known[choice] = self.timed(self.plan(choice, self.network))
         return self._known[choice]
@@ -96,18 +96,18 @@ class Maker:
                 explain=False,
                 phases=True,
                 outside=self._outside,
-                loose=self.loose,
+                unfused=self.unfused,
             )
         )
 
-    def explained(self, choice: Choice) -> Plan:
+    def explained(self, choice: PlanChoice) -> Plan:
         """The plan of a choice of whole layers, with what each technique saved."""
         return explained(self.made(choice).plan, self.network, self._techniques(choice))
 
-    def _techniques(self, choice: Choice) -> Techniques:
-        return replace(self.techniques, apart=choice.apart, rooms=choice.rooms)
+    def _techniques(self, choice: PlanChoice) -> Techniques:
+        return replace(self.techniques, no_overlap=choice.no_overlap, scratch_bytes=choice.scratch_bytes)
 
-    def plan(self, choice: Choice, network: Network) -> Plan:
+    def plan(self, choice: PlanChoice, network: Network) -> Plan:
         """A new plan for a network with the same layers."""
         return make_plan(
             network,
@@ -121,7 +121,7 @@ class Maker:
 
 
 @dataclass(frozen=True, slots=True)
-class Trade:
+class TradeOff:
     """A plan that was laid out on the way: what it needs and what it takes."""
 
     peak_bytes: int
@@ -130,22 +130,22 @@ class Trade:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundPlan:
     """A plan, and what else there is to choose: RAM against instructions, from most RAM to least."""
 
     plan: Plan
     whole: Plan | None = None  # layers whole: what slowdowns are relative to
-    trades: tuple[Trade, ...] = ()
+    trades: tuple[TradeOff, ...] = ()
 
 
-def trade_of(timed: TimedPlan, whole: float) -> Trade:
+def trade_off_of(timed: TimedPlan, whole: float) -> TradeOff:
     """The plan beside whole layers, which take so many instructions."""
-    return Trade(timed.plan.peak_bytes, timed.total / max(1.0, whole) - 1, timed.plan.macs)
+    return TradeOff(timed.plan.peak_bytes, timed.total / max(1.0, whole) - 1, timed.plan.macs)
 
 
-def undominated_trades(trades: Sequence[Trade]) -> tuple[Trade, ...]:
+def undominated_trade_offs(trades: Sequence[TradeOff]) -> tuple[TradeOff, ...]:
     """Those that no other beats in RAM and instructions, from most RAM to least."""
-    found: list[Trade] = []
+    found: list[TradeOff] = []
     for trade in sorted(trades, key=lambda t: (t.peak_bytes, t.slowdown)):
         if not found or trade.slowdown < found[-1].slowdown:
             found.append(trade)

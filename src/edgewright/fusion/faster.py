@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..kernels.cost.settings import AMPLE
 from ..kernels.cost.stages import columns_of, cuts
 from ..program import FusionSchedule, Plan, RowTrace
-from .choice import Choice, Maker
+from .choice import PlanChoice, PlanMaker
 from .timing import TimedPlan
 
 MOST_ROUNDS = 6
@@ -30,14 +30,14 @@ class Move:
     """A change, and the instructions that it should save."""
 
     gain: float
-    choice: Choice
+    choice: PlanChoice
 
 
 @dataclass(frozen=True)
 class PlannedChoice:
     """A choice with its plan."""
 
-    choice: Choice
+    choice: PlanChoice
     timed: TimedPlan
 
     @property
@@ -53,7 +53,7 @@ class PlannedChoice:
         return self.timed.total
 
 
-def hastened(maker: Maker, choice: Choice, budget: float, below: int) -> PlannedChoice | None:
+def speed_up(maker: PlanMaker, choice: PlanChoice, budget: float, below: int) -> PlannedChoice | None:
     """The choice with changes that bring it within the budget of instructions in less than `below` bytes.
 
     None where no change that was tried does.
@@ -62,7 +62,7 @@ def hastened(maker: Maker, choice: Choice, budget: float, below: int) -> Planned
     return found if found.cost <= budget and found.peak < below else None
 
 
-def fastest(maker: Maker, choice: Choice, budget: float, below: int) -> PlannedChoice:
+def fastest(maker: PlanMaker, choice: PlanChoice, budget: float, below: int) -> PlannedChoice:
     """The choice with changes that make it faster, as long as it is beyond the budget and there is RAM for more."""
     at = PlannedChoice(choice, maker.made(choice))
     for _ in range(MOST_ROUNDS):
@@ -72,16 +72,20 @@ def fastest(maker: Maker, choice: Choice, budget: float, below: int) -> PlannedC
         if not tried:
             break
         within = [found for found in tried if found.cost <= budget]
-        at = min(within, key=lambda c: (c.peak, c.cost)) if within else min(tried, key=lambda c: _worth(c, at))
+        at = (
+            min(within, key=lambda c: (c.peak, c.cost))
+            if within
+            else min(tried, key=lambda c: _bytes_per_instruction_saved(c, at))
+        )
     return at
 
 
-def _worth(found: PlannedChoice, before: PlannedChoice) -> float:
+def _bytes_per_instruction_saved(found: PlannedChoice, before: PlannedChoice) -> float:
     """Bytes for an instruction saved: the less the better."""
     return max(1, found.peak - before.peak) / (before.cost - found.cost)
 
 
-def _tried(maker: Maker, at: PlannedChoice) -> Iterator[PlannedChoice]:
+def _tried(maker: PlanMaker, at: PlannedChoice) -> Iterator[PlannedChoice]:
     least = LEAST_GAIN * at.cost
     moves = sorted((move for move in moves_of(at) if move.gain > least), key=lambda move: -move.gain)
     most = max(2, min(MOST_MOVES, WORK // max(1, len(maker.network.layers))))
@@ -99,17 +103,17 @@ def moves_of(at: PlannedChoice) -> Iterator[Move]:
     for index, stage in enumerate(timed.plan.program.stages):
         now = timed.steps(index)
         if now - timed.steps(index, room=AMPLE) > LEAST_GAIN * at.cost:
-            rooms = _rooms(timed, index, now)
-            yield from (Move(gain, at.choice.with_room(stage.name, room)) for gain, room in rooms)
+            sizes = _scratch_sizes(timed, index, now)
+            yield from (Move(gain, at.choice.with_scratch(stage.name, room)) for gain, room in sizes)
         if timed.is_shared(index):
-            yield Move(now - timed.apart(index), at.choice.with_apart(frozenset(stage.layers)))
+            yield Move(now - timed.without_overlap(index), at.choice.with_no_overlap(frozenset(stage.layers)))
         if stage.name in schedules and stage.schedule.streamed and not stage.schedule.splits:
             chains = _Chains(timed, index, RowTrace(timed.plan.program.fused(stage)))
             for gain, schedule in chains.schedules(schedules[stage.name]):
                 yield Move(gain, at.choice.with_schedule(schedule))
 
 
-def _rooms(timed: TimedPlan, index: int, now: float) -> Iterator[tuple[float, int]]:
+def _scratch_sizes(timed: TimedPlan, index: int, now: float) -> Iterator[tuple[float, int]]:
     """What scratch for a stage would save: (instructions, bytes) for some of it and for all."""
     ample = timed.steps(index, room=AMPLE)
     for share in ENOUGH:

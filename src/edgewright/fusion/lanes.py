@@ -1,4 +1,4 @@
-"""Which stages of a plan several cores share, and along which axis: those where that saves more than meetings cost.
+"""Which stages of a plan several cores share, and along which axis: those where that saves more than barriers cost.
 
 What a core does is counted in its cycles: multiplications, bytes that come and go, and the numbers that functions are
 made of. A lane along rows reads all weights and its part of the image, a lane along channels its part of the weights
@@ -27,20 +27,20 @@ from ..program import CHANNELS, ROWS, FusionSchedule, Plan, Saving, Split, Stage
 from ..program.legal import problems
 from ..program.plan import room_name
 
-MEETINGS = 2  # that a stage in lanes adds: one before it, one behind
+BARRIERS = 2  # that a stage in lanes adds: one before it, one behind
 TECHNIQUE = "parts of layers in lanes"
 
 
 @dataclass(frozen=True, slots=True)
 class CoreSpeed:
-    """What a core does in a cycle, and the cycles of a meeting of several."""
+    """What a core does in a cycle, and the cycles that a barrier of several cores takes."""
 
     macs: float
     narrow: float  # times as many MACs where weights have eight bits
     depthwise: float  # MACs where a sum reads one channel: short sums, whose ends take as long as the products
     bytes: float  # that come from memory, or go there
     elements: float  # of a layer that multiplies nothing
-    meeting: float  # with each of the other lanes
+    barrier: float  # with each of the other lanes
     start: float  # cycles until cores that sleep take part in a run
     panel: int  # channels that kernels compute together
     line: int  # bytes of a line of the cache: two cores that write to one of them wait for each other
@@ -48,15 +48,15 @@ class CoreSpeed:
 
 # Two threads on cores that are awake meet in a tenth of a microsecond, waiting for the slower comes on top; one that
 # sleeps is there after some tens of microseconds.
-VECTORS = CoreSpeed(8, narrow=2, depthwise=1, bytes=4, elements=1, meeting=800, start=50_000, panel=16, line=64)
-SCALARS = CoreSpeed(0.5, narrow=1, depthwise=0.25, bytes=1, elements=0.1, meeting=500, start=5000, panel=4, line=1)
+VECTORS = CoreSpeed(8, narrow=2, depthwise=1, bytes=4, elements=1, barrier=800, start=50_000, panel=16, line=64)
+SCALARS = CoreSpeed(0.5, narrow=1, depthwise=0.25, bytes=1, elements=0.1, barrier=500, start=5000, panel=4, line=1)
 
 
 def speed_of(target: Target | None) -> CoreSpeed:
     return VECTORS if target is None or target.family is Family.SIMD else SCALARS
 
 
-def laned(
+def with_lanes(
     network: Network,
     plan: Plan,
     lanes: int,
@@ -88,9 +88,9 @@ def _planned(
 ) -> Plan:
     buffers = {buffer.name: buffer for buffer in plan.buffers}
     names = {stage.name: room_name(stage.name) for stage in plan.program.stages}
-    rooms = tuple((stage, buffers[room].size) for stage, room in names.items() if room in buffers)
+    scratch_bytes = tuple((stage, buffers[room].size) for stage, room in names.items() if room in buffers)
     is_pulling = any(plan.views[name].window for name in network.inputs)
-    techniques = PLAIN if plan.plain else Techniques(rooms=rooms)
+    techniques = PLAIN if plan.plain else Techniques(scratch_bytes=scratch_bytes)
     techniques = replace(techniques, pulled=pulled_inputs(network) if is_pulling else ())
     made = plan_network(
         network,
@@ -131,7 +131,7 @@ def _chosen(network: Network, plan: Plan, lanes: int, speed: CoreSpeed) -> tuple
             continue
         schedule = stage.schedule
         if not _pulls(plan, stage) and lanes > 1:
-            schedule, saved = _laned(network, plan, schedule, lanes, speed)
+            schedule, saved = _schedule_with_lanes(network, plan, schedule, lanes, speed)
             gain += saved
         is_left = schedule.is_whole or (_pulls(plan, stage) and len(schedule.layers) == 1)
         found += [] if is_left else [schedule]
@@ -143,21 +143,21 @@ def _pulls(plan: Plan, stage: Stage) -> bool:
     return any(name in names and plan.views[name].window for name in plan.network.inputs)
 
 
-def _laned(
+def _schedule_with_lanes(
     network: Network, plan: Plan, schedule: FusionSchedule, lanes: int, speed: CoreSpeed
 ) -> tuple[FusionSchedule, float]:
     """The schedule in lanes if that pays, and the cycles that it saves; else as it is."""
     layers = [network.by_name[name] for name in schedule.layers]
     if not schedule.is_whole:
         cycles = sum(_cycles(network, layer, _whole(network, layer), speed) for layer in layers)
-        saved = cycles * (1 - 1 / lanes) - _meetings(lanes, speed)
+        saved = cycles * (1 - 1 / lanes) - _barriers(lanes, speed)
         if schedule.splits and saved > 0:
             shared = replace(schedule, splits=(replace(schedule.splits[0], lanes=lanes), *schedule.splits[1:]))
             return (schedule, 0.0) if any(problems(network, shared, plan.free)) else (shared, saved)
         return schedule, 0.0
     (layer,) = layers
     alone = _cycles(network, layer, _whole(network, layer), speed)
-    least = best = alone - _meetings(lanes, speed)
+    least = best = alone - _barriers(lanes, speed)
     chosen = schedule
     for split in _splits(network, layer, lanes, speed):
         slowest = max(_cycles(network, layer, part, speed) for part in _parts(network, layer, split))
@@ -167,8 +167,8 @@ def _laned(
     return chosen, least - best
 
 
-def _meetings(lanes: int, speed: CoreSpeed) -> float:
-    return MEETINGS * speed.meeting * (lanes - 1)
+def _barriers(lanes: int, speed: CoreSpeed) -> float:
+    return BARRIERS * speed.barrier * (lanes - 1)
 
 
 def _splits(network: Network, layer: Layer, lanes: int, speed: CoreSpeed) -> Iterator[Split]:

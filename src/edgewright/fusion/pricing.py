@@ -92,15 +92,15 @@ class TilePricer(Pricer):
         in_planes = self._saved_by_planes(at) > self.shared.get(at, 0)
         return replace(cut, effort=self.prices.shared(self.names[at], in_planes))
 
-    def roomier(self, at: int) -> Iterator[Candidate]:
+    def with_more_memory(self, at: int) -> Iterator[Candidate]:
         """The layer whole in more memory than the least: its output off its input, scratch for its kernel."""
         least, memory = self.whole(at), self._alive(at)
         tight, ample, room = self.prices.tight(self.names[at])
         is_shared = least.memory < memory
         if is_shared and tight < least.effort:
-            yield replace(least, memory=memory, effort=tight, is_apart=True)
+            yield replace(least, memory=memory, effort=tight, no_overlap=True)
         if ample < min(tight, least.effort):
-            yield replace(least, memory=memory + room, effort=ample, room=room, is_apart=is_shared)
+            yield replace(least, memory=memory + room, effort=ample, scratch=room, no_overlap=is_shared)
 
     def with_scratch(self, cut: Candidate) -> Candidate | None:
         """The group by rows with scratch for its kernels, where that makes it faster."""
@@ -108,7 +108,7 @@ class TilePricer(Pricer):
             return None
         prices = [self._by_rows(at) for at in range(cut.first, cut.last)]
         room, effort = max(need for _, _, need in prices), sum(ample for _, ample, _ in prices)
-        return replace(cut, memory=cut.memory + room, effort=effort, room=room) if effort < cut.effort else None
+        return replace(cut, memory=cut.memory + room, effort=effort, scratch=room) if effort < cut.effort else None
 
     def tiled(self, last: int, limit: int) -> list[Candidate]:
         """The groups in tiles that end right before `last` and stay below the limit, the best of each beginning."""

@@ -16,11 +16,11 @@ from ..platform import Board, load_board
 from ..platform.target import TARGETS, Architecture, Target, target_of
 from ..program import FusionSchedule, Plan, Stage
 from ..program.techniques import technique
-from .choice import INTERRUPTED, Found, is_interrupted
-from .lanes import laned
+from .choice import INTERRUPTED, FoundPlan, is_interrupted
+from .lanes import with_lanes
 from .paper.explore import explore
 from .search import SLOWDOWN, Limits, PlanSearch
-from .whole import whole_found
+from .whole import find_whole_layers
 
 MOST_LANES = 64
 
@@ -102,7 +102,7 @@ def make_plan(
 
 def find(
     network: Network, request: PlanRequest, board: Board | None = None, target: Target | str | None = None
-) -> Found:
+) -> FoundPlan:
     """The plan that was asked for, and what the search found besides.
 
     A plan that pulls rows notes where holding the inputs would take less RAM.
@@ -110,7 +110,7 @@ def find(
     found = _found(network, request, board, target)
     if request.lanes > 1:
         core = _core(board, target)
-        found = replace(found, plan=laned(network, found.plan, request.lanes, board, core, request.ram))
+        found = replace(found, plan=with_lanes(network, found.plan, request.lanes, board, core, request.ram))
     plan = found.plan
     bare = Techniques(outside=frozenset(request.outside))
     if not request.pull_rows or plan.peak_bytes <= phased_bound(network, bare, plan.alignment):
@@ -126,7 +126,7 @@ def _core(board: Board | None, target: Target | str | None) -> Target | None:
     return target or (target_of(board) if board else None)
 
 
-def _found(network: Network, request: PlanRequest, board: Board | None, target: Target | str | None) -> Found:
+def _found(network: Network, request: PlanRequest, board: Board | None, target: Target | str | None) -> FoundPlan:
     if request.plain or request.phases or request.schedules:
         plan = plan_network(
             network,
@@ -138,13 +138,13 @@ def _found(network: Network, request: PlanRequest, board: Board | None, target: 
             schedules=request.schedules or None,
             outside=request.outside,
         )
-        return Found(plan)
+        return FoundPlan(plan)
     if request.method is Method.PAPER:
-        return Found(explore(network, board=board, alignment=request.alignment, pull_rows=request.pull_rows).plan)
+        return FoundPlan(explore(network, board=board, alignment=request.alignment, pull_rows=request.pull_rows).plan)
     core = target or (target_of(board) if board else None)
     ram = None if request.minimise_ram else request.ram or _largest(board)
     if not request.is_search:
-        whole = whole_found(
+        whole = find_whole_layers(
             network,
             board,
             alignment=request.alignment,
@@ -189,12 +189,12 @@ def _lane_words(plan: Plan, asked: int) -> str:
     """How many stages lanes share, and what it costs that there are more lanes than cores."""
     shared = sum(stage.schedule.lanes > 1 for stage in plan.program.stages)
     if not shared:
-        return f"no stage is worth sharing among {asked} lanes: meetings would cost more than they save"
+        return f"no stage is worth sharing among {asked} lanes: barriers would cost more than they save"
     cores = _cores(plan)
     if cores is not None and cores < plan.lanes:
         return (
             f"{plan.lanes} lanes share {text.plural(cores, 'core')}: they take turns, wait for each other at "
-            f"{text.plural(shared + 1, 'meeting')} of a run, and are slower than --lanes {cores}"
+            f"{text.plural(shared + 1, 'barrier')} of a run, and are slower than --lanes {cores}"
         )
     return f"{shared} of {text.plural(len(plan.program.stages), 'stage')} run in {plan.lanes} lanes"
 

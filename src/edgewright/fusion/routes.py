@@ -15,7 +15,7 @@ from ..memory.ordering import order
 from ..memory.pricing import Candidate, StageKey
 from ..memory.problems import PlanningProblem
 from ..program import FusionSchedule
-from .choice import Choice
+from .choice import PlanChoice
 from .prices import Prices
 from .pricing import TilePricer
 
@@ -78,7 +78,7 @@ class Routes:
         found = pricer.arriving(wholes, limit, int(self.by_rows.peak * LOWEST))
         for at, ending in enumerate(found):
             more = [scratch for cut in ending if (scratch := pricer.with_scratch(cut)) and scratch.memory <= limit]
-            ending += [*more, *pricer.roomier(at)]
+            ending += [*more, *pricer.with_more_memory(at)]
         return found
 
     @cached_property
@@ -147,21 +147,21 @@ class Routes:
             taken.append(chosen)
         return None if best[-1] is None else _backwards(taken)
 
-    def choice(self, route: Route) -> Choice:
+    def choice(self, route: Route) -> PlanChoice:
         """What a plan of the route decides."""
         at = {layer.name: index for index, layer in enumerate(self.network.layers)}
-        schedules, rooms, apart = [], [], []
+        schedules, scratch, no_overlap = [], [], []
         for cut in route.cuts:
             name = self.pricer.names[cut.first]
             if cut.schedule:
                 layers = tuple(sorted(cut.schedule.layers, key=at.__getitem__))
                 schedules.append(replace(cut.schedule, layers=layers))
                 name = schedules[-1].name
-            if cut.room:
-                rooms.append((name, cut.room))
-            if cut.is_apart:
-                apart.append(name)
-        return Choice(tuple(schedules) or None, frozenset(apart), tuple(sorted(rooms)))
+            if cut.scratch:
+                scratch.append((name, cut.scratch))
+            if cut.no_overlap:
+                no_overlap.append(name)
+        return PlanChoice(tuple(schedules) or None, frozenset(no_overlap), tuple(sorted(scratch)))
 
     def front(self) -> Iterator[Route]:
         """Routes with ever lower peaks, from the one without tiles; each computes the least again that it must."""

@@ -24,12 +24,12 @@ from ..platform import Board, boards_with
 from ..platform.target import Target
 from ..program import Plan
 from ..program.weights import without_weights
-from .choice import Choice, Found, Maker, interrupted, is_interrupted, trade_of, undominated_trades
-from .faster import PlannedChoice, fastest, hastened
+from .choice import FoundPlan, PlanChoice, PlanMaker, interrupted, is_interrupted, trade_off_of, undominated_trade_offs
+from .faster import PlannedChoice, fastest, speed_up
 from .prices import Prices
 from .routes import Route, Routes
 from .timing import Timing
-from .whole import fast_whole
+from .whole import fastest_whole_layers
 
 TRIES = 12  # routes that are laid out at most when one is wanted
 BETWEEN = 8  # limits between the peak by rows and that of whole layers for which routes are looked for
@@ -142,19 +142,19 @@ class PlanSearch:
         timing: Timing | None = None,
     ) -> None:
         self.network, self.limits, self.pull_rows = network, limits, pull_rows
-        self.maker = Maker(network, timing or Timing(target), board, alignment, pull_rows, outside, reserved)
+        self.maker = PlanMaker(network, timing or Timing(target), board, alignment, pull_rows, outside, reserved)
         self._unit, self._room = alignment_of(network, board, alignment), room
-        self.whole = fast_whole(self.maker)
+        self.whole = fastest_whole_layers(self.maker)
         self._streamed: list[PlannedChoice] = []  # once it was asked for
 
     @cached_property
     def least_whole(self) -> PlannedChoice:
         """Whole layers in the least RAM, whatever sharing memory costs."""
-        return PlannedChoice(Choice(), self.maker.made(Choice()))
+        return PlannedChoice(PlanChoice(), self.maker.made(PlanChoice()))
 
     @cached_property
     def by_rows(self) -> PlannedChoice:
-        found = PlannedChoice(Choice(), self.maker.by_rows())
+        found = PlannedChoice(PlanChoice(), self.maker.by_rows())
         self._streamed.append(found)
         return found
 
@@ -163,7 +163,7 @@ class PlanSearch:
         prices = Prices(self.network, self.maker.timing.costs(self.network))
         room = max(self._room, self.whole.peak if self.limits.slowdown is not None else 0)
         macs = self.limits.macs(self.network)
-        return Routes(self.maker.loose, prices, room, macs)
+        return Routes(self.maker.unfused, prices, room, macs)
 
     @cached_property
     def bound(self) -> int:
@@ -179,7 +179,7 @@ class PlanSearch:
     def allows(self, found: PlannedChoice) -> bool:
         return self.limits.allow_macs(found.plan) and found.cost <= self.budget
 
-    def fitting(self, ram: int) -> Found:
+    def fitting(self, ram: int) -> FoundPlan:
         """The plan with the least extra work that fits; an error that says the least possible where none does."""
         for found in self.cheapest_first(ram):
             if found.peak <= ram and self.allows(found):
@@ -191,7 +191,7 @@ class PlanSearch:
             raise KeyboardInterrupt  # nothing that fits was found, and nobody knows if there is
         raise Infeasible(_too_small(best.plan, ram, self.limits, self))
 
-    def least(self) -> Found:
+    def least(self) -> FoundPlan:
         """The least peak over the routes within the limits: the most promising are laid out, lowest first."""
         best = self.whole
         try:
@@ -202,13 +202,13 @@ class PlanSearch:
         searched = 0 if best.peak <= self.bound else self.routes.priced
         return self._found(replace(best.plan, bound_bytes=min(self.bound, best.peak), searched=searched))
 
-    def _found(self, plan: Plan) -> Found:
+    def _found(self, plan: Plan) -> FoundPlan:
         """The plan among all that were laid out."""
         made = [*self.maker.all_made, *(found.timed for found in self._streamed)]
-        allowed = [trade_of(timed, self.whole.cost) for timed in made if self.limits.allow_macs(timed.plan)]
-        own = trade_of(self.maker.timed(plan), self.whole.cost)
+        allowed = [trade_off_of(timed, self.whole.cost) for timed in made if self.limits.allow_macs(timed.plan)]
+        own = trade_off_of(self.maker.timed(plan), self.whole.cost)
         others = [trade for trade in allowed if trade.peak_bytes != own.peak_bytes]
-        return Found(plan, self.whole.plan, undominated_trades([*others, own]))
+        return FoundPlan(plan, self.whole.plan, undominated_trade_offs([*others, own]))
 
     def _lower(self, best: PlannedChoice) -> Iterator[PlannedChoice]:
         """Plans with ever less RAM."""
@@ -224,7 +224,7 @@ class PlanSearch:
             if not self.limits.allow_macs(found.plan):
                 continue
             if found.cost > self.budget:
-                hasty = hastened(self.maker, found.choice, self.budget, best.peak)
+                hasty = speed_up(self.maker, found.choice, self.budget, best.peak)
                 if hasty is None:
                     continue
                 found = hasty

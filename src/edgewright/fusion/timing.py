@@ -9,7 +9,7 @@ from functools import cached_property
 from ..kernels.cost.estimate import Costs, VectorPrices
 from ..kernels.cost.model import model_of, stand_in, target_named
 from ..kernels.cost.settings import Setting, Settings
-from ..kernels.cost.stages import Counted, alike_calls, alike_steps, cuts
+from ..kernels.cost.stages import Counted, cuts, representative_calls, representative_steps
 from ..network import Network, Region
 from ..platform.target import Family, Target
 from ..program import Plan, Step, Sweep
@@ -74,7 +74,7 @@ class TimedPlan:
 
     @cached_property
     def _steps(self) -> tuple[Sequence[Counted], ...]:
-        return tuple(list(alike_steps(self.plan, stage)) for stage in self.plan.program.stages)
+        return tuple(list(representative_steps(self.plan, stage)) for stage in self.plan.program.stages)
 
     def _stage(self, index: int) -> float:
         summing = self.plan.program.partial(self.plan.program.stages[index])
@@ -89,7 +89,7 @@ class TimedPlan:
 
     def _pieces(self, index: int, nodes: Sequence[Node], at: Mapping[str, int]) -> Iterator[float]:
         if is_one_turn(nodes):
-            steps = alike_calls(nodes, at)
+            steps = representative_calls(nodes, at)
             yield sum(count * self._step(step, self._settings.of(index, step)) for _, step, count in steps)
             return
         for node in nodes:
@@ -132,7 +132,7 @@ class TimedPlan:
         whole = Region.whole(self.plan.network.tensors[self.plan.network.by_name[step.layer].output].shape)
         return cost if step.share is None and step.region == whole else FEARED * cost
 
-    def apart(self, index: int) -> float:
+    def without_overlap(self, index: int) -> float:
         """Instructions of a stage's steps if no output lay over its input."""
         total = 0.0
         for step, count in self._steps[index]:

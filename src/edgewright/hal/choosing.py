@@ -18,7 +18,7 @@ from .layout.cost import Cost, Wish, cost_of
 from .layout.judge import faults
 from .layout.layout import Layout, Register
 from .layout.optimal import lay_out_optimal
-from .layout.packing import as_read, roomy, side_by_side
+from .layout.packing import as_read, side_by_side, with_spare_bits
 from .layout.paper import lay_out_paper
 from .lock.lock_file import RELOCK, Lock
 from .lock.locked_layout import contradicted, locked, with_new_views
@@ -73,7 +73,7 @@ def _laid_out(analysis: Analysis, method: str, wish: Wish, lock: Lock | None, me
         raise
     if method != "optimal" or lock is not None:
         return first
-    spaces = roomy(analysis.spaces, loose_slots(analysis))
+    spaces = with_spare_bits(analysis.spaces, loose_slots(analysis))
     is_small = len(analysis.uses) <= FEW
     made = [first] if wish.minimise != "balanced" else [first, *_others(analysis, wish)]
     if wish.minimise == "balanced" and is_small and measure and spaces != analysis.spaces:

@@ -97,7 +97,7 @@ def designed(analysis: Analysis, lay_out: Callable[[Sequence[Joint]], Layout]) -
     Layouts rest on what could be merged; where moves hinder each other some of it is not, and a write that was to fill
     its register would have to put something back. Then the layout is made anew, for what is merged for certain.
     """
-    for joints in (analysis.joints, _apart(analysis.joints, analysis.spaces)):
+    for joints in (analysis.joints, _separate_writes(analysis.joints, analysis.spaces)):
         made = design(analysis, lay_out(joints))
         _check_moments(made)
         if not faults(analysis.description, analysis.spaces, made.layout, real_joints(made)):
@@ -134,7 +134,7 @@ def _check_moments(made: Design) -> None:
         raise Refused(refusals)
 
 
-def _apart(joints: Sequence[Joint], spaces: Spaces) -> tuple[Joint, ...]:
+def _separate_writes(joints: Sequence[Joint], spaces: Spaces) -> tuple[Joint, ...]:
     """The joints with every write by itself, but for those of fields that are together."""
     return tuple(part for joint in joints for part in (_single(joint, spaces) if joint.writes else [joint]))
 

@@ -44,7 +44,7 @@ class CCall(Site):
     partial: tuple[tuple[Expr, Expr], ...] | None = None  # part of input 0 that is added to running sums
     # C of those sums (int32_t *, or float *: the output), in the order of the whole output
     sums: str | None = None
-    room: str | None = None  # C (uint8_t *, 8-aligned) of the scratch in an arena; None: on the stack
+    arena_scratch: str | None = None  # C (uint8_t *, 8-aligned) of the scratch in an arena; None: on the stack
     plane_at: str | None = None  # C (uint8_t *) of the plane that the plan reserves
 
     @classmethod
@@ -74,10 +74,10 @@ class CCall(Site):
 
     def scratch(self, c: CWriter, ctype: str, count: int, name: str = "scratch") -> str:
         """C of a pointer (`ctype *`) to the scratch: in an arena, or declared here as a local array of so many."""
-        if self.room is None:
+        if self.arena_scratch is None:
             c.line(f"{ctype} {name}[{count}];")
             return name
-        return self.room if ctype == "uint8_t" else f"({ctype} *)(void *){self.room}"
+        return self.arena_scratch if ctype == "uint8_t" else f"({ctype} *)(void *){self.arena_scratch}"
 
     def constant(self, which: int) -> CTensor:
         """Input `which`, a constant, as it lies in flash in its own layout."""

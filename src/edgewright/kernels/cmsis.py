@@ -186,7 +186,7 @@ def _is_ours(site: Site) -> bool:
 
 def _write_context(call: CCall, offer: Offer, c: CWriter) -> None:
     """The buffer that CMSIS-NN works in."""
-    buffer = f"{call.room}, {offer.scratch}" if offer.scratch else "NULL, 0"
+    buffer = f"{call.arena_scratch}, {offer.scratch}" if offer.scratch else "NULL, 0"
     c.line(f"const cmsis_nn_context context = {{{buffer}}};")
 
 

@@ -64,18 +64,18 @@ class Downsets:
         return np.where(self.is_stage, np.maximum(found, 0.0), np.inf)
 
     @cached_property
-    def moved(self) -> Moved:
+    def moved(self) -> StageTraffic:
         """What stages hand to each other."""
         return self._moved(outside=False)
 
     @cached_property
-    def moved_outside(self) -> Moved:
+    def moved_outside(self) -> StageTraffic:
         """The same with inputs and outputs of the network."""
         return self._moved(outside=True)
 
-    def _moved(self, outside: bool) -> Moved:
+    def _moved(self, outside: bool) -> StageTraffic:
         size = len(self.sets), len(self.sets)
-        moved = Moved(np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size))
+        moved = StageTraffic(np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size))
         for tensor in self.problem.tensors:
             read = self.members[:, list(tensor.readers)].sum(1)
             there = np.ones(len(self.sets), bool) if tensor.producer is None else self.members[:, tensor.producer]
@@ -98,7 +98,7 @@ class Downsets:
 
 
 @dataclass(frozen=True)
-class Moved:
+class StageTraffic:
     """How many tensors, and how many bytes, each stage takes from others and hands to others."""
 
     tensors_in: Floats

@@ -40,7 +40,7 @@ def plan(
     phases: bool | Collection[str] = False,
     schedules: Sequence[FusionSchedule] | None = None,
     outside: Collection[str] = (),
-    loose: PlanningProblem | None = None,
+    unfused: PlanningProblem | None = None,
 ) -> Plan:
     """The plan that needs the least RAM, with a bound that no other plan can beat.
 
@@ -48,8 +48,8 @@ def plan(
     With `pull_rows`, images are not held in memory: the first layer asks for their rows. With `phases`, layers run row
     by row, keeping a few rows of what lies between them (M 4): those for which it saves most, or just those named.
     With `schedules`, layers run just as these say, and all others whole. Inputs and outputs in `outside` lie in the
-    caller's memory: nothing is copied, and they are not in the peak. `loose` is what `loose_work` gives for all this,
-    where `phases` need not be traced again.
+    caller's memory: nothing is copied, and they are not in the peak. `unfused` is what `unfused_problem` gives for
+    the same arguments; a caller that has it saves tracing the layers again.
 
     >>> from edgewright import samples, read_model
     >>> net = read_model(samples.build("stahl_running_example"))
@@ -61,7 +61,7 @@ def plan(
         held = tuple(each for each in pulled_inputs(network) if each[0] not in chosen.outside)
         chosen = replace(chosen, pulled=held)
     unit = alignment_of(network, board, alignment)
-    best, bound, parts = _solved(network, chosen, unit, phases, schedules, loose)
+    best, bound, parts = _solved(network, chosen, unit, phases, schedules, unfused)
     savings = _savings(network, chosen, unit, best.peak if not parts else None) if explain else ()
     if explain and parts:
         savings = (*savings, Saving(parts, best.peak))
@@ -86,7 +86,7 @@ def _solved(
     unit: int,
     phases: bool | Collection[str],
     schedules: Sequence[FusionSchedule] | None,
-    loose: PlanningProblem | None,
+    unfused: PlanningProblem | None,
 ) -> tuple[Solution, int, str]:
     """The best solution, what no other can do without, and what running layers in parts is called, if they do."""
     if schedules is not None:
@@ -101,7 +101,7 @@ def _solved(
         bound = max(relaxed, least_bound(network, techniques, unit))
     best = solve(network, techniques, unit, bound)
     if phases:
-        best = drop_needless_overlaps(phased(network, techniques, unit, best, loose))
+        best = drop_needless_overlaps(phased(network, techniques, unit, best, unfused))
         return best, min(best.peak, phased_bound(network, techniques, unit)), "layers row by row"
     best = drop_needless_overlaps(best)
     return best, min(best.peak, best.order.bound if techniques.is_plain else bound), ""

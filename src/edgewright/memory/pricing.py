@@ -40,8 +40,8 @@ class Candidate:
     effort: int  # beyond that of whole layers: weights read again and steps made, in bytes
     schedule: FusionSchedule | None = None  # None for a whole layer
     macs: int = 0  # computed again
-    room: int = 0  # bytes of the memory that are scratch for kernels
-    is_apart: bool = False  # a whole layer that shares no memory with its input
+    scratch: int = 0  # bytes of the memory that are scratch for kernels
+    no_overlap: bool = False  # a whole layer that shares no memory with its input
 
     @property
     def key(self) -> StageKey:

@@ -28,8 +28,8 @@ class Techniques:
     overlap: bool = True  # other layers trail their dying input in the same memory
     planes: bool = True  # depthwise layers in place, channel by channel, with a small scratch
     pulled: tuple[tuple[str, int], ...] = ()  # inputs that come row by row, and the rows kept of each
-    apart: frozenset[str] = frozenset()  # layers whose output keeps off the memory of their inputs, to be faster
-    rooms: tuple[tuple[str, int], ...] = ()  # scratch that kernels of a stage find free, in bytes
+    no_overlap: frozenset[str] = frozenset()  # layers whose output keeps off the memory of their inputs, to be faster
+    scratch_bytes: tuple[tuple[str, int], ...] = ()  # scratch that kernels of a stage find free, in bytes
     outside: frozenset[str] = frozenset()  # inputs and outputs in the caller's memory
     reserved: tuple[str, int] | None = None  # a layer, and bytes that somebody else uses from its stage on
 
@@ -114,7 +114,7 @@ class PlanningProblem:
                 found[root] = Scratch(lanes * self._aligned(local.bytes), local.calls or always, lanes)
         elif plane := self.views.planes.get(task.name):
             found[f"{task.name}:scratch"] = Scratch(plane, always)
-        if room := dict(self.techniques.rooms).get(task.name):
+        if room := dict(self.techniques.scratch_bytes).get(task.name):
             unaligned = max(0, 8 - self.alignment)  # kernels use it from a multiple of 8 on
             found[room_name(task.name)] = Scratch(self._aligned(lanes * room + unaligned), always)
         return found
@@ -189,14 +189,14 @@ class PlanningProblem:
             read = {name for layer in task.layers for name in self.network.activations(layer)}
             made = {layer.output for layer in task.layers}
             partial = {places[name].root for name in read | made if self.filled(name) is None}
-            is_shared = self.techniques.overlap and not self.techniques.apart & set(task.footprint.schedule.layers)
+            is_shared = self.techniques.overlap and not self.techniques.no_overlap & set(task.footprint.schedule.layers)
             pairs = task.footprint.shares.items() if is_shared else ()
             return {pair: safe for pair, safe in pairs if not partial & set(pair)}
         layer = task.layers[0]
         target = self.filled(layer.output)
         if target is None or not self.techniques.allows(layer.op.grain) or layer.name in self.views.planes:
             return {}
-        if layer.name in self.techniques.apart:
+        if layer.name in self.techniques.no_overlap:
             return {}
         found = {}
         for source in self.network.activations(layer):

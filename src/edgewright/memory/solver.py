@@ -89,11 +89,11 @@ def _alternatives(network: Network, solution: Solution, choice: ViewChoice, most
     Networks repeat their blocks, and all of them must change before the peak does: alike layers are decided alike.
     Where there are more kinds than trials, as in unrolled loops, slices of other places are of one kind.
     """
-    found = _turned(network, solution, choice, False)
-    return found if len(found) < most else _turned(network, solution, choice, True)
+    found = _with_alternatives(network, solution, choice, False)
+    return found if len(found) < most else _with_alternatives(network, solution, choice, True)
 
 
-def _turned(network: Network, solution: Solution, choice: ViewChoice, is_broad: bool) -> list[ViewChoice]:
+def _with_alternatives(network: Network, solution: Solution, choice: ViewChoice, is_broad: bool) -> list[ViewChoice]:
     """The choices of `_alternatives`; where `is_broad`, it does not matter where slices begin."""
     work = solution.work
     spans = work.lifetimes(solution.order.steps)
@@ -142,7 +142,7 @@ def ordered(
     """The problem of these views, and its order; with `below`, only one that needs less is of interest."""
     if techniques.planes:
         barred, outside = dict(techniques.pulled), techniques.outside
-        views = with_planes(network, views, alignment, barred, techniques.apart, outside)
+        views = with_planes(network, views, alignment, barred, techniques.no_overlap, outside)
     work = PlanningProblem(network, views, techniques, alignment)
     return work, order(work.order_problem(), below=below)
 

@@ -29,15 +29,15 @@ def phased(
     techniques: Techniques,
     alignment: int,
     whole: Solution,
-    loose: PlanningProblem | None = None,
+    unfused: PlanningProblem | None = None,
 ) -> Solution:
     """The best solution found in which layers run row by row where that saves memory; `whole` if it saves none.
 
-    `loose` is the network's `loose_work`, where groups of its layers have been traced before.
+    `unfused` is the network's `unfused_problem`, where groups of its layers have been traced before.
     """
-    by_rows = _streamed(network, techniques, alignment, streamed_groups, loose=loose)
+    by_rows = _streamed(network, techniques, alignment, streamed_groups, unfused=unfused)
     best = min(whole, by_rows, key=lambda solution: solution.peak)
-    waiting = waists(network, find_views(network, outside=techniques.outside)) if techniques.views else ()
+    waiting = bottleneck_tensors(network, find_views(network, outside=techniques.outside)) if techniques.views else ()
     if waiting:
         apart = with_copies(network, waiting)
         copies = set(apart.by_name) - set(network.by_name)
@@ -86,22 +86,24 @@ def _streamed(
     alignment: int,
     choose: Callable[[PlanningProblem, Sequence[int]], Sequence[FusionSchedule]],
     copied: Collection[str] = (),
-    loose: PlanningProblem | None = None,
+    unfused: PlanningProblem | None = None,
 ) -> Solution:
     """The solution for the schedules that `choose` makes of the best order of whole layers."""
-    work = loose or loose_work(network, techniques, alignment, copied)
+    work = unfused or unfused_problem(network, techniques, alignment, copied)
     schedules = choose(work, order(work.order_problem()).steps)
     chosen = {name for schedule in schedules for name in schedule.layers}
     views = _row_views(network, copied, techniques.outside) if techniques.views else no_views(network)
     if techniques.in_place:
-        tiled = {name: each for each in schedules if each.splits and not _is_alone(each) for name in each.layers}
+        tiled = {
+            name: each for each in schedules if each.splits and not _is_one_layer_in_lanes(each) for name in each.layers
+        }
         # Whole layers lie over their input by where buffers are placed; in the caller's memory nothing is placed.
         ends = {x.name for x in network.layers if work.views.places[x.output].root in work.outside}
-        views = with_rows_in_place(network, views, chosen | (ends - techniques.apart), tiled)
+        views = with_rows_in_place(network, views, chosen | (ends - techniques.no_overlap), tiled)
     if techniques.planes:
         read = {name for layer in chosen for name in network.by_name[layer].inputs}
         barred, outside = {*dict(techniques.pulled), *read}, techniques.outside
-        views = with_planes(network, views, alignment, barred, techniques.apart, outside)
+        views = with_planes(network, views, alignment, barred, techniques.no_overlap, outside)
     parts = tuple(footprint(network, views, narrow_steps(network, views, each)) for each in schedules)
     # Running sums have 32 bits, and lie in words even where everything else is bytes.
     words = max(alignment, SUM_BYTES) if any(part.sums for part in parts) else alignment
@@ -110,18 +112,18 @@ def _streamed(
     return _widened(place(work, order(work.order_problem())))
 
 
-def _is_alone(schedule: FusionSchedule) -> bool:
+def _is_one_layer_in_lanes(schedule: FusionSchedule) -> bool:
     """Whether lanes share one layer: no tile of it is computed twice, and none reads what another has overwritten."""
     return schedule.lanes > 1 and len(schedule.layers) == 1
 
 
-def loose_work(
+def unfused_problem(
     network: Network, techniques: Techniques, alignment: int, copied: Collection[str] = ()
 ) -> PlanningProblem:
     """The work as if every layer could be in a fusion group: what cuts into stages are chosen for."""
     views = _row_views(network, copied, techniques.outside) if techniques.views else no_views(network)
-    loose = with_rows_in_place(network, views, network.by_name) if techniques.in_place else views
-    return PlanningProblem(network, loose, techniques, alignment)
+    unfused = with_rows_in_place(network, views, network.by_name) if techniques.in_place else views
+    return PlanningProblem(network, unfused, techniques, alignment)
 
 
 def _widened(solution: Solution) -> Solution:
@@ -176,7 +178,7 @@ def named_groups(work: PlanningProblem, order: Sequence[int], names: Collection[
     return tuple(FusionSchedule(tuple(group), streamed=True) for group in found if group)
 
 
-def waists(network: Network, views: Views) -> frozenset[str]:
+def bottleneck_tensors(network: Network, views: Views) -> frozenset[str]:
     """The tensors that alone lie across some cut, but inside a larger buffer that is filled later.
 
     A group could end there cheaply if the tensor waited outside and were copied, row by row, into the larger one.

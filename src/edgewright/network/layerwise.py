@@ -69,13 +69,13 @@ def compare_layers(
         outputs=file_outputs(network, execute(network, given)),
         plain=plain,
         compared=compared,
-        first=next((gap for gap in found if not _is_noise(gap)), None),
+        first=next((gap for gap in found if not _is_rounding(gap)), None),
         worst=max(found, key=_badness, default=None),
         itself=compare(network, plain, expected),
     )
 
 
-def _is_noise(gap: LayerDifference) -> bool:
+def _is_rounding(gap: LayerDifference) -> bool:
     """Whether real numbers differ as little as they may."""
     return gap.difference.passes and gap.difference.unit == ""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ..errors import Unsupported
-from .alone import Alone, Wider, alone
+from .alone import AloneOperator, WidenedRegion, alone
 from .builder import Builder
 from .network import Layer, Network
 from .operators import Concat, Conv2d, ConvTranspose2d, Dense, DynamicProduct, Op, PartialSum, Slice
@@ -21,7 +21,7 @@ class AlonePiece:
     """A region of a layer's output, and how it is computed alone."""
 
     region: Region
-    how: Alone
+    how: AloneOperator
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +40,10 @@ def pieces(network: Network, layer: Layer, region: Region) -> AlonePiece | Joine
     """
     shapes = network.shapes(layer)
     if region == Region.whole(network.tensors[layer.output].shape):
-        return AlonePiece(region, Alone(layer.op, tuple(map(Region.whole, shapes))))
+        return AlonePiece(region, AloneOperator(layer.op, tuple(map(Region.whole, shapes))))
     answer = alone(layer.op, region, shapes, network.tensors[layer.inputs[0]].dtype)
-    assert not isinstance(answer, Wider), f"{layer.name}: {region} is not computable alone"
-    if isinstance(answer, Alone):
+    assert not isinstance(answer, WidenedRegion), f"{layer.name}: {region} is not computable alone"
+    if isinstance(answer, AloneOperator):
         return AlonePiece(region, answer)
     return JoinedPieces(region, answer.axis, tuple(pieces(network, layer, part) for part in answer.regions))
 

@@ -15,7 +15,7 @@ from math import prod
 import numpy as np
 
 from ..errors import ModelError, Unsupported
-from .alone import Alone, alone
+from .alone import AloneOperator, alone
 from .kernels.shares import can_share
 from .network import Layer, Network
 from .operators import AvgPool2d, Binary, BinaryKind, Conv2d, Dense, FinishSums, Op, PartialSum, Reduce, ReduceKind
@@ -66,7 +66,7 @@ def share_reads(network: Network, layer: Layer, sums: PartialSums) -> ShareReads
     """What is read to sum over the share."""
     shapes = network.shapes(layer)
     answer = alone(layer.op, sums.region, shapes)
-    assert isinstance(answer, Alone) and answer.keep is None, f"{layer.name}: {answer}"
+    assert isinstance(answer, AloneOperator) and answer.keep is None, f"{layer.name}: {answer}"
     assert isinstance(answer.op, Conv2d | Dense | Reduce | AvgPool2d)
     reads = [region for region in answer.reads if region is not None]
     for axis, other in share_axes(layer.op, shapes).items():

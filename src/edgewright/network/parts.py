@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import ModelError, Unsupported
-from .alone import Wider, alone, computable
+from .alone import WidenedRegion, alone, computable
 from .network import Layer, Network
 from .part_draft import PartDraft, pieces, reads, tensor_part
 from .partial import PartialSums, add_finish, add_partial, checked_share, checked_shares, share_reads
@@ -177,7 +177,7 @@ def _computed(network: Network, layer: Layer, target: Region | None, inner: Regi
     read = computable(layer.op, inner, shapes, dtype) if inner is not None else None
     if target is not None and (read is None or target not in read):
         answer = alone(layer.op, target, shapes, dtype)
-        if isinstance(answer, Wider):
+        if isinstance(answer, WidenedRegion):
             raise Unsupported(
                 f"layer '{layer.name}' ({type(layer.op).__name__}) cannot be cut to {target} along axis "
                 f"{answer.axis}: {answer.reason}. Ask for {computable(layer.op, target, shapes, dtype)}"

@@ -235,7 +235,7 @@ def _flaws_of_fifos(deployment: Deployment) -> Iterator[str]:
             yield f"the FIFO of {shown(fifo.what)} has {fifo.slots} slots; give it one or more"
         if not fifo.readers or len(set(fifo.readers)) < len(fifo.readers):
             yield f"the readers of the FIFO of {shown(fifo.what)} are none, or one stands twice"
-        yield from _strangers(deployment, fifo)
+        yield from _mismatched_ends(deployment, fifo)
     for part in deployment.parts:
         brought = {fifo.what for fifo in deployment.fifos if part.name in fifo.readers}
         taken = {fifo.what for fifo in deployment.fifos if part.name == fifo.source}
@@ -249,7 +249,7 @@ def _flaws_of_fifos(deployment: Deployment) -> Iterator[str]:
             yield f"two inputs or outputs of part '{part.name}' are the same region"
 
 
-def _strangers(deployment: Deployment, fifo: Fifo) -> Iterator[str]:
+def _mismatched_ends(deployment: Deployment, fifo: Fifo) -> Iterator[str]:
     """Ends of a FIFO that do not have what it carries."""
     network, what = deployment.network_named[fifo.what.network], shown(fifo.what)
     if fifo.source == OUTSIDE:

@@ -34,7 +34,7 @@ def atom_axes(grain: Grain, sweep: Sweep, rank: int) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class Times:
+class TouchTimes:
     """When each element of a region is touched, counted in atoms; -1 for never. Kept as terms that broadcast."""
 
     shape: Shape
@@ -59,7 +59,7 @@ def _within(term: Array, region: Sequence[slice]) -> tuple[slice, ...]:
     return tuple(slice(None) if n == 1 else s for n, s in zip(term.shape, region, strict=True))
 
 
-def spoiled(
+def overwritten_before_read(
     places: Places, step: Step, layer: Layer, which: int, name: str, needed: Region
 ) -> Iterator[tuple[tuple[slice, ...], Array]]:
     """Which elements of an input the step would overwrite before it has read them: part by part of what it reads."""
@@ -71,7 +71,7 @@ def spoiled(
     if layer.op.grain is Grain.ELEMENT and source == target and x.dtype is y.dtype and needed == step.region:
         return  # each element is read just before it is overwritten
     if layer.op.grain is Grain.WHOLE and step.sweep is not Sweep.CHANNELS:
-        read_at, write_at = Times(needed.shape), Times(step.region.shape)
+        read_at, write_at = TouchTimes(needed.shape), TouchTimes(step.region.shape)
     else:
         axes = atom_axes(layer.op.grain, step.sweep, len(step.region.bounds))
         shapes = network.shapes(layer)
@@ -140,7 +140,7 @@ class _FirstWrites:
 
 def last_reads(
     op: Op, out: Region, shapes: Sequence[Shape], which: int, needed: Region, axes: Sequence[int], sweep: Sweep
-) -> Times:
+) -> TouchTimes:
     """For each element of the needed region of input `which`: the time of the last atom that reads it, or -1.
 
     Operators read boxes whose extent along each axis follows one output axis, so the last atom is found axis by
@@ -169,10 +169,10 @@ def last_reads(
             last[index] = i
         never.append(last < 0)
         terms.append(last * prod(sizes[position + 1 :]))
-    return Times(needed.shape, tuple(terms), tuple(never), prod(sizes) - 1 if backward else None)
+    return TouchTimes(needed.shape, tuple(terms), tuple(never), prod(sizes) - 1 if backward else None)
 
 
-def write_times(out: Region, axes: Sequence[int], sweep: Sweep) -> Times:
+def write_times(out: Region, axes: Sequence[int], sweep: Sweep) -> TouchTimes:
     """For each element of the output region: the time of the atom that writes it."""
     sizes = [out.shape[axis] for axis in axes]
     terms = []
@@ -180,4 +180,4 @@ def write_times(out: Region, axes: Sequence[int], sweep: Sweep) -> Times:
         shape = [1] * len(out.bounds)
         shape[axis] = sizes[position]
         terms.append(np.arange(sizes[position]).reshape(shape) * prod(sizes[position + 1 :]))
-    return Times(out.shape, tuple(terms), (), prod(sizes) - 1 if sweep is Sweep.BACKWARD else None)
+    return TouchTimes(out.shape, tuple(terms), (), prod(sizes) - 1 if sweep is Sweep.BACKWARD else None)

@@ -199,7 +199,7 @@ class Interpreter:
     def _spoil(self, step: Step, which: int, name: str, needed: Region, data: Array) -> None:
         """Poisons what the step itself would have overwritten before reading it."""
         layer = self.network.by_name[step.layer]
-        for part, wrong in hazards.spoiled(self.places, step, layer, which, name, needed):
+        for part, wrong in hazards.overwritten_before_read(self.places, step, layer, which, name, needed):
             data[part][wrong] = np.frombuffer(bytes([self.poison] * 8), dtype=data.dtype)[0]
 
     def _load(self, name: str, region: Region) -> Array:

@@ -145,7 +145,7 @@ class _Lowering:
                 region = _with_axis(region, at, cut.bounds)
                 most[at] = min(most[at], cut.most)
             may_be_empty |= cut.may_be_empty
-        if cut_off(region) or (partial is not None and cut_off(partial)):
+        if is_always_empty(region) or (partial is not None and is_always_empty(partial)):
             return
         kind = CallKind.COMPUTE if step.share is None else CallKind.ADD
         self._begin(layer.output, region)
@@ -189,7 +189,7 @@ def _with_axis(bounds: Bounds, axis: int, part: tuple[IndexExpr, IndexExpr]) -> 
     return (*bounds[:axis], part, *bounds[axis + 1 :])
 
 
-def cut_off(bounds: Bounds) -> bool:
+def is_always_empty(bounds: Bounds) -> bool:
     """Whether nothing is left wherever the loops stand."""
     return any(isinstance(a, int) and isinstance(b, int) and b <= a for a, b in bounds)
 
@@ -199,7 +199,7 @@ def settled(bounds: Bounds, at: Mapping[str, int]) -> Region:
     return Region(tuple((value(low, at), value(high, at)) for low, high in bounds))
 
 
-def standings(bounds: Bounds, counts: Mapping[str, int]) -> Iterator[Mapping[str, int]]:
+def iteration_points(bounds: Bounds, counts: Mapping[str, int]) -> Iterator[Mapping[str, int]]:
     """Every place where the loops that these bounds depend on can stand."""
     names = sorted({name for pair in bounds for end in pair for name in variables(end)} & counts.keys())
     for indices in product(*(range(counts[name]) for name in names)):

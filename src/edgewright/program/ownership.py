@@ -155,7 +155,7 @@ class _Run:
 
     def _collisions(self, step: Step, layer: Layer, which: int, name: str, needed: Region) -> Iterator[PlanFault]:
         """Whether the step overwrites what it reads itself too early."""
-        if any(True for _ in hazards.spoiled(self.places, step, layer, which, name, needed)):
+        if any(True for _ in hazards.overwritten_before_read(self.places, step, layer, which, name, needed)):
             yield PlanFault(FaultKind.MEMORY, f"layer '{step.layer}' overwrites part of '{name}' before it has read it")
 
     def _pull(self, name: str, needed: Region) -> None:

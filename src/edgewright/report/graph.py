@@ -85,10 +85,10 @@ def _frames(plan: Plan, layout: GraphDrawing) -> Iterator[str]:
         label = f"{frame.stage} · {kind.label} · {text.plural(len(stage.layers), 'layer')}"
         title = label if frame.opens else f"{frame.stage} · continued"
         yield f'<text class="stage" x="{box.x + 7:.0f}" y="{box.y + 11.5:.1f}">{escape(title)}</text></g>'
-        yield from _seams(frame)
+        yield from _open_edges(frame)
 
 
-def _seams(frame: StageFrame) -> Iterator[str]:
+def _open_edges(frame: StageFrame) -> Iterator[str]:
     """Where a stage goes on in another column, its frame is open."""
     box = frame.box
     for y, is_edge in ((box.y, frame.opens), (box.bottom, frame.closes)):
@@ -117,7 +117,7 @@ def _nodes(
     for layer in network.layers:
         kind = f"{technique_class(used[layer.name])}{' fullest' if layer.name in fullest else ''}"
         tensor, mine = network.tensors[layer.output], work.get(layer.name)
-        told = _light_words(plan, layer) if light else _told(plan, layer, used[layer.name], mine, number)
+        told = _light_names(plan, layer) if light else _tooltip(plan, layer, used[layer.name], mine, number)
         again = f"+{100 * mine.again:.0f} %" if mine and mine.again >= 0.005 else ""
         letters = int((layout.size.width - 12) / BOLD) - len(again) - bool(again)
         operator = short_operator(network, layer)
@@ -143,7 +143,7 @@ def _node(
     return "".join([*lines, "</g>"])
 
 
-def _told(plan: Plan, layer: Layer, kind: Technique, work: LayerWork | None, number: Mapping[str, int]) -> str:
+def _tooltip(plan: Plan, layer: Layer, kind: Technique, work: LayerWork | None, number: Mapping[str, int]) -> str:
     """What a pointer on the layer shows, one fact to a line."""
     network = plan.network
     tensor = network.tensors[layer.output]
@@ -160,7 +160,7 @@ def _told(plan: Plan, layer: Layer, kind: Technique, work: LayerWork | None, num
     return "\n".join(lines)
 
 
-def _light_words(plan: Plan, layer: Layer) -> str:
+def _light_names(plan: Plan, layer: Layer) -> str:
     tensor = plan.network.tensors[layer.output]
     return f"{layer.name}\n{text.size(tensor.bytes)}"
 

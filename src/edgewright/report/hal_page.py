@@ -135,11 +135,11 @@ def access_rows(function: Function, design: Design, now: Sequence[Act]) -> Itera
             f"line {access.place.line}",
             region,
             region % COLOURS,
-            _became(became[access.number], access.number),
+            _replacement(became[access.number], access.number),
         )
 
 
-def _became(act: Act, number: int) -> str:
+def _replacement(act: Act, number: int) -> str:
     others = [str(other) for other in act.numbers if other != number]
     together = f"one access with {', '.join(others)}" if others else "by itself"
     return f"{together}, read-modify-write" if act.is_update else together

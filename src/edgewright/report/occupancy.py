@@ -72,7 +72,7 @@ class Role(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class SharedBytes:
     """Bytes that two buffers hold at the same stages: an output trails an input that dies there."""
 
     older: Buffer
@@ -122,10 +122,10 @@ class Occupancy:
         return Role.OUTPUT if any(name in network.outputs for name in names) else Role.INTERMEDIATE
 
     @cached_property
-    def shared(self) -> tuple[Shared, ...]:
+    def shared(self) -> tuple[SharedBytes, ...]:
         return tuple(self._shared())
 
-    def _shared(self) -> Iterator[Shared]:
+    def _shared(self) -> Iterator[SharedBytes]:
         ordered = sorted(self.plan.buffers, key=lambda b: (b.first, b.last, b.name))
         for i, older in enumerate(ordered):
             for younger in ordered[i + 1 :]:
@@ -133,7 +133,7 @@ class Occupancy:
                     break
                 low, high = max(older.offset, younger.offset), min(older.end, younger.end)
                 if low < high and older.memory == younger.memory:
-                    yield Shared(older, younger, younger.first, min(older.last, younger.last), low, high)
+                    yield SharedBytes(older, younger, younger.first, min(older.last, younger.last), low, high)
 
     def shared_bytes(self, x: str, y: str) -> int:
         """Bytes that the two tensors have in common, were both complete: exact for interleaved views too."""

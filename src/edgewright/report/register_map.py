@@ -113,7 +113,7 @@ class _Map:
 
     def _is_cut(self, at: TableField, free: float) -> bool:
         name = text.printable(at.name)
-        return not (self._fits(at) or _is_aside(name, free)) and not name.rpartition("_")[2].isdigit()
+        return not (self._fits(at) or _is_left_of_field(name, free)) and not name.rpartition("_")[2].isdigit()
 
     def _fits(self, at: TableField) -> bool:
         return LETTER * len(text.printable(at.name)) + 4 <= at.size * self.column
@@ -126,7 +126,7 @@ class _Map:
         box = f'x="{x + 0.5:.1f}" y="{y + 0.5:g}" width="{width - 1:.1f}" height="{ROW - 1:g}" rx="2"'
         yield f'<g class="{kind_of(at)}{shared}"><title>{escape(told)}</title><rect class="field" {box}/>'
         name = text.printable(at.name)
-        if not self._fits(at) and _is_aside(name, free):
+        if not self._fits(at) and _is_left_of_field(name, free):
             yield f'<text class="end value" x="{x - 5:.1f}" y="{y + 17:g}">{escape(name)}</text></g>'
         else:
             room = max(1, int((width - 4) / LETTER))
@@ -138,7 +138,7 @@ class _Map:
         return LEFT + ACROSS - (bit + size) * self.column
 
 
-def _is_aside(name: str, free: float) -> bool:
+def _is_left_of_field(name: str, free: float) -> bool:
     """Whether the name finds room to the left of its field."""
     return LETTER * len(name) + 12 < free
 

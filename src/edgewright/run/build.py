@@ -17,7 +17,7 @@ from ..emit.names import library_name
 from ..emit.native import build_shared
 from ..errors import InputError
 from ..files import make_folder
-from ..fusion.lanes import laned
+from ..fusion.lanes import with_lanes
 from ..fusion.pooling import with_pools
 from ..interrupts import interruptible
 from ..memory.deploy import SLOTS, plan_in_slots
@@ -74,7 +74,7 @@ def build_pipeline(deployment: Deployment, folder: Path) -> PipelineSpec:
     parts = tuple(
         _native(deployment, part, libraries[part.name], files[part.name], folder)
         if part.name in libraries
-        else _foreign(deployment, part, _free_name("part", taken), folder)
+        else _other_runtime_part(deployment, part, _free_name("part", taken), folder)
         for part in deployment.parts
     )
     spec = PipelineSpec(
@@ -99,7 +99,7 @@ def plan_for_host(network: Network, lanes: int = 1) -> Plan:
     Lanes share whole layers where that pays. One core takes some layers by rows, with the pools behind them.
     """
     whole = plan_in_slots(network, SLOT_ALIGNMENT)
-    return laned(network, whole, lanes, target=TARGETS["host"]) if lanes > 1 else with_pools(network, whole)
+    return with_lanes(network, whole, lanes, target=TARGETS["host"]) if lanes > 1 else with_pools(network, whole)
 
 
 def whole_network(
@@ -143,7 +143,7 @@ def _native(deployment: Deployment, part: Part, library: Library, path: Path, fo
     )
 
 
-def _foreign(deployment: Deployment, part: Part, name: str, folder: Path) -> PartSpec:
+def _other_runtime_part(deployment: Deployment, part: Part, name: str, folder: Path) -> PartSpec:
     """A part that another runtime executes: torch takes it as we have it, onnxruntime as a model file."""
     is_torch = part.runtime == "torch"
     if not is_torch and part.runtime != "onnxruntime":

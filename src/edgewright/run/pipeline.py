@@ -18,7 +18,7 @@ from ..errors import InputError
 from .executors import Executor, executor_of
 from .ring import Array, FrameSlot, MemoryBlock, Ring, StreamEnd, StreamState
 from .specification import DEPLOYMENT_FILE, FILE, PipelineSpec, WorkerSpec, load_specification
-from .statistics import Chronicle, MemoryUse, RunStatistics
+from .statistics import FrameLog, MemoryUse, RunStatistics
 from .workers import BoundPart, Feeder, Starts, WorkerThread
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class Pipeline:
         return self._results(iter(frames))
 
     def _results(self, frames: Iterator[Frame]) -> Iterator[dict[str, Array]]:
-        state, started, chronicle = StreamState(), Starts(), Chronicle()
+        state, started, chronicle = StreamState(), Starts(), FrameLog()
         rings = [state.ring(slots, len(f.readers)) for f, slots in zip(self.spec.fifos, self._slots, strict=True)]
         workers = [WorkerThread(worker, self._bound(worker, rings), state, started) for worker in self.spec.workers]
         feeder = Feeder(state, [rings[i] for i in self.spec.sources], frames, self._write)

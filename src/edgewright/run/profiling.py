@@ -256,14 +256,14 @@ def _slowdowns(load: Callable[[], Callable[[], object]], kind: CoreKind, repeats
     """
     found = []
     for count in range(1, len(kind.cores) + 1):
-        meeting = threading.Barrier(count)
+        barrier = threading.Barrier(count)
         rates: list[float] = []
 
-        def work(core: int, meeting: threading.Barrier = meeting, rates: list[float] = rates) -> None:
+        def work(core: int, barrier: threading.Barrier = barrier, rates: list[float] = rates) -> None:
             pin((core,))
             run = load()
             run()
-            meeting.wait()
+            barrier.wait()
             frames = []
             for _ in range(repeats):
                 start = time.perf_counter()

@@ -38,7 +38,7 @@ class RunStatistics:
         return sum(times.busy for times in self.workers.values()) / self.seconds if self.seconds else 0.0
 
 
-class Chronicle:
+class FrameLog:
     """When each frame that has come out was taken and when it was done."""
 
     def __init__(self) -> None:

@@ -52,7 +52,7 @@ def quantise(model: onnx.ModelProto, form: Form = "qdq", feeds: Sequence[Feed] =
     if form not in FORMATS:
         raise InputError(f"unknown quantised form {form!r}. Choose one of: {', '.join(FORMATS)}.")
     given = feeds or [example_inputs(model, seed) for seed in range(CALIBRATION_INPUTS)]
-    with TemporaryDirectory(prefix="edgewright-") as folder, _quiet():
+    with TemporaryDirectory(prefix="edgewright-") as folder, _without_log():
         # By file, because the quantiser moves the weights out of a model that it is handed in memory.
         source, result = Path(folder, "float32.onnx"), Path(folder, "int8.onnx")
         onnx.save(model, source)
@@ -77,7 +77,7 @@ class _CalibrationFeeds:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _without_log() -> Iterator[None]:
     """No advice from the quantiser, which logs to the root logger, while the block runs."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)

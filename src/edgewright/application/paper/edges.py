@@ -64,11 +64,11 @@ class PaperNetwork:
     def edges(self, by_parts: frozenset[str] = frozenset()) -> tuple[PaperEdge, ...]:
         """Every edge with its size, when these layers run by parts."""
         if not self.is_pipelined:
-            return tuple(_Clock(self, self.network, 0, self._homes()).edges(by_parts))
+            return tuple(_LayerSequence(self, self.network, 0, self._homes()).edges(by_parts))
         found: list[PaperEdge] = []
         for number, layers in enumerate(self.partitions):
             part = _part(self.network, layers)
-            found += _Clock(self, part, number, dict.fromkeys(layers, number)).edges(by_parts)
+            found += _LayerSequence(self, part, number, dict.fromkeys(layers, number)).edges(by_parts)
             found += self._crossing(number, set(layers))
         return tuple(found)
 
@@ -132,7 +132,7 @@ def paper_application(application: Application) -> PaperApplication:
 
 
 @dataclass(frozen=True)
-class _Clock:
+class _LayerSequence:
     """Layers that run in one schedule: a network, or a partition of a pipeline."""
 
     owner: PaperNetwork

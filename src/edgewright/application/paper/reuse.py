@@ -44,5 +44,5 @@ def naive(edges: Sequence[PaperEdge]) -> int:
 
 def exact(edges: Sequence[PaperEdge], meet: Meet) -> Placement:
     """The least memory for the same edges: any addresses, not only whole buffers that are shared."""
-    meeting = frozenset((x.name, y.name) for x, y in combinations(edges, 2) if meet(x, y))
-    return place_graph(ConflictGraph({edge.name: edge.size for edge in edges}, meeting))
+    conflicting = frozenset((x.name, y.name) for x, y in combinations(edges, 2) if meet(x, y))
+    return place_graph(ConflictGraph({edge.name: edge.size for edge in edges}, conflicting))

@@ -192,7 +192,7 @@ def cheapest(known: Conditions, price: Sequence[int], dearest: int, work: float)
     # Constraints: sums are reached; of each choice one way out is open.
     for one in sums:
         model.add(sum(factor * capacity[at] for at, factor in one.factors) >= one.least)
-    ways = _Ways(model, capacity, most)
+    ways = _NeedLiterals(model, capacity, most)
     for choice in known.choices:
         model.add_bool_or([ways.open(needs) for needs in choice if ways.can_open(needs)])
 
@@ -214,7 +214,7 @@ def _downwards(bound: float) -> int:
     return ceil(bound - 1e-6 * max(1.0, abs(bound) * 1e-6))
 
 
-class _Ways:
+class _NeedLiterals:
     """Literals that stand for needs which are met; equal needs share one."""
 
     def __init__(self, model: cp_model.CpModel, capacity: Sequence[cp_model.IntVar], most: Sequence[int]) -> None:

@@ -17,7 +17,7 @@ MOST_AT_ONCE = 2_000_000  # firings that start at one moment
 Moves = list[list[tuple[int, int]]]  # by phase: supplies and what is moved, where anything is
 
 
-class Clockwork:
+class EventSimulator:
     """Some actors of a graph underway; of the supplies only those given are waited for."""
 
     def __init__(

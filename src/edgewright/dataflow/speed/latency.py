@@ -12,7 +12,7 @@ from ..checks.consistency import repetitions
 from ..checks.demand import pacing_components, supplies
 from ..checks.liveness import blocked
 from ..graph import Actor, Channel, Graph, check_times, quoted
-from .event_simulation import Clockwork
+from .event_simulation import EventSimulator
 from .selftimed import self_timed
 
 MOST_FIRINGS = 250_000  # a few seconds
@@ -126,7 +126,7 @@ class _TimedRun:
         spans = [_Span(left=sum(self.firings[name] for name in self.sinks)) for _ in range(iterations)]
         most = {a.name: a.initial_phases + iterations * self.firings[a.name] for a in self.graph.actors}
         limits = supplies(self.graph, self.capacities)
-        clockwork = Clockwork(self.graph.actors, limits, self.graph.time_unit, most)
+        clockwork = EventSimulator(self.graph.actors, limits, self.graph.time_unit, most)
         ends = {*self.sources, *self.sinks}
         while clockwork.instant():
             for number, index, start in clockwork.starts:

@@ -16,7 +16,7 @@ from ..checks.consistency import repetitions
 from ..checks.demand import Component, Demand, pacing_components, supplies
 from ..checks.liveness import blocked
 from ..graph import Actor, Graph, check_times, quoted
-from .event_simulation import Clockwork
+from .event_simulation import EventSimulator
 
 MOST_WORK = 20_000_000  # firings and entries of remembered states: some minutes, some hundred MB
 MOST_SHOWN = 200_000  # firings that are told: a few seconds, and far more than a picture has pixels
@@ -80,7 +80,7 @@ def _regime(graph: Graph, part: Component, counts: Mapping[str, int]) -> tuple[F
     if not any(map(_takes_time, part.actors)):
         return Fraction(0), Fraction(0), Fraction(1)
     unit = graph.time_unit
-    clockwork = Clockwork(part.actors, part.limits, unit)
+    clockwork = EventSimulator(part.actors, part.limits, unit)
     watched, every = _watched(part, counts)
     seen: dict[Hashable, tuple[int, int]] = {}
     done, work = -1, 0
@@ -128,14 +128,14 @@ def first_firings(graph: Graph, capacities: Mapping[str, int] | None, iterations
         demand = Demand(graph, list(most), limits)  # initial phases may need others to be well ahead
         demand.reach(most)
         most = {name: max(goal, demand.fired[name]) for name, goal in most.items()}
-    clockwork = Clockwork(graph.actors, limits, graph.time_unit, most)
+    clockwork = EventSimulator(graph.actors, limits, graph.time_unit, most)
     found: list[Firing] = []
     while clockwork.instant():
-        found.extend(_told(graph, clockwork.starts))
+        found.extend(_progress_text(graph, clockwork.starts))
     return tuple(found)
 
 
-def _told(graph: Graph, starts: Iterable[tuple[int, int, int]]) -> Iterator[Firing]:
+def _progress_text(graph: Graph, starts: Iterable[tuple[int, int, int]]) -> Iterator[Firing]:
     for number, index, when in sorted(starts):
         actor = graph.actors[number]
         start = Fraction(when, graph.time_unit)

@@ -37,7 +37,7 @@ class SizedChannel:
 
 
 @dataclass(frozen=True)
-class Blame:
+class UndersizedChannels:
     """Channels that at their levels, whatever those of others, are too small; the actors between them show it."""
 
     channels: frozenset[str]
@@ -74,7 +74,7 @@ class Storage:
             return None
         return greatest_ratio(self._precedence, self._parent)
 
-    def blame(self, levels: Levels, period: Fraction | None) -> Sequence[Blame]:
+    def blame(self, levels: Levels, period: Fraction | None) -> Sequence[UndersizedChannels]:
         """What keeps the period from being less than that, no channel twice; nothing where nothing does.
 
         Without a period: what makes the graph deadlock.
@@ -83,12 +83,12 @@ class Storage:
         self._set(levels)
         found = cycles_from(self._precedence, period, self._parent)
         if found:
-            return _apart([self._blame(cycle) for cycle in found])
+            return _disjoint([self._blame(cycle) for cycle in found])
         if self._begins and blocked(self.graph, self.capacities(levels)):
-            return [Blame(frozenset(levels), frozenset(self.graph.by_name))]
+            return [UndersizedChannels(frozenset(levels), frozenset(self.graph.by_name))]
         return []
 
-    def cut(self, levels: Levels, blame: Blame, period: Fraction | None) -> Cut:
+    def cut(self, levels: Levels, blame: UndersizedChannels, period: Fraction | None) -> Cut:
         """The highest levels of as few of the channels as can be that are still too small.
 
         With the blamed actors alone they are found sooner, and are as true for the whole graph. Where these are most
@@ -142,9 +142,9 @@ class Storage:
             self._parts[names] = part, self._cycles[first] // part._cycles[first]
         return self._parts[names]
 
-    def _blame(self, cycle: Cycle) -> Blame:
+    def _blame(self, cycle: Cycle) -> UndersizedChannels:
         precedence = self._precedence
-        return Blame(frozenset(precedence.waits_for_space(cycle)), frozenset(precedence.actors_of(cycle)))
+        return UndersizedChannels(frozenset(precedence.waits_for_space(cycle)), frozenset(precedence.actors_of(cycle)))
 
     def _set(self, levels: Levels) -> None:
         for name in {*levels, *self._levels}:
@@ -154,9 +154,9 @@ class Storage:
         self._levels = dict(levels)
 
 
-def _apart(found: Sequence[Blame]) -> Sequence[Blame]:
+def _disjoint(found: Sequence[UndersizedChannels]) -> Sequence[UndersizedChannels]:
     """As many as can be with no channel in common, those with few channels first."""
-    apart: list[Blame] = []
+    apart: list[UndersizedChannels] = []
     taken: set[str] = set()
     for blame in sorted(found, key=lambda blame: (len(blame.channels), sorted(blame.channels))):
         if not apart or not blame.channels & taken:

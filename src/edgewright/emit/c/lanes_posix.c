@@ -1,5 +1,5 @@
 /* Lanes as threads of the process. They are started by the first run and wait for the next one: a moment awake, since a
- * meeting is soon over and the next frame is often there already, then asleep. Callers on several threads have a crew of
+ * barrier is soon over and the next frame is often there already, then asleep. Callers on several threads have a crew of
  * lanes each, up to EW_LANE_CREWS; who finds all of them at work waits for one.
  *
  * To bring threads of your own, define EW_CALLER_BRINGS_LANES and write ew_lanes_run and ew_lanes_meet. */
@@ -34,7 +34,7 @@ typedef struct {
 
 typedef struct {
     ew_lane_counter called; /* runs that lanes were called to */
-    ew_lane_counter met[EW_LANE_COUNT]; /* meetings that each lane has come to */
+    ew_lane_counter met[EW_LANE_COUNT]; /* barriers that each lane has reached */
     ew_lane_counter done[EW_LANE_COUNT]; /* the last run that each lane has finished */
     ew_lane_counter asleep; /* lanes that wait for `changed` */
     pthread_t threads[EW_LANE_COUNT];

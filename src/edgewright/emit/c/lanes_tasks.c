@@ -32,7 +32,7 @@
 #ifdef EW_LANE_REST
 #include <stddef.h>
 
-static volatile uint32_t ew_team_met[EW_LANE_COUNT]; /* meetings that each lane has come to */
+static volatile uint32_t ew_team_met[EW_LANE_COUNT]; /* barriers that each lane has reached */
 static volatile uint32_t ew_team_done[EW_LANE_COUNT]; /* the last run that each lane has finished */
 static uint32_t ew_team_runs;
 static ew_lane_work ew_team_work;

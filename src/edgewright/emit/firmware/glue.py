@@ -13,7 +13,7 @@ from ..names import Parameters, parameters
 
 
 @dataclass(frozen=True, slots=True)
-class Glue:
+class HarnessGlue:
     text: str
     buffer_bytes: int  # of the harness's own memory
 
@@ -36,7 +36,7 @@ class Probes(Enum):
     MEMORY = "memory"  # the arenas are written to a file
 
 
-def glue(library: Library, probes: Probes, brings_lanes: bool = False) -> Glue:
+def glue(library: Library, probes: Probes, brings_lanes: bool = False) -> HarnessGlue:
     """The C of the glue; with `brings_lanes`, the harness has cores for the library's lanes."""
     names = _names(library)
     inputs = [_port(library, "input", *item) for item in names.inputs.items()]
@@ -64,7 +64,7 @@ def glue(library: Library, probes: Probes, brings_lanes: bool = False) -> Glue:
         for port in outputs:
             c.line(f"board_write({port.at}, {port.bytes}u);")
     buffers = sum(port.bytes + 16 for port in (*inputs, *outputs) if port.declaration)
-    return Glue(c.text(), buffers + 8 * max(stamps + turns, 1))
+    return HarnessGlue(c.text(), buffers + 8 * max(stamps + turns, 1))
 
 
 def _names(library: Library) -> Parameters:

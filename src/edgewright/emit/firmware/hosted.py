@@ -10,14 +10,14 @@ from ...board.elf import read_elf
 from ...board.toolchain import FLAGS, ON_ARM, Toolchain
 from ...errors import EdgewrightError
 from ...platform.target import Architecture, Target
-from .glue import Glue
+from .glue import HarnessGlue
 from .image import Linkable, compile_library, write_sources
 
 _EMULATED = ("cortex-a53", "cortex-a57", "cortex-a72", "cortex-a76")
 
 
 def build_program(
-    library: Linkable, connection: Glue, tools: Toolchain, folder: Path, optimise: str, lanes: int = 1
+    library: Linkable, connection: HarnessGlue, tools: Toolchain, folder: Path, optimise: str, lanes: int = 1
 ) -> Path:
     """A program that reads input.bin and writes record.bin; the library's object files stay beside it."""
     write_sources(folder, library, ("hosted.c",), connection.text)

@@ -21,7 +21,7 @@ from ...platform.target import Architecture, Target
 from ..lanes import has_threads
 from ..library import Library
 from ..names import arena_names
-from .glue import Glue, Probes, glue
+from .glue import HarnessGlue, Probes, glue
 
 STACK = 16 << 10  # bytes that a run may take
 FLASH_SECTIONS = (".weights", ".library", ".runtime")
@@ -83,7 +83,7 @@ def build_firmware(
 
 def build_image(
     library: Linkable,
-    connection: Glue,
+    connection: HarnessGlue,
     machine: EmulatedMachine,
     tools: Toolchain,
     folder: Path,

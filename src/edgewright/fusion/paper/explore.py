@@ -23,7 +23,7 @@ CUTOFF = 0.05  # of the largest critical buffer; smaller ones hardly ever matter
 
 
 @dataclass(frozen=True)
-class Round:
+class ExplorationRound:
     """One critical buffer, all that was tried for it, and what was chosen; None if nothing was better."""
 
     buffer: str
@@ -38,7 +38,7 @@ class Exploration:
 
     plan: Plan
     schedules: tuple[FusionSchedule, ...]
-    rounds: tuple[Round, ...]
+    rounds: tuple[ExplorationRound, ...]
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -74,7 +74,7 @@ def explore(
     plan = replan(alignment=words)
     evaluator = TrialEvaluator.of(network, plain, pull_rows, plan.alignment)
     schedules: tuple[FusionSchedule, ...] = ()
-    rounds: list[Round] = []
+    rounds: list[ExplorationRound] = []
     is_whole = True
     try:
         for _ in range(most_rounds):
@@ -96,7 +96,7 @@ def _until_better(
     schedules: Sequence[FusionSchedule],
     methods: Collection[str],
     cutoff: float,
-) -> Iterator[Round]:
+) -> Iterator[ExplorationRound]:
     """One critical buffer after the other, the largest first, up to the first that a path makes better."""
     known: set[tuple[FusionSchedule, ...]] = {tuple(schedules)}
     for buffer in _worth_splitting(plan, cutoff):
@@ -107,7 +107,7 @@ def _until_better(
         known |= {joined(schedules, trial.schedule) for trial in trials}
         better = [trial for trial in trials if trial.peak_bytes is not None and trial.peak_bytes < plan.peak_bytes]
         chosen = min(better, key=_preference) if better else None
-        yield Round(buffer, plan.peak_bytes, tuple(trials), chosen)
+        yield ExplorationRound(buffer, plan.peak_bytes, tuple(trials), chosen)
         if chosen:
             return
 

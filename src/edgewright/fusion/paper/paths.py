@@ -26,7 +26,7 @@ class TilingMethod(StrEnum):
 
 
 @dataclass(frozen=True)
-class Mapped:
+class PathBlock:
     """A layer of a path, the block that it becomes, and the tensor through which the path goes into it."""
 
     layer: str
@@ -40,11 +40,11 @@ class Path:
 
     critical: str
     partition: Partition
-    before: tuple[Mapped, ...] = ()
-    after: tuple[Mapped, ...] = ()
+    before: tuple[PathBlock, ...] = ()
+    after: tuple[PathBlock, ...] = ()
 
     @property
-    def mapped(self) -> tuple[Mapped, ...]:
+    def mapped(self) -> tuple[PathBlock, ...]:
         return (*self.before, *self.after)
 
     @property
@@ -152,12 +152,12 @@ def _climb(network: Network, path: Path, tensor: str) -> Iterator[Path]:
             yield from _climb(network, longer, mapped.source)
 
 
-def _leading(network: Network, layer: Layer, partition: Partition) -> Iterator[Mapped]:
+def _leading(network: Network, layer: Layer, partition: Partition) -> Iterator[PathBlock]:
     """What a layer can be whose output is partitioned, for each of its inputs."""
     for source in network.activations(layer):
         for block in matches(network, layer, source, partition):
             if any(leaves is partition.terminal for _, leaves in block.joins):
-                yield Mapped(layer.name, block, source)
+                yield PathBlock(layer.name, block, source)
 
 
 def _downward(network: Network, path: Path) -> Iterator[Path]:
@@ -179,15 +179,15 @@ def _descend(network: Network, path: Path, tensor: str) -> Iterator[Path]:
             yield from _descend(network, longer, network.by_name[mapped.layer].output)
 
 
-def _following(network: Network, layer: Layer, source: str, partition: Partition) -> Mapped | None:
+def _following(network: Network, layer: Layer, source: str, partition: Partition) -> PathBlock | None:
     """What a layer can be whose input is partitioned."""
     for block in matches(network, layer, source, partition):
         if any(enters is partition.terminal for enters, _ in block.joins):
-            return Mapped(layer.name, block, source)
+            return PathBlock(layer.name, block, source)
     return None
 
 
-def _is_overlapping(network: Network, path: Path, mapped: Mapped) -> bool:
+def _is_overlapping(network: Network, path: Path, mapped: PathBlock) -> bool:
     return overlaps(network, network.by_name[mapped.layer], mapped.source, path.partition)
 
 
@@ -204,7 +204,7 @@ def _pruned(network: Network, path: Path) -> Iterator[Path]:
         yield replace(path, before=path.before[first:], after=path.after[: last + 1])
 
 
-def _outside_bytes(network: Network, part: Iterable[Mapped]) -> int:
+def _outside_bytes(network: Network, part: Iterable[PathBlock]) -> int:
     """Bytes of all that these layers read and do not compute."""
     layers = [network.by_name[mapped.layer] for mapped in part]
     read = {name for layer in layers for name in network.activations(layer)}

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import ClassVar
 
-from edgewright.hal.verify.peripheral import Peripheral, Wire
+from edgewright.hal.verify.peripheral import ModelField, Peripheral
 
 DEPTH = 3
 FRAME = ("id", "extended", "remote", "length", "low", "high")
@@ -17,7 +17,7 @@ class Can(Peripheral):
 
     group: ClassVar[str | None] = "CanType"
 
-    def __init__(self, name: str, wires: Mapping[str, Wire], seed: int = 0) -> None:
+    def __init__(self, name: str, wires: Mapping[str, ModelField], seed: int = 0) -> None:
         super().__init__(name, wires, seed)
         self.frames: deque[dict[str, int]] = deque()
         for field, wire in wires.items():

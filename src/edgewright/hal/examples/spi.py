@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import ClassVar
 
-from edgewright.hal.verify.peripheral import Peripheral, Wire
+from edgewright.hal.verify.peripheral import ModelField, Peripheral
 
 IDLE, DATA = 1, 8  # state: a bit for each phase
 READS, WRITES, RESET = 0b00101, 0b01010, 0b10000  # start: commands that receive, that send, that clear
@@ -18,7 +18,7 @@ class Spi(Peripheral):
 
     group: ClassVar[str | None] = "SPIType"
 
-    def __init__(self, name: str, wires: Mapping[str, Wire], seed: int = 0) -> None:
+    def __init__(self, name: str, wires: Mapping[str, ModelField], seed: int = 0) -> None:
         super().__init__(name, wires, seed)
         self.sent: deque[int] = deque()  # what waits in the FIFO
         self.received: deque[int] = deque()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from edgewright.hal.verify.peripheral import Peripheral, Wire
+from edgewright.hal.verify.peripheral import ModelField, Peripheral
 
 STEP = 0x4000_0001  # microseconds for each look, so that the low half overflows soon
 WORD = 0xFFFFFFFF
@@ -16,7 +16,7 @@ class Timer(Peripheral):
 
     group: ClassVar[str | None] = "TimerType"
 
-    def __init__(self, name: str, wires: Mapping[str, Wire], seed: int = 0) -> None:
+    def __init__(self, name: str, wires: Mapping[str, ModelField], seed: int = 0) -> None:
         super().__init__(name, wires, seed)
         self.now = seed << 28
 

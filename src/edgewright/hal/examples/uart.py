@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import ClassVar
 
-from edgewright.hal.verify.peripheral import Peripheral, Wire
+from edgewright.hal.verify.peripheral import ModelField, Peripheral
 
 DEPTH = 16
 FRAMING = 4
@@ -17,7 +17,7 @@ class Uart(Peripheral):
 
     group: ClassVar[str | None] = "UartType"
 
-    def __init__(self, name: str, wires: Mapping[str, Wire], seed: int = 0) -> None:
+    def __init__(self, name: str, wires: Mapping[str, ModelField], seed: int = 0) -> None:
         super().__init__(name, wires, seed)
         self.line: deque[int] = deque()
         self.arrived: deque[int] = deque(seed >> shift & 0xFF for shift in range(0, seed.bit_length(), 8))

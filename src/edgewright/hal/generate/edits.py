@@ -23,7 +23,7 @@ class Edit:
 
 
 @dataclass(slots=True)
-class Sheet:
+class EditedFile:
     """The text of one file with the edits to make in it; spans are nested or apart."""
 
     original: bytes
@@ -77,7 +77,7 @@ class Sheet:
         return self._sorted
 
 
-def drop_definitions(sheet: Sheet, spans: Iterable[Span], header: str) -> None:
+def drop_definitions(sheet: EditedFile, spans: Iterable[Span], header: str) -> None:
     """Replaces the first definition of a file by an include, and takes the others away."""
     for number, span in enumerate(sorted(spans)):
         if number == 0:

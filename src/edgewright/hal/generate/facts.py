@@ -31,7 +31,7 @@ def facts_of(source: Source, description: Description) -> Facts:
     for file, cursor in _inside(source):
         if cursor.kind is KINDS.ARRAY_SUBSCRIPT_EXPR:
             _, index = cursor.get_children()
-            quiet |= {(file, span(index))} if _is_quiet(index) else set()
+            quiet |= {(file, span(index))} if _has_no_effect(index) else set()
         elif cursor.kind is KINDS.BINARY_OPERATOR and binary_operator(cursor) == "=":
             _, value = cursor.get_children()
             values[file, span(value)] = expression(value, source.files[file], description)
@@ -46,6 +46,6 @@ def _inside(source: Source) -> Iterator[tuple[str, Any]]:
                 yield from ((file, cursor) for cursor in walk(top))
 
 
-def _is_quiet(index: Any) -> bool:
+def _has_no_effect(index: Any) -> bool:
     kind = bare(index).type.get_canonical()
     return kind.kind.name in _UNSIGNED or (kind.kind.name == "ULONG" and kind.get_size() <= _WORD)

@@ -15,7 +15,7 @@ from .calls import Call
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class SpaceRegisters:
     space: Space
     layout: SpaceLayout
     natures: Natures
@@ -51,10 +51,10 @@ def _of(register: Register, slots: tuple[str, ...]) -> tuple[Piece, ...]:
     return tuple(piece for piece in register.pieces if piece.slot in slots)
 
 
-def ground_of(design: Design, space: str) -> Ground:
+def space_registers(design: Design, space: str) -> SpaceRegisters:
     analysis = design.analysis
     layout, natures = design.layout, Natures(analysis.description)
-    return Ground(analysis.spaces[space], layout.spaces[space], natures, layout.is_fixed)
+    return SpaceRegisters(analysis.spaces[space], layout.spaces[space], natures, layout.is_fixed)
 
 
 def address(register: Register, qualifier: str = "") -> str:

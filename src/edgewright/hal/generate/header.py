@@ -11,7 +11,7 @@ from ..design import Design
 from ..layout.layout import Piece, Register, SpaceLayout
 from .c_text import literal
 from .calls import Call
-from .ground import Ground, ground_of
+from .ground import SpaceRegisters, space_registers
 from .read_functions import read_function
 from .support import struct_alignments, struct_sizes, support_struct
 from .write_functions import needs_critical_section, write_function
@@ -55,7 +55,7 @@ def _banner(design: Design, name: str) -> str:
 
 def _is_critical(design: Design, names: Mapping[Call, str]) -> bool:
     writes = (call for call in names if call.kind is Kind.WRITE)
-    return any(needs_critical_section(ground_of(design, call.space), call) for call in writes)
+    return any(needs_critical_section(space_registers(design, call.space), call) for call in writes)
 
 
 def _structs(design: Design) -> list[str]:
@@ -74,12 +74,12 @@ def _devices(design: Design) -> str:
 
 
 def _function(design: Design, call: Call, name: str) -> list[str]:
-    ground: Ground = ground_of(design, call.space)
+    ground: SpaceRegisters = space_registers(design, call.space)
     write = write_function if call.kind is Kind.WRITE else read_function
     return [*_note(ground, call), *write(ground, call, name)]
 
 
-def _note(ground: Ground, call: Call) -> list[str]:
+def _note(ground: SpaceRegisters, call: Call) -> list[str]:
     if len(ground.registers(call)) < 2:
         return []
     return ["/* Wider than the bus: the low part first, not all at one time. */"]

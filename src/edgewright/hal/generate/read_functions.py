@@ -8,10 +8,10 @@ from ..analysis.spaces import Slot
 from ..layout.layout import Piece, Register
 from .c_text import end_bit, literal, ones
 from .calls import Call
-from .ground import Ground, address, result_type, shift_amount
+from .ground import SpaceRegisters, address, result_type, shift_amount
 
 
-def read_function(ground: Ground, call: Call, name: str) -> list[str]:
+def read_function(ground: SpaceRegisters, call: Call, name: str) -> list[str]:
     """The lines of one reading HAL function."""
     slots, registers = ground.slots(call.slots), ground.registers(call)
     words = {register: "word" if len(registers) == 1 else f"word{n}" for n, register in enumerate(registers)}
@@ -23,7 +23,7 @@ def read_function(ground: Ground, call: Call, name: str) -> list[str]:
     return [_combined_head(ground, call, name, slots), "{", *loads, *stores, "}"]
 
 
-def _load(ground: Ground, call: Call, register: Register, word: str) -> Iterator[str]:
+def _load(ground: SpaceRegisters, call: Call, register: Register, word: str) -> Iterator[str]:
     """The lines that read a register; in hardware of our own, compilers are told that bits above all fields are 0.
 
     Not in the condition of a loop: there it looks like one more way out, and GCC copies the condition in front.
@@ -34,21 +34,21 @@ def _load(ground: Ground, call: Call, register: Register, word: str) -> Iterator
         yield f"    EDGEWRIGHT_ASSUME({word} <= {literal(ones(end))});"
 
 
-def _parameters(ground: Ground, call: Call) -> list[str]:
+def _parameters(ground: SpaceRegisters, call: Call) -> list[str]:
     indices = [f"uint32_t {index}" for index in ground.indices(call)]
     return [f"const struct {call.space} *grp", *indices]
 
 
-def _single_head(ground: Ground, call: Call, name: str, slot: Slot) -> str:
+def _single_head(ground: SpaceRegisters, call: Call, name: str, slot: Slot) -> str:
     return f"static inline {result_type(slot, call)} {name}({', '.join(_parameters(ground, call))})"
 
 
-def _combined_head(ground: Ground, call: Call, name: str, slots: tuple[Slot, ...]) -> str:
+def _combined_head(ground: SpaceRegisters, call: Call, name: str, slots: tuple[Slot, ...]) -> str:
     results = [f"{result_type(slot, call)} *v{n}" for n, slot in enumerate(slots)]
     return f"static inline void {name}({', '.join([*_parameters(ground, call), *results])})"
 
 
-def _value(ground: Ground, slot: Slot, words: dict[Register, str], call: Call) -> str:
+def _value(ground: SpaceRegisters, slot: Slot, words: dict[Register, str], call: Call) -> str:
     """C: the field's value out of the words read, low part first."""
     parts = [
         (piece, register, word)
@@ -69,14 +69,14 @@ def _value(ground: Ground, slot: Slot, words: dict[Register, str], call: Call) -
     return f"({kind})({' | '.join(texts)})"
 
 
-def _cast(ground: Ground, slot: Slot, piece: Piece, register: Register, word: str, call: Call) -> str:
+def _cast(ground: SpaceRegisters, slot: Slot, piece: Piece, register: Register, word: str, call: Call) -> str:
     kind, text = result_type(slot, call), _extracted(ground, slot, piece, register, word, call)
     if text == word and kind == f"uint{register.width}_t":
         return text
     return f"({kind}){text}" if text == word else f"({kind})({text})"
 
 
-def _extracted(ground: Ground, slot: Slot, piece: Piece, register: Register, word: str, call: Call) -> str:
+def _extracted(ground: SpaceRegisters, slot: Slot, piece: Piece, register: Register, word: str, call: Call) -> str:
     amount = shift_amount(register, piece, call)
     text = f"{word} >> {amount}" if amount else word
     if not _needs_mask(ground, slot, piece, register, call):
@@ -85,7 +85,7 @@ def _extracted(ground: Ground, slot: Slot, piece: Piece, register: Register, wor
     return f"({text}) & {literal(ones(piece.size))}" if amount else f"{text} & {literal(ones(piece.size))}"
 
 
-def _needs_mask(ground: Ground, slot: Slot, piece: Piece, register: Register, call: Call) -> bool:
+def _needs_mask(ground: SpaceRegisters, slot: Slot, piece: Piece, register: Register, call: Call) -> bool:
     """Whether something may lie above the piece that neither the shift nor the conversion removes.
 
     Bits that hold no field read as 0, unless the hardware exists and may do with them as it likes.

@@ -33,7 +33,7 @@ from .c_text import (
     whole_lines,
 )
 from .calls import Call, Marks, call_for, merges_by_access
-from .edits import Sheet, drop_definitions
+from .edits import EditedFile, drop_definitions
 from .facts import Facts, facts_of
 from .temporaries import Temporaries, can_wait, temporaries_of
 
@@ -41,7 +41,7 @@ from .temporaries import Temporaries, can_wait, temporaries_of
 def rewritten_files(design: Design, name: str, names: Mapping[Call, str], marks: Marks) -> dict[str, str]:
     """The text of each of the driver's files, by the name it has in the source."""
     source = design.analysis.source
-    sheets = {file: Sheet(text) for file, text in source.files.items()}
+    sheets = {file: EditedFile(text) for file, text in source.files.items()}
     facts = facts_of(source, design.analysis.description)
     for file, sheet in sheets.items():
         drop_definitions(sheet, source.definitions.get(file, ()), f"{name}_hal.h")
@@ -56,7 +56,7 @@ class Rewriter:
 
     design: Design
     function: Function
-    sheet: Sheet
+    sheet: EditedFile
     names: Mapping[Call, str]
     facts: Facts
     marks: Marks

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from ..layout.layout import Piece, Register
 from .c_text import arithmetic_type, end_bit, field_type, literal, ones, register_mask, type_bits
 from .calls import Call
-from .ground import Ground, address, shift_amount, value_type
+from .ground import SpaceRegisters, address, shift_amount, value_type
 
 _SMALL = 1 << 11  # constants below it fit an instruction of RISC-V, and so do those whose complement does
 
 
-def write_function(ground: Ground, call: Call, name: str) -> list[str]:
+def write_function(ground: SpaceRegisters, call: Call, name: str) -> list[str]:
     """The lines of one writing HAL function; a single write gives back the value as it is stored."""
     slots = ground.slots(call.slots)
     values = [f"{value_type(slot, call)} v{n}" for n, slot in enumerate(ground.slots(call.given))]
@@ -26,7 +26,7 @@ def write_function(ground: Ground, call: Call, name: str) -> list[str]:
     return [f"static inline {result} {name}({parameters})", "{", *stores, f"    return {stored};", "}"]
 
 
-def _stores(ground: Ground, call: Call) -> list[str]:
+def _stores(ground: SpaceRegisters, call: Call) -> list[str]:
     registers = ground.registers(call)
     stores = [list(_store(ground, call, register)) for register in registers]
     for n, lines in enumerate(stores):
@@ -35,7 +35,7 @@ def _stores(ground: Ground, call: Call) -> list[str]:
     return [f"    {line}" for lines in stores for line in lines]
 
 
-def needs_critical_section(ground: Ground, call: Call) -> bool:
+def needs_critical_section(ground: SpaceRegisters, call: Call) -> bool:
     """Whether the function reads, modifies and writes a register that an interrupt handler uses."""
     return any(
         ground.is_shared(register) and is_read_modify_write(ground, call.given, register)
@@ -43,7 +43,7 @@ def needs_critical_section(ground: Ground, call: Call) -> bool:
     )
 
 
-def is_read_modify_write(ground: Ground, slots: tuple[str, ...], register: Register) -> bool:
+def is_read_modify_write(ground: SpaceRegisters, slots: tuple[str, ...], register: Register) -> bool:
     """Whether a write of the slots must put back other bits of the register."""
     return _kept(ground, slots, register) != 0
 
@@ -52,7 +52,7 @@ def _stored(bits: int) -> str:
     return "v0" if bits == type_bits(bits) else f"({field_type(bits)})(v0 & {literal(ones(bits))})"
 
 
-def _store(ground: Ground, call: Call, register: Register) -> Iterator[str]:
+def _store(ground: SpaceRegisters, call: Call, register: Register) -> Iterator[str]:
     terms = " | ".join(_term(ground, call, register, p) for p in register.pieces if p.slot in call.given)
     cast = f"(uint{register.width}_t)" if register.width < 32 else ""
     if not is_read_modify_write(ground, call.given, register):
@@ -68,7 +68,7 @@ def _store(ground: Ground, call: Call, register: Register) -> Iterator[str]:
         yield "HAL_EXIT_CRITICAL();"
 
 
-def _kept(ground: Ground, slots: tuple[str, ...], register: Register) -> int:
+def _kept(ground: SpaceRegisters, slots: tuple[str, ...], register: Register) -> int:
     """The bits that a write of the slots must put back, the lane that is written included."""
     kept = 0
     for piece in register.pieces:
@@ -81,7 +81,7 @@ def _kept(ground: Ground, slots: tuple[str, ...], register: Register) -> int:
     return kept
 
 
-def _rest(ground: Ground, call: Call, register: Register) -> str:
+def _rest(ground: SpaceRegisters, call: Call, register: Register) -> str:
     """C: what was read, without the bits that are written."""
     lanes = [p for p in register.pieces if p.slot in call.slots and p.lanes > 1]
     if not lanes:
@@ -93,7 +93,7 @@ def _rest(ground: Ground, call: Call, register: Register) -> str:
     return f"(*p & {' & '.join(static + cleared)})"
 
 
-def _and_mask(ground: Ground, slots: tuple[str, ...], register: Register) -> int:
+def _and_mask(ground: SpaceRegisters, slots: tuple[str, ...], register: Register) -> int:
     """A constant that keeps what must be kept and clears what must be cleared; short where there is a choice.
 
     Bits without a field and read-only ones may be either; in hardware that exists they stay what they were.
@@ -106,7 +106,7 @@ def _and_mask(ground: Ground, slots: tuple[str, ...], register: Register) -> int
     return kept if kept < _SMALL and not ground.is_fixed else kept | free
 
 
-def _term(ground: Ground, call: Call, register: Register, piece: Piece) -> str:
+def _term(ground: SpaceRegisters, call: Call, register: Register, piece: Piece) -> str:
     """C: the value in its place."""
     number = call.given.index(piece.slot)
     kind = arithmetic_type(register.width)
@@ -122,7 +122,7 @@ def _term(ground: Ground, call: Call, register: Register, piece: Piece) -> str:
     return f"({text} << {amount})" if amount else text
 
 
-def _needs_mask(ground: Ground, register: Register, piece: Piece, bits: int) -> bool:
+def _needs_mask(ground: SpaceRegisters, register: Register, piece: Piece, bits: int) -> bool:
     """Whether a value of so many bits could reach a field above; bits of our own that hold none ignore writes."""
     if piece.lanes > 1:
         return piece.size < bits

@@ -36,11 +36,11 @@ def group_source(maps: Sequence[FixedMap], origin: str, stem: str) -> str:
     """The text of a header with all maps; `origin` is the file they were read from."""
     guard = re.sub(r"\W", "_", stem, flags=re.ASCII).upper() + "_GROUPS_H"
     lines = [
-        f"/* Registers of {', '.join(found.name for found in maps)}, from {_told(origin)}.",
+        f"/* Registers of {', '.join(found.name for found in maps)}, from {_comment_text(origin)}.",
         " *",
-        f" * Where they lie is in {_told(stem)}.lock.json: give it with --lock, and the map stays as it is.",
+        f" * Where they lie is in {_comment_text(stem)}.lock.json: give it with --lock, and the map stays as it is.",
         " * Mark with hw what the peripheral changes by itself and software writes too: few files say it.",
-        *(f" * Left out: {_told(note)}." for found in maps for note in found.left_out),
+        *(f" * Left out: {_comment_text(note)}." for found in maps for note in found.left_out),
         " */",
         f"#ifndef {guard}",
         f"#define {guard}",
@@ -74,7 +74,7 @@ def _group(name: str, items: Sequence[FixedItem], about: str) -> Iterator[str]:
             yield from _register_group(f"{name}_{item.name}", item)
             yield ""
     if about:
-        yield f"/* {_told(about)} */"
+        yield f"/* {_comment_text(about)} */"
     yield f"bfGroup {name} {{"
     for item in items:
         length = "" if item.count is None else f"[{item.count}]"
@@ -87,7 +87,7 @@ def _group(name: str, items: Sequence[FixedItem], about: str) -> Iterator[str]:
 
 def _register_group(name: str, register: FixedRegister) -> Iterator[str]:
     if register.about:
-        yield f"/* {_told(register.about)} */"
+        yield f"/* {_comment_text(register.about)} */"
     yield f"bfGroup {name} {{"
     for field in register.fields:
         length = "" if field.count is None else f"[{field.count}]"
@@ -98,7 +98,7 @@ def _register_group(name: str, register: FixedRegister) -> Iterator[str]:
 def _member(field: FixedField, register: FixedRegister, name: str, declared: str, group: str, about: str) -> str:
     kind = "bit" if field.size == 1 else f"uint{field.size}"
     words = " ".join([kind, *attributes_of(field, register, name, group), declared])
-    comment = f" /* {_told(about)} */" if about else ""
+    comment = f" /* {_comment_text(about)} */" if about else ""
     return f"    {words};{comment}"
 
 
@@ -157,10 +157,10 @@ def _fields_with_values(items: Sequence[FixedItem], prefix: str) -> Iterator[tup
 
 
 def _remark(value: NamedValue) -> str:
-    return f" /* {_told(value.about)} */" if value.about else ""
+    return f" /* {_comment_text(value.about)} */" if value.about else ""
 
 
-def _told(text: str) -> str:
+def _comment_text(text: str) -> str:
     """Text for a comment: one line, not too long, nothing that ends the comment."""
     line = " ".join(printable(text).split()).replace("*/", "* /").replace("/*", "/ *").rstrip("\\")
     return line if len(line) <= LONGEST else f"{line[: LONGEST - 1].rstrip()}…"

@@ -29,7 +29,7 @@ _ACTING = frozenset(("fifo", "wo", "wse", "gathers"))  # writing 0 may do anythi
 Edits = list[tuple[int, int, bytes]]  # first byte, one past the last, what comes there
 
 
-def spread(units: Iterable[Any], files: Mapping[str, bytes], header: str) -> dict[str, bytes]:
+def desugar(units: Iterable[Any], files: Mapping[str, bytes], header: str) -> dict[str, bytes]:
     """The files with every such statement as assignments; one that cannot be taken apart stays, to be refused.
 
     `header` is the support header's name: a driver may have a copy of it.
@@ -160,7 +160,7 @@ def _filled(text: bytes, code: bytes, whole: Span, target: Cursor, value: Cursor
     through = target.kind is KINDS.UNARY_OPERATOR and unary_operator(target) == "*"
     place = bare(next(iter(target.get_children()))) if through else target
     indices = [list(inner.get_children())[1] for inner in walk(place) if inner.kind is KINDS.ARRAY_SUBSCRIPT_EXPR]
-    is_quiet = all(map(_is_quiet, (value, *indices))) and not any(map(_acts, walk(place)))
+    is_quiet = all(map(_has_no_effect, (value, *indices))) and not any(map(_acts, walk(place)))
     name = text[slice(*span(place))].strip()
     first, last = span(value)
     brace = code.find(b"{", first, last)
@@ -180,7 +180,7 @@ def _filled(text: bytes, code: bytes, whole: Span, target: Cursor, value: Cursor
     return _statements(text, code, (whole[0], begin, end), [brace, *commas], _DESIGNATED, prefix, around)
 
 
-def _is_quiet(expression: Cursor) -> bool:
+def _has_no_effect(expression: Cursor) -> bool:
     """Whether an expression neither does anything nor reads a field."""
     return not any(_acts(inner) or _is_field(inner) for inner in walk(expression))
 

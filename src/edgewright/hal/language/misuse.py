@@ -34,7 +34,11 @@ _CHECKS: Mapping[object, tuple[Check, ...]] = {
 def misuses(source: Source, description: Description) -> tuple[Refusal, ...]:
     """Every misuse in the driver's functions and initialisers, by place; none means that all can be rewritten."""
     found = {refusal for cursor in source.cursors for refusal in _of(cursor, source, description)}
-    found |= {refusal for cursor in _foreign(source) for refusal in access_checks.foreign_misuses(cursor, description)}
+    found |= {
+        refusal
+        for cursor in _functions_of_other_files(source)
+        for refusal in access_checks.foreign_misuses(cursor, description)
+    }
     return tuple(sorted(found | set(_repeated(source, description))))
 
 
@@ -60,7 +64,7 @@ def _repeated(source: Source, description: Description) -> Iterator[Refusal]:
                 yield Refusal(here, what, "write each function by itself, or one that takes the group's pointer")
 
 
-def _foreign(source: Source) -> Iterator[Cursor]:
+def _functions_of_other_files(source: Source) -> Iterator[Cursor]:
     """Functions with a body that come from no file of the driver's."""
     for unit in source.units:
         for cursor in unit.cursor.get_children():

@@ -12,7 +12,7 @@ from typing import Any
 from ...errors import EdgewrightError, InputError
 from .cursors import KINDS, Cursor, cindex, is_device, is_group, span, walk
 from .description import Span
-from .desugar import spread
+from .desugar import desugar
 from .diagnostics import check_compiled
 from .macros import Macros, macros_of
 
@@ -63,7 +63,7 @@ def read_source(paths: Sequence[Path], includes: Sequence[Path] = (), defines: S
     units = tuple(_parse(path, flags) for path in main)
     for unit in units:
         files |= {name: read_text(Path(name)) for name in _headers(unit) if name not in files}
-    texts = spread(units, files, HEADER.name)
+    texts = desugar(units, files, HEADER.name)
     if changed := {name: text.decode() for name, text in texts.items() if text != files[name]}:
         files, units = texts, tuple(_parse(path, flags, changed) for path in main)
     check_compiled(units, files)

@@ -47,7 +47,7 @@ def assemble(description: Description, spaces: Spaces, cells: Cells, how: Assemb
 
 
 @dataclass(slots=True)
-class _Room:
+class _OccupiedBytes:
     """The bytes of a space that are taken."""
 
     taken: list[tuple[int, int]] = field(default_factory=list)
@@ -71,7 +71,9 @@ def _place(
     space: Space, cells: tuple[Cell, ...], bus: Bus, how: Assembly, placed: Mapping[str, SpaceLayout], padded: bool
 ) -> SpaceLayout:
     registers = [register for cell in cells for register in registers_of(space, cell, bus, how)]
-    room = _Room([(offset, register_at(register, offset).end) for register, offset in registers if offset is not None])
+    room = _OccupiedBytes(
+        [(offset, register_at(register, offset).end) for register, offset in registers if offset is not None]
+    )
     areas: list[AreaPlace] = []
     areas_first = space.name not in how.registers_first
     if areas_first:
@@ -104,7 +106,7 @@ def register_at(register: Register, offset: int) -> Register:
     return Register(offset, register.width, register.pieces, register.counts, register.strides)
 
 
-def _area(area: Area, placed: Mapping[str, SpaceLayout], room: _Room) -> AreaPlace:
+def _area(area: Area, placed: Mapping[str, SpaceLayout], room: _OccupiedBytes) -> AreaPlace:
     inner = placed[area.space]
     widest = max((register.width // 8 for register in inner.registers), default=4)
     offset = room.find(inner.size * prod(area.counts), max(widest, 4))

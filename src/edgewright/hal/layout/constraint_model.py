@@ -37,7 +37,7 @@ class LayoutPart:
 
 
 @dataclass(slots=True)
-class Chosen:
+class PartVariables:
     """The variables of one part."""
 
     part: LayoutPart
@@ -71,9 +71,9 @@ class Model:
         self.cp.add_bool_or([result, *(cause.negated() for cause in causes)])
 
 
-def add_part(model: Model, part: LayoutPart, near: frozenset[frozenset[str]] | None) -> Chosen:
+def add_part(model: Model, part: LayoutPart, near: frozenset[frozenset[str]] | None) -> PartVariables:
     """The variables and rules of one space; with `near`, only these pairs of slots may share a register."""
-    chosen = Chosen(part)
+    chosen = PartVariables(part)
     _assign(model, chosen, near)
     _bind(model, chosen)
     _separate(model, chosen)
@@ -84,7 +84,7 @@ def add_part(model: Model, part: LayoutPart, near: frozenset[frozenset[str]] | N
     return chosen
 
 
-def _assign(model: Model, chosen: Chosen, near: frozenset[frozenset[str]] | None) -> None:
+def _assign(model: Model, chosen: PartVariables, near: frozenset[frozenset[str]] | None) -> None:
     free, rules = chosen.part.free, chosen.part.rules
     chosen.inside = {r: [] for r in free}
     for n, f in enumerate(free):
@@ -98,7 +98,7 @@ def _assign(model: Model, chosen: Chosen, near: frozenset[frozenset[str]] | None
             model.cp.add_implication(x, chosen.x[r, r])
 
 
-def _bind(model: Model, chosen: Chosen) -> None:
+def _bind(model: Model, chosen: PartVariables) -> None:
     """Slots of one bond are in the same register."""
     free = chosen.part.free
     for bond in chosen.part.rules.bonds:
@@ -113,7 +113,7 @@ def _bind(model: Model, chosen: Chosen) -> None:
                     model.cp.add((one if one is not None else other) == 0)
 
 
-def _separate(model: Model, chosen: Chosen) -> None:
+def _separate(model: Model, chosen: PartVariables) -> None:
     """Slots that may not meet; no register with a frail slot is written by read-modify-write."""
     rules = chosen.part.rules
     for r in chosen.part.free:
@@ -124,7 +124,7 @@ def _separate(model: Model, chosen: Chosen) -> None:
                     model.cp.add_at_most_one(chosen.x[f, r], chosen.x[g, r])
 
 
-def _capacity(model: Model, chosen: Chosen) -> None:
+def _capacity(model: Model, chosen: PartVariables) -> None:
     """The bits of a register fit its width, which is the bus's unless narrower accesses are declared."""
     rules = chosen.part.rules
     for r in chosen.part.free:
@@ -139,7 +139,7 @@ def _capacity(model: Model, chosen: Chosen) -> None:
         model.cp.add(sum(chosen.width[r, width] for width in widths) + lane == chosen.x[r, r])
 
 
-def _lanes(model: Model, chosen: Chosen) -> None:
+def _lanes(model: Model, chosen: PartVariables) -> None:
     """Arrays of narrow fields may lie with several elements abreast, and are then alone in their registers."""
     for r in chosen.part.free:
         lanes = chosen.part.rules.lanes(r)
@@ -167,7 +167,7 @@ def _pay_lane(model: Model, lane: Literal, pattern: AccessPattern, slot: Slot, l
         model.pay(lane, pattern.indexed * (model.sizes.lane_read + index))
 
 
-def _positions(model: Model, chosen: Chosen) -> None:
+def _positions(model: Model, chosen: PartVariables) -> None:
     """Who begins at bit 0, who ends at the top, who is alone: these save shifts and masks."""
     x = chosen.x
     for r in chosen.part.free:
@@ -196,7 +196,7 @@ def _positions(model: Model, chosen: Chosen) -> None:
                 model.cp.add_at_most_one(variable, chosen.lane[r])
 
 
-def _touches(model: Model, chosen: Chosen) -> None:
+def _touches(model: Model, chosen: PartVariables) -> None:
     """Accesses of every pattern, read-modify-write where something else in the register must be kept."""
     rules, x = chosen.part.rules, chosen.x
     for pattern in chosen.part.patterns:
@@ -223,7 +223,7 @@ def _touches(model: Model, chosen: Chosen) -> None:
 
 
 def _rewrite(
-    model: Model, chosen: Chosen, pattern: AccessPattern, r: str, touched: Literal, kept: Sequence[str]
+    model: Model, chosen: PartVariables, pattern: AccessPattern, r: str, touched: Literal, kept: Sequence[str]
 ) -> Literal:
     rules, x = chosen.part.rules, chosen.x
     rewrite = model.new("rmw")
@@ -249,7 +249,7 @@ def _rewrite(
 
 
 def _view(
-    model: Model, chosen: Chosen, pattern: AccessPattern, r: str, touched: Literal, kept: Sequence[str]
+    model: Model, chosen: PartVariables, pattern: AccessPattern, r: str, touched: Literal, kept: Sequence[str]
 ) -> Literal:
     """A write that does not fill its register goes to an address of its own, which takes nothing but room.
 
@@ -264,7 +264,7 @@ def _view(
     return view
 
 
-def content(model: Model, chosen: Chosen) -> Linear:
+def content(model: Model, chosen: PartVariables) -> Linear:
     """Bytes of all registers of a part."""
     rules = chosen.part.rules
     total: Linear = chosen.part.settled
@@ -283,7 +283,7 @@ def _bytes(slot: Slot, width: int, lanes: int, power_of_two: bool) -> int:
     return shaped((Piece(slot.name, 0, slot.field.bits, 0, lanes),), width, slot.counts, power_of_two).end
 
 
-def add_size(model: Model, chosen: Chosen, areas: Linear, most: int) -> Literal:
+def add_size(model: Model, chosen: PartVariables, areas: Linear, most: int) -> Literal:
     """Bytes of a space: bus words and areas, which may lie between pins; a power of two where it is padded."""
     part = chosen.part
     word = part.rules.bus.width // 8
@@ -301,7 +301,7 @@ def add_size(model: Model, chosen: Chosen, areas: Linear, most: int) -> Literal:
     return size
 
 
-def cells_of(chosen: Chosen, solver: cp_model.CpSolver) -> tuple[Cell, ...]:
+def cells_of(chosen: PartVariables, solver: cp_model.CpSolver) -> tuple[Cell, ...]:
     """The cells that a solution describes."""
     cells = []
     for r in chosen.part.free:
@@ -312,7 +312,7 @@ def cells_of(chosen: Chosen, solver: cp_model.CpSolver) -> tuple[Cell, ...]:
     return tuple(cells)
 
 
-def hint(model: Model, chosen: Chosen, cells: Sequence[Cell]) -> None:
+def hint(model: Model, chosen: PartVariables, cells: Sequence[Cell]) -> None:
     """Starts the search at these cells."""
     order = {name: n for n, name in enumerate(chosen.part.free)}
     where: Mapping[str, str] = {

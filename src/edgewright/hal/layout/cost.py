@@ -140,13 +140,13 @@ def register_cost(
         once += sizes.rewrite + (
             sizes.critical if any(space.slot(p.slot).field.shared_with_isr for p in register.pieces) else 0
         )
-    once += sum(_aside(register, piece, pattern.writes, is_rewritten, sizes) for piece in pieces)
+    once += sum(_shift_bytes(register, piece, pattern.writes, is_rewritten, sizes) for piece in pieces)
     code = once * pattern.times + _indexing(register, pattern, sizes) * pattern.indexed
     bus = 2 if is_rewritten else 1
     return code, bus * pattern.weight, (BUS_CYCLES * bus + (code // pattern.times - sizes.access) // 2) * pattern.weight
 
 
-def _aside(register: Register, piece: Piece, writes: bool, is_rewritten: bool, sizes: CodeBytes) -> int:
+def _shift_bytes(register: Register, piece: Piece, writes: bool, is_rewritten: bool, sizes: CodeBytes) -> int:
     """Bytes for getting a field to its bits, or from them."""
     shift = 0 if piece.bit == 0 and piece.lanes == 1 else sizes.shift + (sizes.far if is_rewritten else 0)
     alone = len(register.pieces) == 1 and piece.lanes == 1

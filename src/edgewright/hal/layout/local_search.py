@@ -117,7 +117,7 @@ class Search:
         """Every lawful move of a cell that may gain something: by itself, or with another one."""
         slots, lanes = key
         rules = self.rules[name]
-        for come in _alone(rules, slots, lanes):
+        for come in _split_off(rules, slots, lanes):
             if self._is_lawful(name, come):
                 yield (key,), come
         if lanes > 1:
@@ -169,7 +169,7 @@ class Search:
         return self.lawful[name, slots]
 
 
-def _alone(rules: Rules, slots: frozenset[str], lanes: int) -> Iterator[tuple[Key, ...]]:
+def _split_off(rules: Rules, slots: frozenset[str], lanes: int) -> Iterator[tuple[Key, ...]]:
     """Lanes instead of elements or the reverse, and slots that leave for a register of their own."""
     if len(slots) == 1:
         most = rules.lanes(min(slots))

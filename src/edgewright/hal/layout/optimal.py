@@ -24,7 +24,7 @@ from ..analysis.spaces import Joint, Spaces
 from ..language.description import Description
 from ..language.semantics import Natures
 from .cells import Cell, Cells
-from .constraint_model import Chosen, LayoutPart, Linear, Model, add_part, add_size, cells_of, content, hint
+from .constraint_model import LayoutPart, Linear, Model, PartVariables, add_part, add_size, cells_of, content, hint
 from .cost import Wish, cost_of, touching_slots
 from .judge import checked
 from .layout import Layout
@@ -237,7 +237,7 @@ def _at_once(problem: RegisterLayoutProblem, start: Cells, patience: float) -> _
     return None
 
 
-def _added(model: Model, problem: RegisterLayoutProblem, part: LayoutPart, start: Cells) -> Chosen:
+def _added(model: Model, problem: RegisterLayoutProblem, part: LayoutPart, start: Cells) -> PartVariables:
     name = part.space.name
     chosen = add_part(model, part, _near(part, start[name]) if problem.is_large(name) else None)
     hint(model, chosen, start[name])
@@ -257,7 +257,7 @@ def _near(part: LayoutPart, start: Sequence[Cell]) -> frozenset[frozenset[str]]:
 
 
 def _solved(
-    problem: RegisterLayoutProblem, model: Model, parts: Sequence[Chosen], size: Linear, clock: _SolvingTime
+    problem: RegisterLayoutProblem, model: Model, parts: Sequence[PartVariables], size: Linear, clock: _SolvingTime
 ) -> _Found | None:
     """The best cells found, with those that were settled before; None where there are none."""
     model.cp.minimize(sum(weight * variable for weight, variable in model.terms) + model.weights[2] * size)

@@ -99,7 +99,7 @@ def _between(low: Slot, high: Slot | None, rest: list[Slot], width: int) -> dict
     return ends | bits
 
 
-def roomy(spaces: Spaces, slots: Collection[tuple[str, str]]) -> Spaces:
+def with_spare_bits(spaces: Spaces, slots: Collection[tuple[str, str]]) -> Spaces:
     """The spaces with so much room for these slots that what is written to them needs no mask.
 
     That are the bits of their C types: those above the field hold nothing and ignore what is written.

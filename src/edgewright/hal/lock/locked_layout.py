@@ -17,7 +17,7 @@ from ..layout.assembly import register_at, space_size
 from ..layout.layout import AreaPlace, Layout, Register, SpaceLayout, WriteView, elaborate
 from ..layout.rules import Rules
 from .lock_file import RELOCK, Lock, LockedPiece, pattern
-from .register_fit import At, Irregular, Known, fit_area, fit_slot, prefix_of
+from .register_fit import ElementPlace, Irregular, KnownPlaces, fit_area, fit_slot, prefix_of
 
 Arrange = Callable[[Spaces], Layout]  # for spaces of new slots alone
 
@@ -71,12 +71,12 @@ class _Locking:
         """All spaces, children before parents: these must know how large the children are."""
         found: dict[str, SpaceLayout] = {}
         for name, space in self.spaces.items():
-            found[name] = self._space(space, self._known(name) or Known(), found)
+            found[name] = self._space(space, self._known(name) or KnownPlaces(), found)
         layout = Layout(found, "lock", is_fixed=self.lock.is_fixed)
         self._check(layout)
         return layout
 
-    def _known(self, name: str) -> Known | None:
+    def _known(self, name: str) -> KnownPlaces | None:
         """Where the fields of a space lie from its start; None for a space that the lock knows nothing of."""
         if name in self.lock.spaces:
             return expanded(self.lock, name)
@@ -86,7 +86,7 @@ class _Locking:
                     return around.inside(prefix_of(area, (0,) * len(area.counts)))
         return None
 
-    def _space(self, space: Space, known: Known, placed: Mapping[str, SpaceLayout]) -> SpaceLayout:
+    def _space(self, space: Space, known: KnownPlaces, placed: Mapping[str, SpaceLayout]) -> SpaceLayout:
         fitted = {slot.name: fit_slot(slot, known) for slot in space.slots}
         registers = _joined([register for found in fitted.values() for register in found])
         areas = [p for area in space.areas if (p := fit_area(area, placed[area.space].size, known))]
@@ -181,21 +181,23 @@ def with_new_views(description: Description, spaces: Spaces, layout: Layout, joi
     return replace(layout, spaces=placed)
 
 
-def expanded(lock: Lock, name: str) -> Known:
+def expanded(lock: Lock, name: str) -> KnownPlaces:
     """Every element of every field of a locked space, with the places of its parts."""
-    found: dict[str, list[At]] = {}
+    found: dict[str, list[ElementPlace]] = {}
     starts: dict[str, int] = {}
     _expand(lock, name, 0, "", found, starts)
-    return Known({path: tuple(sorted(parts, key=lambda part: part.low)) for path, parts in found.items()}, starts)
+    return KnownPlaces({path: tuple(sorted(parts, key=lambda part: part.low)) for path, parts in found.items()}, starts)
 
 
-def _expand(lock: Lock, name: str, start: int, prefix: str, found: dict[str, list[At]], starts: dict[str, int]) -> None:
+def _expand(
+    lock: Lock, name: str, start: int, prefix: str, found: dict[str, list[ElementPlace]], starts: dict[str, int]
+) -> None:
     for register in lock.spaces[name].registers:
         for element in product(*map(range, register.counts)):
             offset = start + register.offset + _shift(element, register.strides)
             for piece in register.pieces:
                 for path, bit in _lanes(piece, element):
-                    at = At(offset, register.width, bit, piece.size, piece.low, piece.lanes)
+                    at = ElementPlace(offset, register.width, bit, piece.size, piece.low, piece.lanes)
                     found.setdefault(prefix + path, []).append(at)
     for area in lock.spaces[name].areas:
         for element in product(*map(range, area.counts)):

@@ -16,7 +16,7 @@ class Irregular(Exception):
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class At:
+class ElementPlace:
     """Where (a part of) an element lies."""
 
     offset: int
@@ -26,15 +26,15 @@ class At:
     low: int
     lanes: int = 1
 
-    def moved(self, shift: int) -> At:
+    def moved(self, shift: int) -> ElementPlace:
         return replace(self, offset=self.offset + shift)
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownPlaces:
     """What lies where in a space, by path: fields (pads[3].dir) and the starts of groups (pads[3].)."""
 
-    fields: Mapping[str, tuple[At, ...]] = field(default_factory=dict)
+    fields: Mapping[str, tuple[ElementPlace, ...]] = field(default_factory=dict)
     starts: Mapping[str, int] = field(default_factory=dict)
 
     def start(self, prefix: str) -> int | None:
@@ -44,20 +44,20 @@ class Known:
         parts = (part for path, parts in self.fields.items() if path.startswith(prefix) for part in parts)
         return min((part.offset for part in parts), default=None)
 
-    def inside(self, prefix: str) -> Known | None:
+    def inside(self, prefix: str) -> KnownPlaces | None:
         """The same, seen from the start of a group; None where nothing is known of it."""
         start = self.start(prefix)
         if start is None:
             return None
         own = {path: parts for path, parts in self.fields.items() if path.startswith(prefix)}
         starts = {path: at for path, at in self.starts.items() if path.startswith(prefix) and path != prefix}
-        return Known(
+        return KnownPlaces(
             {path.removeprefix(prefix): tuple(part.moved(-start) for part in parts) for path, parts in own.items()},
             {path.removeprefix(prefix): at - start for path, at in starts.items()},
         )
 
 
-def fit_slot(slot: Slot, known: Known) -> tuple[Register, ...]:
+def fit_slot(slot: Slot, known: KnownPlaces) -> tuple[Register, ...]:
     """The registers of a slot, one for each part of it; none for a slot that nothing is known of."""
     indices = list(product(*map(range, slot.counts)))
     found = [parts for index in indices if (parts := known.fields.get(spelled(slot.steps, index)))]
@@ -70,7 +70,7 @@ def fit_slot(slot: Slot, known: Known) -> tuple[Register, ...]:
     return tuple(_register(slot, [parts[n] for parts in found]) for n in range(len(found[0])))
 
 
-def _register(slot: Slot, places: Sequence[At]) -> Register:
+def _register(slot: Slot, places: Sequence[ElementPlace]) -> Register:
     """The register whose elements lie at `places`, which are in the order of the slot's indices."""
     first = places[0]
     lanes = first.lanes if slot.counts else 1
@@ -88,7 +88,7 @@ def _register(slot: Slot, places: Sequence[At]) -> Register:
     )
 
 
-def _strides(counts: tuple[int, ...], places: Sequence[At], lanes: int) -> tuple[int, ...]:
+def _strides(counts: tuple[int, ...], places: Sequence[ElementPlace], lanes: int) -> tuple[int, ...]:
     """Bytes from one element to the next in each dimension, by the first two; a word where there is but one."""
     word = places[0].width // 8
     found = []
@@ -100,7 +100,7 @@ def _strides(counts: tuple[int, ...], places: Sequence[At], lanes: int) -> tuple
     return tuple(found)
 
 
-def fit_area(area: Area, size: int, known: Known) -> AreaPlace | None:
+def fit_area(area: Area, size: int, known: KnownPlaces) -> AreaPlace | None:
     """Where the instances of a group lie, `size` bytes each; None where nothing is known of them."""
     starts = [known.start(prefix_of(area, index)) for index in product(*map(range, area.counts))]
     found = [start for start in starts if start is not None]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from .measurement import Measured, code_sizes_of, measure
 from .peripheral import Peripheral, load_model
-from .verification import Checked, Counts, Difference, Verification
+from .verification import Counts, Difference, FunctionCheck, Verification
 from .verifier import missing_tools, verify
 
 __all__ = [
-    "Checked", "Counts", "Difference", "Measured", "Peripheral", "Verification", "code_sizes_of", "load_model",
+    "Counts", "Difference", "FunctionCheck", "Measured", "Peripheral", "Verification", "code_sizes_of", "load_model",
     "measure", "missing_tools", "verify",
 ]  # fmt: skip

@@ -43,14 +43,14 @@ class Signature:
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
+class PassedArguments:
     """Words for the argument registers and, from the stack pointer up, for the stack."""
 
     registers: tuple[int, ...]
     stack: tuple[int, ...]
 
 
-def passed(architecture: Architecture, types: Sequence[Type], values: Sequence[int]) -> Passed:
+def pass_arguments(architecture: Architecture, types: Sequence[Type], values: Sequence[int]) -> PassedArguments:
     """Where a call's arguments go."""
     words: dict[int, int] = {}
     for type_, value, places in zip(types, values, places_of(architecture, types), strict=True):
@@ -59,7 +59,7 @@ def passed(architecture: Architecture, types: Sequence[Type], values: Sequence[i
     room = _room(architecture)
     highest = max(words, default=-1)
     registers = tuple(words.get(place, 0) for place in range(min(highest + 1, room)))
-    return Passed(registers, tuple(words.get(place, 0) for place in range(room, highest + 1)))
+    return PassedArguments(registers, tuple(words.get(place, 0) for place in range(room, highest + 1)))
 
 
 def places_of(architecture: Architecture, types: Sequence[Type]) -> list[tuple[int, ...]]:

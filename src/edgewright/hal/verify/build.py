@@ -154,7 +154,7 @@ def build(
     defines: Sequence[str] = (),
     callbacks: Sequence[str] = (),
 ) -> Built:
-    """The driver's files as one image, at -Os; `inline=False` keeps every function apart."""
+    """The driver's files as one image, at -Os; `inline=False` inlines none."""
     compiler = toolchain(target)
     flags = [*FLAGS, "-std=gnu11", "-Os", "-w", "-I.", *(f"-I{path.resolve()}" for path in includes)]
     flags += [f"-D{define}" for define in defines]

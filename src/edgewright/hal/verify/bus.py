@@ -14,8 +14,8 @@ from ..generate.c_text import ones
 from ..language.description import Description
 from ..layout.layout import FieldAt, RegisterAt
 from .order import BusEvent
-from .peripheral import Peripheral, Wire
-from .verification import Fault, Why
+from .peripheral import ModelField, Peripheral
+from .verification import Fault, StopReason
 
 Config = dict[tuple[str, str], tuple[int, int]]  # device and field: how often written (by hardware fields), value
 
@@ -156,11 +156,11 @@ class ModelBus:
                 self._step("write", register.device, at, wire, part)
             elif wire.field.shared_with_isr and wire.nature.kept and not self.critical:
                 what = f"{register.device}.{at.name} is read and put back outside a critical section"
-                raise Fault(Why.WRONG, f"{what}: an interrupt in between is undone")
+                raise Fault(StopReason.WRONG, f"{what}: an interrupt in between is undone")
             if wire.nature.writable and (part or not wire.nature.neutral):
                 self._take(register.device, at, wire, part)
 
-    def _step(self, kind: str, device: str, at: FieldAt, wire: Wire, value: int) -> None:
+    def _step(self, kind: str, device: str, at: FieldAt, wire: ModelField, value: int) -> None:
         name = f"{device}.{at.name}" + (f" from bit {at.low}" if at.size < wire.field.bits else "")
         nature = wire.nature
         acts = nature.writing_acts or nature.neutral
@@ -213,27 +213,27 @@ class ModelBus:
     def _register(self, address: int, bits: int, verb: str) -> RegisterAt:
         register = self._registers.get(address)
         if register is None:
-            raise Fault(Why.WRONG, f"{verb} of {bits} bits at {address:#010x}: access to no register")
+            raise Fault(StopReason.WRONG, f"{verb} of {bits} bits at {address:#010x}: access to no register")
         bus = self._devices[register.device].bus
         if bits != register.width or not bus.narrowest <= bits <= bus.width or address % (bits // 8):
             place = f"{register.device} + {register.offset:#x}"
-            raise Fault(Why.WRONG, f"{verb} of {bits} bits at {place}, a register of {register.width} bits")
+            raise Fault(StopReason.WRONG, f"{verb} of {bits} bits at {place}, a register of {register.width} bits")
         return register
 
-    def _wire(self, device: str, at: FieldAt) -> Wire:
+    def _wire(self, device: str, at: FieldAt) -> ModelField:
         return self.models[device].wires[at.name]
 
     def _answer(self, device: str, at: FieldAt, wanted: bool, is_exact: bool) -> int:
         wire, model = self._wire(device, at), self.models[device]
         if not wire.nature.readable:
             if wanted and is_exact:
-                raise Fault(Why.WRONG, f"read of {device}.{at.name}, which is write-only")
+                raise Fault(StopReason.WRONG, f"read of {device}.{at.name}, which is write-only")
             return 0
         if not (wanted or wire.nature.reading_acts):
             return model.peek(at.name) & wire.mask
         return self._read_whole(device, at, wire)
 
-    def _read_whole(self, device: str, at: FieldAt, wire: Wire) -> int:
+    def _read_whole(self, device: str, at: FieldAt, wire: ModelField) -> int:
         """The field's value, read from the model once for all of its parts."""
         key = False, device, at.name
         value, parts = self._parts.get(key, (0, frozenset()))
@@ -245,7 +245,7 @@ class ModelBus:
         self._parts[key] = value, parts if at.size < wire.field.bits else frozenset()
         return value
 
-    def _take(self, device: str, at: FieldAt, wire: Wire, part: int) -> None:
+    def _take(self, device: str, at: FieldAt, wire: ModelField, part: int) -> None:
         if wire.nature.writing_acts:
             self._act(device, at, wire, part)
             return
@@ -259,7 +259,7 @@ class ModelBus:
             del self.config[key]
         model.write(at.name, value)
 
-    def _act(self, device: str, at: FieldAt, wire: Wire, part: int) -> None:
+    def _act(self, device: str, at: FieldAt, wire: ModelField, part: int) -> None:
         """Writes a field that acts once all of its parts are there."""
         key = True, device, at.name
         value, parts = self._parts.get(key, (0, frozenset()))
@@ -286,20 +286,22 @@ class Replay:
     def write(self, address: int, bits: int, value: int) -> None:
         expected = self._next(BusAccess(True, address, bits, value))
         if expected.value != value:
-            raise Fault(Why.WRONG, f"{expected}: {value:#x} instead of {expected.value:#x} once functions are inlined")
+            raise Fault(
+                StopReason.WRONG, f"{expected}: {value:#x} instead of {expected.value:#x} once functions are inlined"
+            )
 
     def missing(self) -> Fault | None:
         """The first access that the earlier run made and this one did not."""
         if self.accesses == len(self._log):
             return None
-        return Fault(Why.WRONG, f"{self._log[self.accesses]} is missing once functions are inlined")
+        return Fault(StopReason.WRONG, f"{self._log[self.accesses]} is missing once functions are inlined")
 
     def _next(self, access: BusAccess) -> BusAccess:
         if self.accesses == len(self._log):
-            raise Fault(Why.WRONG, f"{access} once functions are inlined, and none without")
+            raise Fault(StopReason.WRONG, f"{access} once functions are inlined, and none without")
         expected = self._log[self.accesses]
         if (expected.is_write, expected.address, expected.bits) != (access.is_write, access.address, access.bits):
-            raise Fault(Why.WRONG, f"{access} instead of {expected} once functions are inlined")
+            raise Fault(StopReason.WRONG, f"{access} instead of {expected} once functions are inlined")
         self.accesses += 1
         return expected
 

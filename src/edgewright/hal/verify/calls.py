@@ -15,7 +15,7 @@ from .abi import Signature, Type
 _INTERESTING = (0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 31, 32, 100, 127, 128, 255, 256, 0x7FFF, 0xFFFF, 0x10000)
 
 
-class What(Enum):
+class ArgumentKind(Enum):
     NUMBER = "number"
     GROUP = "group"  # a pointer to an instance of a group, by its name
     BUFFER = "buffer"  # a pointer to memory of its own
@@ -24,16 +24,16 @@ class What(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    what: What
+    kind: ArgumentKind
     value: int | str
 
     def __str__(self) -> str:
-        match self.what:
-            case What.NUMBER:
+        match self.kind:
+            case ArgumentKind.NUMBER:
                 return str(self.value)
-            case What.GROUP:
+            case ArgumentKind.GROUP:
                 return f"&{self.value}"
-        return f"{self.what.value} {self.value}"
+        return f"{self.kind.value} {self.value}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +62,12 @@ def _draw(
     number: int, type_: Type, bound: int | None, instances: Mapping[str, list[str]], random: Random, small: int
 ) -> Argument:
     if type_.group is not None:
-        return Argument(What.GROUP, random.choice(instances[type_.group]))
+        return Argument(ArgumentKind.GROUP, random.choice(instances[type_.group]))
     if type_.is_pointer:
-        return Argument(What.CALLBACK if type_.callback else What.BUFFER, number)
+        return Argument(ArgumentKind.CALLBACK if type_.callback else ArgumentKind.BUFFER, number)
     if type_.values and bound is None:
-        return Argument(What.NUMBER, random.choice(type_.values) & ((1 << type_.bits) - 1))
-    return Argument(What.NUMBER, _number(type_.bits, bound, random, small))
+        return Argument(ArgumentKind.NUMBER, random.choice(type_.values) & ((1 << type_.bits) - 1))
+    return Argument(ArgumentKind.NUMBER, _number(type_.bits, bound, random, small))
 
 
 def _number(bits: int, bound: int | None, random: Random, small: int) -> int:

@@ -11,7 +11,7 @@ from .bus import Event
 from .calls import DrawnCall, draw_call
 from .order import disorder
 from .prototype import Outcome, Prototype
-from .verification import Checked, Counts, Difference, Why
+from .verification import Counts, Difference, FunctionCheck, StopReason
 
 SEQUENCE = 4  # calls on one state before the devices are reset
 
@@ -37,9 +37,9 @@ class _Tally:
 
 def compare(
     naive: Prototype, optimised: Prototype, functions: Sequence[Runnable], calls: int, seed: int
-) -> tuple[tuple[Checked, ...], tuple[Difference, ...]]:
+) -> tuple[tuple[FunctionCheck, ...], tuple[Difference, ...]]:
     """Every function called so many times on both, in sequences, some after a call of another function."""
-    checked: list[Checked] = []
+    checked: list[FunctionCheck] = []
     differences: dict[str, Difference] = {}  # the first of each function
     for function in functions:
         tally = _Tally()
@@ -95,7 +95,7 @@ def _sequence(
 def _step(naive: Prototype, optimised: Prototype, call: DrawnCall, tally: _Tally, counts: bool) -> str | None:
     """One call on both: a story where they differ, "" where they agree, None where the sequence must end."""
     expected = naive.run(call)
-    if expected.fault and expected.fault.why is not Why.ENDLESS:
+    if expected.fault and expected.fault.reason is not StopReason.ENDLESS:
         if counts:
             tally.left_out = f"some calls have no meaning: {call}: {expected.fault}"
             tally.small = min(tally.small + 1, 2)
@@ -127,8 +127,8 @@ def _more(counts: Counts, outcome: Outcome) -> Counts:
 
 def difference_of(expected: Outcome, found: Outcome) -> str:
     """How two outcomes of a call differ, or nothing. Of calls without end, what they did is compared."""
-    endless = [o for o in (expected, found) if o.fault and o.fault.why is Why.ENDLESS]
-    if found.fault and found.fault.why is not Why.ENDLESS:
+    endless = [o for o in (expected, found) if o.fault and o.fault.reason is StopReason.ENDLESS]
+    if found.fault and found.fault.reason is not StopReason.ENDLESS:
         return f"faults: {found.fault}" + _after(found.events)
     if len(endless) == 1:
         who = "the optimised code" if found.fault else "the naive code"
@@ -169,11 +169,12 @@ def _final(expected: Mapping[str, object], found: Mapping[str, object]) -> str:
     for key in sorted({*expected, *found}):
         want, got = expected.get(key), found.get(key)
         if want != got and not (key.startswith("variable ") and None in (want, got)):
-            return f"leaves {key} {_short(*_apart(got, want))} instead of {_short(*_apart(want, got))}"
+            left, wanted = _first_difference(got, want), _first_difference(want, got)
+            return f"leaves {key} {_short(*left)} instead of {_short(*wanted)}"
     return ""
 
 
-def _apart(value: object, other: object) -> tuple[object, str]:
+def _first_difference(value: object, other: object) -> tuple[object, str]:
     """The first part of a value in which it differs from another, and which one that is."""
     place = ""
     while isinstance(value, tuple) and isinstance(other, tuple) and len(value) == len(other):
@@ -195,8 +196,8 @@ def _without_instance(signature: Signature, prototype: Prototype) -> str:
     return ""
 
 
-def _checked(name: str, tally: _Tally, naive: Prototype, optimised: Prototype) -> Checked:
-    return Checked(
+def _checked(name: str, tally: _Tally, naive: Prototype, optimised: Prototype) -> FunctionCheck:
+    return FunctionCheck(
         name,
         tally.calls,
         replace(tally.naive, code_bytes=_code(naive, name)),
@@ -207,5 +208,5 @@ def _checked(name: str, tally: _Tally, naive: Prototype, optimised: Prototype) -
 
 
 def _code(prototype: Prototype, name: str) -> int:
-    built = prototype.variant.inlined or prototype.variant.apart
+    built = prototype.variant.inlined or prototype.variant.outlined
     return built.code.get(name, 0)

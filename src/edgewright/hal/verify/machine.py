@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 from ...board.unicorn import instructions_in, new_engine, require_unicorn
 from ...platform.target import Architecture
-from .abi import Type, passed
+from .abi import Type, pass_arguments
 from .build import DATA, STACK, WINDOW, Built
-from .verification import Fault, Why
+from .verification import Fault, StopReason
 
 LIMIT = 20_000  # instructions of one call
 PAGE = 4096
@@ -93,7 +93,7 @@ class Machine:
         try:
             self._uc.emu_start(start | core.thumb, end)
         except unicorn.UcError as error:
-            self._fault = self._fault or Fault(Why.UNDEFINED, f"access outside all memory ({error})")
+            self._fault = self._fault or Fault(StopReason.UNDEFINED, f"access outside all memory ({error})")
         if self._fault:
             raise self._fault
         low, high = (self._uc.reg_read(register) & 0xFFFF_FFFF for register in core.arguments[:2])
@@ -123,7 +123,7 @@ class Machine:
         return max(ends, default=start) - start
 
     def _place_arguments(self, types: Sequence[Type], values: Sequence[int]) -> None:
-        words = passed(self.built.target.architecture, types, values)
+        words = pass_arguments(self.built.target.architecture, types, values)
         sp = self.built.base + STACK - 4 * (len(words.stack) + 3 & ~3)
         self._uc.mem_write(sp, struct.pack(f"<{len(words.stack)}I", *words.stack))
         self._uc.reg_write(self._core.sp, sp)
@@ -172,7 +172,7 @@ class Machine:
             self._half()
         self.instructions += found
         if self.instructions > self._limit:
-            self._stop(Fault(Why.ENDLESS, f"no end within {self._limit} instructions"))
+            self._stop(Fault(StopReason.ENDLESS, f"no end within {self._limit} instructions"))
 
 
 def _core(built: Built) -> _Core:

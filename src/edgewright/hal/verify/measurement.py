@@ -17,7 +17,7 @@ from .abi import Type
 from .build import HOOKS, Built, build, free_window, target_named
 from .bus import ModelBus
 from .machine import LIMIT, Machine
-from .peripheral import Peripheral, wires_of
+from .peripheral import Peripheral, model_fields
 from .verification import Fault
 
 
@@ -80,7 +80,7 @@ def _bus(
     models: Mapping[str, type[Peripheral]],
     seed: int,
 ) -> ModelBus:
-    wires = wires_of(description, registers, Natures(description))
+    wires = model_fields(description, registers, Natures(description))
     made = {
         device.name: models.get(device.name, Peripheral)(device.name, wires[device.name], seed)
         for device in description.devices

@@ -35,10 +35,10 @@ def disorder(expected: Sequence[BusEvent], found: Sequence[BusEvent], certain: i
     Of a call that does not end, the first `certain` steps must be there and all further ones may.
     """
     matched, story = _matched(expected, found, certain)
-    return story or _order(expected, matched) or _torn(expected, matched)
+    return story or _order(expected, matched) or _split_moments(expected, matched)
 
 
-def _torn(expected: Sequence[BusEvent], matched: Sequence[int | None]) -> str:
+def _split_moments(expected: Sequence[BusEvent], matched: Sequence[int | None]) -> str:
     """Steps of one moment that the second makes by several accesses; a field that comes again begins another."""
     moments: dict[tuple[str, str], dict[str, tuple[int, BusEvent]]] = {}
     for step, at in zip(expected, matched, strict=True):

@@ -38,7 +38,7 @@ def seeded(bits: int, *key: object) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Wire:
+class ModelField:
     """A field of a device as a model knows it, and the fields that reading or writing it touches."""
 
     name: str  # "pads[3].dir"
@@ -53,21 +53,24 @@ class Wire:
         return (1 << self.field.bits) - 1
 
 
-def wires_of(description: Description, registers: Iterable[RegisterAt], natures: Natures) -> dict[str, dict[str, Wire]]:
+def model_fields(
+    description: Description, registers: Iterable[RegisterAt], natures: Natures
+) -> dict[str, dict[str, ModelField]]:
     """The fields of every device, by name."""
     found: dict[str, dict[str, FieldAt]] = {device.name: {} for device in description.devices}
     for register in registers:
         found[register.device].update((at.name, at) for at in register.fields)
     return {
-        device: {name: _wire(at, fields, natures) for name, at in fields.items()} for device, fields in found.items()
+        device: {name: _model_field(at, fields, natures) for name, at in fields.items()}
+        for device, fields in found.items()
     }
 
 
-def _wire(at: FieldAt, fields: Mapping[str, FieldAt], natures: Natures) -> Wire:
+def _model_field(at: FieldAt, fields: Mapping[str, FieldAt], natures: Natures) -> ModelField:
     # Reading a field that has itself among its targets is what `read` does anyway.
     rest = tuple(target for target in at.field.rse if target != EffectTarget(at.group, at.field.name))
     on_read, on_write = _touched(at, rest, fields, natures), _touched(at, at.field.wse, fields, natures)
-    return Wire(at.name, at.group, at.field, natures.of(at.group, at.field.name), on_read, on_write)
+    return ModelField(at.name, at.group, at.field, natures.of(at.group, at.field.name), on_read, on_write)
 
 
 def _touched(
@@ -92,7 +95,7 @@ class Peripheral:
     device: ClassVar[str | None] = None
     group: ClassVar[str | None] = None
 
-    def __init__(self, name: str, wires: Mapping[str, Wire], seed: int = 0) -> None:
+    def __init__(self, name: str, wires: Mapping[str, ModelField], seed: int = 0) -> None:
         self.name = name
         self.wires = wires
         self.seed = seed
@@ -146,12 +149,12 @@ class Peripheral:
         if wire.field.mode is not Mode.WO:
             self.state[name] = self.state[name] | value if sticky else value
 
-    def _initial(self, wire: Wire) -> int:
+    def _initial(self, wire: ModelField) -> int:
         """The value at reset, and what hardware has done before the first access."""
         reset = wire.field.reset & wire.mask
         return reset | self._drawn(wire, "first") if wire.nature.changes else reset
 
-    def _arrived(self, wire: Wire) -> int:
+    def _arrived(self, wire: ModelField) -> int:
         """The field's value after what hardware did to it since it was last asked for."""
         if not wire.nature.changes:
             return self.state[wire.name]
@@ -160,7 +163,7 @@ class Peripheral:
             return self.state[wire.name] | new
         return self.state[wire.name] & new if wire.field.w1s else new
 
-    def _drawn(self, wire: Wire, *key: object) -> int:
+    def _drawn(self, wire: ModelField, *key: object) -> int:
         return seeded(wire.field.bits, self.seed, self.name, wire.name, *key)
 
 

@@ -1,6 +1,6 @@
 """A driver with one layout on the virtual prototype, and what each call of a function comes to.
 
-Every call runs twice: with functions kept apart, so that it is known what each access asks for, and as it is delivered,
+Every call runs twice: with no function inlined, so that it is known what each access asks for, and as it is delivered,
 with functions inlined, fed the same answers: C's rules for volatile say that the accesses must be the same.
 """
 
@@ -20,12 +20,12 @@ from .abi import Signature, Type, places_of
 from .addresses import Addresses, instances_of
 from .build import BUFFERS, DATA, Built
 from .bus import Event, ModelBus, Promise, Replay
-from .calls import Argument, DrawnCall, What
+from .calls import Argument, ArgumentKind, DrawnCall
 from .machine import Machine
 from .order import BusEvent
-from .peripheral import Peripheral, seeded, wires_of
+from .peripheral import Peripheral, model_fields, seeded
 from .requests import Request, asked_by
-from .verification import Fault, Why
+from .verification import Fault, StopReason
 
 BUFFER = 1 << 14  # bytes of a buffer that are compared
 _TRUTHS = bytes(byte & 1 for byte in range(256))
@@ -36,13 +36,13 @@ CALLBACKS = tuple(f"prototype_callback_{number}" for number in range(8))
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A driver with one layout: the registers, the HAL functions, and the image with functions apart and inlined."""
+    """A driver with one layout: the registers, the HAL functions, and the image with functions called and inlined."""
 
     description: Description
     spaces: Spaces
     layout: Layout
     requests: Mapping[str, Request]
-    apart: Built
+    outlined: Built
     inlined: Built | None = None
     foreign: frozenset[int] = frozenset()  # pages of peripherals that the driver reaches by address
     watched: frozenset[str] = frozenset()  # variables every access to which counts
@@ -92,28 +92,28 @@ class Prototype:
         self._signatures = dict(signatures)
         self._models = models or {}
         self._registers = elaborate(variant.description, variant.spaces, variant.layout)
-        self._wires = wires_of(variant.description, self._registers, Natures(variant.description))
+        self._wires = model_fields(variant.description, self._registers, Natures(variant.description))
         self._seed = 0
         self.reached: set[str] = set()  # HAL functions that were called
         self._halves: list[int] = []  # steps that were made when half of the time of a call was over
         self._bus = self._fresh_bus()
         self._calls: dict[str, Counter[str]] = {}
-        self._inside = Addresses(variant.apart)
-        self._apart = self._machine(variant.apart, "apart")
+        self._inside = Addresses(variant.outlined)
+        self._outlined = self._machine(variant.outlined, "outlined")
         self._inlined = self._machine(variant.inlined, "inlined") if variant.inlined else None
 
     def reset(self, seed: int) -> None:
         """Devices and memory as after power-on; what hardware and unknown functions answer depends on the seed."""
         self._seed = seed
         self._bus = self._fresh_bus()
-        for machine in filter(None, (self._apart, self._inlined)):
+        for machine in filter(None, (self._outlined, self._inlined)):
             machine.reset()
             for number in range(len(CALLBACKS)):
                 machine.store(self._buffer(machine, number), _filling(seed, number))
         self._calls.clear()
 
     def run(self, call: DrawnCall) -> Outcome:
-        bus, machine = self._bus, self._apart
+        bus, machine = self._bus, self._outlined
         first_event, first_access, first_step = len(bus.events), len(bus.log), len(bus.steps)
         machine.bus, bus.asked, bus.written, bus.critical, bus.promise = bus, None, None, 0, Promise()
         self._halves.clear()
@@ -135,7 +135,7 @@ class Prototype:
         self._inlined.bus = replay
         again, fault = self._call(self._inlined, call)
         if again != result and fault is None:
-            fault = Fault(Why.WRONG, f"returns {again} instead of {result} once functions are inlined")
+            fault = Fault(StopReason.WRONG, f"returns {again} instead of {result} once functions are inlined")
         return fault or replay.missing()
 
     def _call(self, machine: Machine, call: DrawnCall) -> tuple[object, Fault | None]:
@@ -153,13 +153,13 @@ class Prototype:
             return None, fault
 
     def _word(self, machine: Machine, type_: Type, argument: Argument) -> int:
-        match argument.what:
-            case What.GROUP:
+        match argument.kind:
+            case ArgumentKind.GROUP:
                 assert type_.group is not None
                 return self._addresses[type_.group][str(argument.value)]
-            case What.BUFFER:
+            case ArgumentKind.BUFFER:
                 return self._buffer(machine, int(argument.value))
-            case What.CALLBACK:
+            case ArgumentKind.CALLBACK:
                 return machine.built.elf.symbols[CALLBACKS[int(argument.value)]][0]
         return int(argument.value)
 
@@ -172,9 +172,11 @@ class Prototype:
             machine.store(address, bytes(content))
         for offset, inner in type_.inside:
             if inner.group is not None:
-                argument = Argument(What.GROUP, next(iter(self._addresses[inner.group])))
+                argument = Argument(ArgumentKind.GROUP, next(iter(self._addresses[inner.group])))
             else:
-                argument = Argument(What.CALLBACK if inner.callback else What.BUFFER, len(CALLBACKS) - 1)
+                argument = Argument(
+                    ArgumentKind.CALLBACK if inner.callback else ArgumentKind.BUFFER, len(CALLBACKS) - 1
+                )
             if inner.callback:
                 self._signatures[CALLBACKS[-1]] = inner.callback
             word = self._word(machine, inner, argument)
@@ -199,12 +201,12 @@ class Prototype:
 
     def _machine(self, built: Built, key: str) -> Machine:
         watched: dict[str, Callable[[], None]] = {}
-        if key == "apart":
+        if key == "outlined":
             watched = {name: partial(self._ask, request) for name, request in self.variant.requests.items()}
         watched |= {name: partial(self._unknown, key, name) for name in built.stubs}
-        half = (lambda: self._halves.append(len(self._bus.steps))) if key == "apart" else None
+        half = (lambda: self._halves.append(len(self._bus.steps))) if key == "outlined" else None
         machine = Machine(built, self._bus.pages, watched, half)
-        for name in self.variant.watched if key == "apart" else ():
+        for name in self.variant.watched if key == "outlined" else ():
             machine.watch(name, partial(self._touched, name))
         return machine
 
@@ -212,22 +214,22 @@ class Prototype:
         self._bus.record("foreign", f"variable {name}", value if is_write else "read")
 
     def _ask(self, request: Request) -> None:
-        asked = asked_by(request, self.variant.layout, self.instances, self._apart.argument)
+        asked = asked_by(request, self.variant.layout, self.instances, self._outlined.argument)
         self._bus.asked, self._bus.written = ({}, asked) if request.is_write else (asked, {})
         mark = request.mark
         first = replace(request, slots=(mark.opens,)) if mark.opens else None
-        opening = asked_by(first, self.variant.layout, self.instances, self._apart.argument) if first else {}
+        opening = asked_by(first, self.variant.layout, self.instances, self._outlined.argument) if first else {}
         self._bus.promise = Promise(mark.moment, mark.snapshot, opening)
         self.reached.add(request.name)
 
     def _unknown(self, key: str, name: str) -> None:
         """A call of a function that the driver does not define: it is an event, and answers something."""
-        machine = self._apart if key == "apart" or self._inlined is None else self._inlined
+        machine = self._outlined if key == "outlined" or self._inlined is None else self._inlined
         if name in CRITICAL:
             self._bus.critical += 1 if name == CRITICAL[0] else -1
             return
         signature = self._signatures.get(name, Signature(name, Type(64)))
-        if machine is self._apart:
+        if machine is self._outlined:
             self._bus.record("call", name, self._arguments(machine, signature))
         count = self._calls.setdefault(key, Counter())
         count[name] += 1
@@ -241,10 +243,10 @@ class Prototype:
 
     def _memory(self, call: DrawnCall) -> dict[str, object]:
         """Buffers that the call was given, and the driver's own variables."""
-        machine = self._apart
+        machine = self._outlined
         found: dict[str, object] = {}
         for (name, type_), argument in zip(call.signature.parameters, call.arguments, strict=True):
-            if argument.what is What.BUFFER:
+            if argument.kind is ArgumentKind.BUFFER:
                 address = self._buffer(machine, int(argument.value))
                 rest = machine.load(address + type_.pointee, BUFFER)
                 found[f"buffer of {name}"] = self._variable(machine.load(address, type_.pointee)), rest

@@ -13,7 +13,7 @@ from ..analysis.spaces import Spaces
 from ..generate.calls import Call, Mark
 from ..layout.layout import Layout
 from .addresses import Instances
-from .verification import Fault, Why
+from .verification import Fault, StopReason
 
 Asked = Mapping[int, frozenset[int]]  # address to the first bit of each field
 
@@ -50,11 +50,11 @@ def asked_by(request: Request, layout: Layout, instances: Instances, argument: C
     """The bits that a call reads or writes; a pointer to no such group, or an index out of range, has no meaning."""
     base = argument(0)
     if base not in instances[request.space]:
-        raise Fault(Why.UNDEFINED, f"{request.name} is given {base:#010x}, where no '{request.space}' lies")
+        raise Fault(StopReason.UNDEFINED, f"{request.name} is given {base:#010x}, where no '{request.space}' lies")
     element = tuple(argument(1 + place) for place in range(len(request.counts)))
     for index, count in zip(element, request.counts, strict=True):
         if index >= count:
-            raise Fault(Why.UNDEFINED, f"{request.name} is given index {index} of {count}")
+            raise Fault(StopReason.UNDEFINED, f"{request.name} is given index {index} of {count}")
     return _bits(request, layout, base, element)
 
 

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class Why(Enum):
+class StopReason(Enum):
     UNDEFINED = "undefined"  # the call has no meaning in the source: an index out of range, a pointer to nowhere
     ENDLESS = "endless"  # it ran past the limit, as a loop that waits for a value does
     WRONG = "wrong"  # an access that no code may make
 
 
 class Fault(Exception):
-    def __init__(self, why: Why, what: str) -> None:
+    def __init__(self, reason: StopReason, what: str) -> None:
         super().__init__(what)
-        self.why = why
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class FunctionCheck:
     function: str
     calls: int  # that ended and were compared
     naive: Counts
@@ -53,7 +53,7 @@ class Verification:
     target: str
     compiler: str
     seed: int
-    functions: tuple[Checked, ...]
+    functions: tuple[FunctionCheck, ...]
     differences: tuple[Difference, ...]
     naive_code_bytes: int
     optimised_code_bytes: int
@@ -74,6 +74,6 @@ class Verification:
         return sum(checked.calls for checked in self.functions)
 
     @property
-    def unchecked(self) -> tuple[Checked, ...]:
+    def unchecked(self) -> tuple[FunctionCheck, ...]:
         """Functions of which no call could be compared."""
         return tuple(checked for checked in self.functions if not checked.calls and not checked.unfinished)

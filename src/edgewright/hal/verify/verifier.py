@@ -28,7 +28,7 @@ from .requests import requests_of
 from .signatures import exported, foreign_pages, signatures_of, watched_variables, weak_functions
 from .verification import Difference, Verification
 
-# With functions apart, the prototype watches critical sections; they are not measured.
+# With no function inlined, the prototype watches critical sections; they are not measured.
 _WATCHED = (
     f"HAL_ENTER_CRITICAL()=({{void {CRITICAL[0]}(void);{CRITICAL[0]}();}})",
     f"HAL_EXIT_CRITICAL()=({{void {CRITICAL[1]}(void);{CRITICAL[1]}();}})",
@@ -53,7 +53,7 @@ def verify(
     """Every function of the driver that other files can call, `calls` times with drawn arguments on both layouts.
 
     Once more with each of the macros that decide what is left out, and the text is compared with that of the source.
-    Without `measure`, code is run with functions kept apart only: half the work, and counts that say little.
+    Without `measure`, code is run with no function inlined only: half the work, and counts that say little.
     """
     models_for(model or (), analysis.description)  # before the work: it may not fit
 
@@ -92,7 +92,7 @@ def compare_variants(
     prototypes = [Prototype(variant, signatures, by_device) for variant in (plain, optimised)]
     functions = _runnable(analysis, signatures)
     checked, differences = compare(prototypes[0], prototypes[1], functions, calls, seed)
-    built = [variant.inlined or variant.apart for variant in (plain, optimised)]
+    built = [variant.inlined or variant.outlined for variant in (plain, optimised)]
     sizes = [one.code_bytes for one in built]
     return Verification(
         built[0].target.name,

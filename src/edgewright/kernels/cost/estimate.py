@@ -24,7 +24,7 @@ from ..select import first_offer, select
 from ..sites import NetworkFacts, Sites
 from .model import FitError, model_of, modelled, target_named
 from .settings import AMPLE, Setting, site_in
-from .stages import alike_calls, cuts
+from .stages import cuts, representative_calls
 from .work import KernelWork
 
 __all__ = ["Costs", "Estimate", "VectorPrices", "estimate", "model_of", "modelled", "works_of"]
@@ -79,7 +79,7 @@ def works_of(plan: Plan, target: Target) -> list[list[tuple[str, KernelWork, int
             known[id(call)] = site, kernel, selection.offer
             if call.kind is CallKind.FINISH:
                 works.append((call.layer, kernel.work(site, selection.offer, Region.whole(call.most), None), 1))
-        for call, step, count in alike_calls(nodes):
+        for call, step, count in representative_calls(nodes):
             site, kernel, offer = known[id(call)]
             works.append((call.layer, kernel.work(site, offer, step.region, step.share), count))
         found.append(works)

@@ -10,7 +10,7 @@ from ...program import Plan, Step, Sweep
 from ..site import ChannelRange, Site
 from ..sites import NetworkFacts, Sites
 from ..strided_tensor import StridedTensor, dense_strides
-from .stages import alike_steps
+from .stages import representative_steps
 
 AMPLE = 1 << 30
 _FAR = 1 << 40  # an address that nothing else has
@@ -109,7 +109,7 @@ class Settings:
         """The first stage that computes a few rows of a depthwise layer at a time."""
         plan = self.sites.plan
         for index, stage in enumerate(plan.program.stages):
-            if any(self._is_few(step) for step, _ in alike_steps(plan, stage)):
+            if any(self._is_few(step) for step, _ in representative_steps(plan, stage)):
                 return index
         return len(plan.program.stages)
 

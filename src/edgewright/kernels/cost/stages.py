@@ -16,12 +16,12 @@ Part = TypeVar("Part")
 Counted = tuple[Step, int]  # a step, and how many are like it
 
 
-def alike_steps(plan: Plan, stage: Stage) -> Iterator[Counted]:
+def representative_steps(plan: Plan, stage: Stage) -> Iterator[Counted]:
     """The stage's steps, in no particular order; of those between the ends of an axis just one."""
-    return ((step, count) for _, step, count in alike_calls(lower(plan, stage)))
+    return ((step, count) for _, step, count in representative_calls(lower(plan, stage)))
 
 
-def alike_calls(
+def representative_calls(
     nodes: Sequence[Node], at: Mapping[str, int] | None = None, count: int = 1
 ) -> Iterator[tuple[KernelCall, Step, int]]:
     """The same with the calls that they are of; finishing sums is not among them."""
@@ -30,15 +30,15 @@ def alike_calls(
         match node:
             case For(name, times, body) if name == CHUNK:
                 for index, often in _grouped(range(times)):
-                    yield from alike_calls(body, {**here, name: index}, count * often)
+                    yield from representative_calls(body, {**here, name: index}, count * often)
             case For(name, times, body):
                 for index in range(times):
-                    yield from alike_calls(body, {**here, name: index}, count)
+                    yield from representative_calls(body, {**here, name: index}, count)
             case OnDemand(trace, bodies, band):
                 computed = trace.bands[here[band] if band else 0]
                 for chain, (start, stop), body in zip(trace.chains, computed, bodies, strict=True):
                     for (row, below), often in cuts(stop, chain.rows, start):
-                        yield from alike_calls(body, {**here, ROW: row, BELOW: below}, count * often)
+                        yield from representative_calls(body, {**here, ROW: row, BELOW: below}, count * often)
             case KernelCall():
                 if step := node.step(here):
                     yield node, step, count

@@ -16,14 +16,14 @@ LEFT = 8  # sums of every second channel come shifted by this
 
 
 @dataclass(frozen=True)
-class Numbers:
+class ChannelScaling:
     kind: str  # plain, general, wide or float: a kernel of that name takes them
     channels: Array  # (channels, 2 to 6) int32: the fields of the struct of that kind
     left: int
     shift: int
 
 
-def numbers_of(site: Site, sums: Requantised, base: Array, is_unsigned: bool) -> Numbers | None:
+def channel_scaling(site: Site, sums: Requantised, base: Array, is_unsigned: bool) -> ChannelScaling | None:
     """The first kind that is exact, fastest first; C's sums come without `base`.
 
     Of onnxruntime's float products ties round to even, which no line through all thresholds may follow: they are
@@ -39,7 +39,7 @@ def numbers_of(site: Site, sums: Requantised, base: Array, is_unsigned: bool) ->
     is_plain = fixed.drop is None and (sums.rule.low, sums.rule.high) == (-128, 127) and not is_unsigned
     kind = "wide" if fixed.is_wide else "plain" if is_plain else "general"
     shift = 0 if fixed.is_wide else fixed.shift
-    return Numbers(kind, _channels(fixed, base, flip)[:, _COLUMNS[kind]], fixed.left, shift)
+    return ChannelScaling(kind, _channels(fixed, base, flip)[:, _COLUMNS[kind]], fixed.left, shift)
 
 
 _COLUMNS = {"plain": [0, 1], "general": [0, 1, 4, 5], "wide": [0, 1, 2, 3, 4, 5]}
@@ -60,7 +60,7 @@ def _channels(fixed: Fixed, base: Array, flip: int) -> Array:
     return np.stack([fixed.multiplier, offset, fixed.shifts, offset >> 32, drop, bias], axis=1).astype(np.int32)
 
 
-def _in_float(site: Site, sums: Requantised, base: Array, flip: int) -> Numbers | None:
+def _in_float(site: Site, sums: Requantised, base: Array, flip: int) -> ChannelScaling | None:
     """Float scales of shifted sums: a power of two changes no rounding."""
     rule, is_live = sums.rule, ~sums.rule.constant
     assert site.result.quant is not None
@@ -70,4 +70,4 @@ def _in_float(site: Site, sums: Requantised, base: Array, flip: int) -> Numbers 
     scale = (np.where(is_live, rule.scale, 0).astype(np.float32) / np.float32(1 << LEFT)).view(np.int32)
     alike = rule.stored(rule.first[:, None])[:, 0]
     zero = np.where(is_live, site.result.quant.zero[0], alike) - flip
-    return Numbers("float", np.stack([scale, base << LEFT, zero], axis=1).astype(np.int32), LEFT, 0)
+    return ChannelScaling("float", np.stack([scale, base << LEFT, zero], axis=1).astype(np.int32), LEFT, 0)

@@ -12,7 +12,7 @@ from ..call import CCall
 from ..printing.source import Expr
 from ..requantise.sums import requantised
 from ..site import Site
-from .numbers import Numbers, numbers_of
+from .numbers import ChannelScaling, channel_scaling
 
 ORDER = [0, 2, 1, 3]  # of four taps: SXTB16 takes bytes 0 and 2, then 1 and 3
 
@@ -29,7 +29,7 @@ class PackedChannels:
     count: int  # of channels
     taps: int  # of a group's row of weights
     zero: int  # of x as a signed byte
-    numbers: Numbers
+    numbers: ChannelScaling
     limits: tuple[int, int, int]  # least and largest stored value as signed bytes, and what makes them stored ones
 
     def fields(self, call: CCall) -> tuple[Expr, ...]:
@@ -66,16 +66,16 @@ def packed(site: Site, runs: Array, channels: Interval, group: int, is_raw: bool
     return PackedChannels(weights, each, last - first, taps, sums.zero - x_flip, numbers, limits)
 
 
-def layer_numbers(site: Site, is_raw: bool) -> Numbers | None:
+def layer_numbers(site: Site, is_raw: bool) -> ChannelScaling | None:
     """How sums of the whole layer become stored values, found once."""
     sums = requantised(site)
     if sums is None:
         return None
     if not site.facts.exact:
-        return Numbers("general", np.zeros((len(sums.weights), 4), np.int32), 0, 0)
+        return ChannelScaling("general", np.zeros((len(sums.weights), 4), np.int32), 0, 0)
     base = sums.bias - (sums.zero * sums.weights.sum(axis=1, dtype=np.int64) if is_raw else 0)
     is_unsigned = is_raw and site.inputs[0].tensor.dtype is DType.UINT8
-    return site.facts.once(("dsp", is_raw), lambda: numbers_of(site, sums, base, is_unsigned))
+    return site.facts.once(("dsp", is_raw), lambda: channel_scaling(site, sums, base, is_unsigned))
 
 
 def packs(site: Site, runs: Array, group: int, is_raw: bool) -> bool:

@@ -24,7 +24,7 @@ from ..site import ChannelRange, Site
 from ..strided_tensor import dense_strides
 from . import work
 from .conv import STACK, ConvColumns, fields_of
-from .numbers import Numbers, numbers_of
+from .numbers import ChannelScaling, channel_scaling
 from .packing import LARGEST, grouped, layer_numbers, overlapped
 
 FEW = 32  # taps that are summed up without a loop
@@ -163,7 +163,7 @@ def _write_windows(call: CCall, c: CWriter, depth_pass: _DepthPass) -> None:
 
 
 def _columns(call: CCall, c: CWriter, depth_pass: _DepthPass) -> str:
-    return call.room or call.scratch(c, "uint32_t", depth_pass.columns // 4, "columns")
+    return call.arena_scratch or call.scratch(c, "uint32_t", depth_pass.columns // 4, "columns")
 
 
 def _write_points(call: CCall, c: CWriter, depth_pass: _DepthPass) -> None:
@@ -224,12 +224,12 @@ def offers_finish(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def _numbers(site: Site) -> Numbers | None:
+def _numbers(site: Site) -> ChannelScaling | None:
     sums, layout = requantised(site), partial_layout(site)
     if sums is None or not site.facts.exact:
         return None if sums is None else layer_numbers(site, layout.is_raw)
     is_unsigned = layout.is_raw and site.inputs[0].tensor.dtype is DType.UINT8
-    return numbers_of(site, sums, missing(sums, layout.is_raw), is_unsigned)
+    return channel_scaling(site, sums, missing(sums, layout.is_raw), is_unsigned)
 
 
 def write_finish(call: CCall, _: Offer, c: CWriter) -> None:

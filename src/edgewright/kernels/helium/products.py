@@ -80,7 +80,11 @@ def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
     with c.block():
         column = "NULL"
         if offer.scratch:
-            column = f"(int8_t *){call.room}" if call.room else call.scratch(c, "int8_t", offer.scratch, "column")
+            column = (
+                f"(int8_t *){call.arena_scratch}"
+                if call.arena_scratch
+                else call.scratch(c, "int8_t", offer.scratch, "column")
+            )
         _write(call, c, 1 if offer.scratch else 0, lambda weights: weights, ("ew_helium_conv", f", {column}"))
 
 

@@ -26,7 +26,7 @@ def write(call: CCall, _: Offer, c: CWriter) -> None:
     elif call.shares():
         _pad_in_order(call, c, op)
     else:
-        _pad_apart(call, c, op)
+        _fill_then_copy(call, c, op)
 
 
 def _filling(call: CCall, op: Pad) -> str:
@@ -42,7 +42,7 @@ def _filling(call: CCall, op: Pad) -> str:
     return number(op.value, y.dtype.value)
 
 
-def _pad_apart(call: CCall, c: CWriter, op: Pad) -> None:
+def _fill_then_copy(call: CCall, c: CWriter, op: Pad) -> None:
     """All of the region filled, then the image put into it."""
     rank = len(call.region)
     spans = zip(call.region, op.before, call.shapes[0], strict=True)

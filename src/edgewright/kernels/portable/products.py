@@ -129,7 +129,7 @@ def _write(call: CCall, offer: Offer, c: CWriter, image: _Image) -> None:
     x, y = (place.pointer for place in image.places)
     part = part_pointer(call, c, image.part) if has_pairs else f"ew_part_of({', '.join(map(str, image.part))})"
     given = f"&{table}, (const uint8_t *){x}, (uint8_t *){y}, {part}"
-    with nullcontext() if call.room else c.block():
+    with nullcontext() if call.arena_scratch else c.block():
         columns = call.scratch(c, ctype, offer.scratch // size, "columns")
         c.line(f"ew_{kernel}({given}, {columns});")
 

@@ -39,7 +39,7 @@ class PairRule:
 
 
 @dataclass(frozen=True)
-class _Task:
+class _PairProblem:
     values: tuple[Array, Array]  # of each operand, in steps: those of a sum as stored
     ratios: tuple[float, float]  # of the operands' steps to the output's
     start: float  # in steps of the output
@@ -50,13 +50,13 @@ class _Task:
 def pair_rule(op: Binary, a: Storage, b: Storage, result: Storage, arithmetic: Arithmetic) -> PairRule | None:
     """The rule of a layer whose operands and result are bytes with one scale each; None where there is none."""
     if op.kind in (BinaryKind.ADD, BinaryKind.SUB):
-        return _sum_rule(_task(op, a, b, result, arithmetic))
+        return _sum_rule(_pair_problem(op, a, b, result, arithmetic))
     if op.kind is BinaryKind.MUL:
-        return _product_rule(_task(op, a, b, result, arithmetic))
+        return _product_rule(_pair_problem(op, a, b, result, arithmetic))
     return None
 
 
-def _task(op: Binary, a: Storage, b: Storage, result: Storage, arithmetic: Arithmetic) -> _Task:
+def _pair_problem(op: Binary, a: Storage, b: Storage, result: Storage, arithmetic: Arithmetic) -> _PairProblem:
     every = []
     for dtype, _ in (a, b):
         info = np.iinfo(dtype.numpy)
@@ -71,14 +71,14 @@ def _task(op: Binary, a: Storage, b: Storage, result: Storage, arithmetic: Arith
     (ratio_a, ratio_b), zero = (q.scale[0] / result[1].scale[0] for _, q in (a, b)), result[1].zero[0]
     if op.kind is BinaryKind.MUL:
         values = every[0] - a[1].zero[0], every[1] - b[1].zero[0]
-        return _Task(values, (a[1].scale[0] * ratio_b, 0.0), float(zero), answers, zero)
+        return _PairProblem(values, (a[1].scale[0] * ratio_b, 0.0), float(zero), answers, zero)
     if op.kind is BinaryKind.SUB:
         ratio_b = -ratio_b
     start = zero - ratio_a * a[1].zero[0] - ratio_b * b[1].zero[0]
-    return _Task((every[0], every[1]), (ratio_a, ratio_b), start, answers, zero)
+    return _PairProblem((every[0], every[1]), (ratio_a, ratio_b), start, answers, zero)
 
 
-def _sum_rule(task: _Task) -> PairRule | None:
+def _sum_rule(task: _PairProblem) -> PairRule | None:
     a, b = (task.values[0].reshape(256, 1), task.values[1].reshape(1, 256))
     exact = task.ratios[0] * a + task.ratios[1] * b + task.start
     reach = np.abs(exact).max() + 256 * sum(map(abs, task.ratios)) + 2
@@ -101,7 +101,7 @@ def _sum_rule(task: _Task) -> PairRule | None:
     return None
 
 
-def _even_rule(task: _Task, value: Array, first: int, second: int, shift: int, start: float) -> PairRule | None:
+def _even_rule(task: _PairProblem, value: Array, first: int, second: int, shift: int, start: float) -> PairRule | None:
     """For scales of which one is a whole number of others: halves are exact, and go to even numbers."""
     for odd in (task.zero & 1, 0):
         rule = _rule(task, first, second, round(start), shift, odd)
@@ -116,7 +116,7 @@ def _ring(reach: int) -> list[tuple[int, int]]:
     return sorted(((i, j) for i in steps for j in steps), key=lambda step: abs(step[0]) + abs(step[1]))
 
 
-def _product_rule(task: _Task) -> PairRule | None:
+def _product_rule(task: _PairProblem) -> PairRule | None:
     """The product of two bytes times a multiplier of up to 31 bits, in 64 bits; a mere shift stays in 32."""
     product = task.values[0].reshape(256, 1) * task.values[1].reshape(1, 256)
     ratio = task.ratios[0]
@@ -137,7 +137,7 @@ def _product_rule(task: _Task) -> PairRule | None:
     return None
 
 
-def _rule(task: _Task, first: int, second: int, start: int, shift: int, odd: int | None = None) -> PairRule:
+def _rule(task: _PairProblem, first: int, second: int, start: int, shift: int, odd: int | None = None) -> PairRule:
     low, high = int(task.answers.min()), int(task.answers.max())
     return PairRule(first, second, start, shift, low, high, odd is not None, odd or 0)
 

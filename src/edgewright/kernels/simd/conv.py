@@ -14,17 +14,17 @@ from ..call import CCall
 from ..kernel import Kernel, Offer
 from ..printing.source import CWriter, Expr
 from ..site import ChannelRange, Site
-from .epilogue import Ending, ending, write_rest
+from .epilogue import Epilogue, epilogue_of, write_second_pass
 from .packing import ALIGNMENT, PANEL, can_join, joined_groups, padded, panels
 from .sites import (
     ROOM,
     SIMD,
+    batch_items,
     dense_lines,
     first_channel,
     is_image_of_ranges,
     is_of_all_channels,
     is_real,
-    pictures,
     tiles,
     window_fields,
     working_room,
@@ -61,7 +61,7 @@ def _pixel(site: Site, depth: int) -> int:
 def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
     op = call.op
     assert isinstance(op, Conv2d)
-    groups, end = _turns(call, op), ending(op.activation)
+    groups, end = _turns(call, op), epilogue_of(op.activation)
     w = call.network.constants[call.inputs[1].tensor.name]
     joined = w if groups == op.groups else joined_groups(w, op.groups)
 
@@ -71,16 +71,18 @@ def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
 
     call.use("simd_conv")
     table = call.table("ew_simd_conv", fields)
-    with pictures(call, c) as (x, y):
+    with batch_items(call, c) as (x, y):
         room = working_room(call, offer, c, "float")
         if groups == 1:
             c.line(f"ew_simd_conv_run(&{table}, {x}, {first_channel(call, y)}, part, {room});")
         else:
             _write_turns(call, c, table, groups, (x, y, room))
-    write_rest(call, c, end)
+    write_second_pass(call, c, end)
 
 
-def _fields(call: CCall, window: Sequence[Expr], rows: int, end: Ending, packed: tuple[Array, Array]) -> Sequence[Expr]:
+def _fields(
+    call: CCall, window: Sequence[Expr], rows: int, end: Epilogue, packed: tuple[Array, Array]
+) -> Sequence[Expr]:
     """Of an ew_simd_conv."""
     weights = call.add(packed[0], "weights in panels", ALIGNMENT)
     bias = call.add(packed[1], "bias", ALIGNMENT)
@@ -128,7 +130,7 @@ def offers_dense(site: Site) -> Iterator[Offer]:
 def write_dense(call: CCall, offer: Offer, c: CWriter) -> None:
     op, lines = call.op, dense_lines(call)
     assert isinstance(op, Dense) and lines is not None
-    end, weights = ending(op.activation), call.network.constants[call.inputs[1].tensor.name]
+    end, weights = epilogue_of(op.activation), call.network.constants[call.inputs[1].tensor.name]
 
     def fields(channels: ChannelRange) -> Sequence[Expr]:
         window = lines.window(call, channels.count)
@@ -145,7 +147,7 @@ def write_dense(call: CCall, offer: Offer, c: CWriter) -> None:
             c.line(f"const ew_part part = {{0, 1, {lines.first}, {lines.end}}};")
             room = working_room(call, offer, c, "float")
             c.line(f"ew_simd_conv_run(&{table}, {x}, {y}, part, {room});")
-    write_rest(call, c, end)
+    write_second_pass(call, c, end)
 
 
 CONV = Kernel("simd_conv", (Conv2d,), offers_conv, write_conv, SIMD, stack=ROOM)

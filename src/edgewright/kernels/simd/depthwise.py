@@ -16,10 +16,10 @@ from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, braced
 from ..site import ChannelRange, Site
 from .conv import real_bias
-from .epilogue import ending, write_rest
+from .epilogue import epilogue_of, write_second_pass
 from .finish import ByteLayer, byte_layer, finish_fields
 from .packing import ALIGNMENT, PANEL, padded
-from .sites import ROOM, SIMD, first_channel, is_image_of_ranges, is_real, pictures, rooms, working_room
+from .sites import ROOM, SIMD, batch_items, first_channel, is_image_of_ranges, is_real, rooms, working_room
 
 MOST_TAPS = 32  # EW_SIMD_TAPS
 COLUMNS = (32, 16, 8, 4, 2)  # of a row at a time where there is no room for more
@@ -81,14 +81,14 @@ def _panel(site: Site, columns: int) -> int:
 def write_real(call: CCall, offer: Offer, c: CWriter) -> None:
     op = call.op
     assert isinstance(op, Conv2d)
-    weights, end = call.network.constants[call.inputs[1].tensor.name], ending(op.activation)
+    weights, end = call.network.constants[call.inputs[1].tensor.name], epilogue_of(op.activation)
 
     def fields(channels: ChannelRange) -> Sequence[Expr]:
         bias = call.add(padded(real_bias(call)[slice(*channels.channels)]), "bias", ALIGNMENT)
         return _windows(call, op, weights, channels, offer), bias, *end.fields
 
     _write(call, offer, c, "ew_simd_depthwise_run", call.table("ew_simd_depthwise", fields))
-    write_rest(call, c, end)
+    write_second_pass(call, c, end)
 
 
 def write_int8(call: CCall, offer: Offer, c: CWriter) -> None:
@@ -117,7 +117,7 @@ def _windows(call: CCall, op: Conv2d, weights: Array, channels: ChannelRange, of
 
 def _write(call: CCall, offer: Offer, c: CWriter, run: str, table: str) -> None:
     """The kernel for the part that the step computes, or for a few columns of a row at a time."""
-    with pictures(call, c) as images:
+    with batch_items(call, c) as images:
         x, y = (first_channel(call, pointer) for pointer in images)
         rows = working_room(call, offer, c, "float") if offer.scratch else "NULL"
         if not offer["columns"]:

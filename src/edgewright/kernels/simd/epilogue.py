@@ -20,7 +20,7 @@ _KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class Epilogue:
     """What follows a sum: limits, a function with two numbers; or something that the kernels leave to a second pass."""
 
     low: str = "-INFINITY"
@@ -41,25 +41,25 @@ class Ending:
         return ("EW_SIMD_CLAMP", self.low, self.high) if is_clamp else (self.kind, self.a, self.b)
 
 
-def ending(activation: Activation | None) -> Ending:
+def epilogue_of(activation: Activation | None) -> Epilogue:
     match activation:
         case None:
-            return Ending()
+            return Epilogue()
         case Clamp(low, high):
-            return Ending(number(low), number(high))
+            return Epilogue(number(low), number(high))
         case LeakyRelu(alpha):
-            return Ending(kind="EW_SIMD_LEAKY", a=number(alpha))
+            return Epilogue(kind="EW_SIMD_LEAKY", a=number(alpha))
         case Elu(alpha, gamma):
-            return Ending(kind="EW_SIMD_ELU", a=number(alpha), b=number(gamma))
+            return Epilogue(kind="EW_SIMD_ELU", a=number(alpha), b=number(gamma))
         case HardSigmoid(alpha, beta):
-            return Ending(kind="EW_SIMD_HARD_SIGMOID", a=number(alpha), b=number(beta))
+            return Epilogue(kind="EW_SIMD_HARD_SIGMOID", a=number(alpha), b=number(beta))
         case Unary(kind) if kind in _KINDS:
-            return Ending(kind=_KINDS[kind])
+            return Epilogue(kind=_KINDS[kind])
         case _:
-            return Ending(rest=activation)
+            return Epilogue(rest=activation)
 
 
-def write_rest(call: CCall, c: CWriter, end: Ending) -> None:
+def write_second_pass(call: CCall, c: CWriter, end: Epilogue) -> None:
     """The second pass, over what has been written, for activations that the kernels do not know."""
     if end.rest is None:
         return

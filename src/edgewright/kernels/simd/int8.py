@@ -17,10 +17,10 @@ from .packing import ALIGNMENT, byte_panels, can_join, joined_groups, totals
 from .sites import (
     ROOM,
     SIMD,
+    batch_items,
     dense_lines,
     first_channel,
     is_image_of_ranges,
-    pictures,
     tiles,
     window_fields,
     working_room,
@@ -48,7 +48,7 @@ def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
     assert isinstance(op, Conv2d) and layer is not None
     weights = joined_groups(layer.weights, op.groups)
     table = _table(call, layer, weights, lambda count: window_fields(call, op, count), offer["rows"])
-    with pictures(call, c) as (x, y):
+    with batch_items(call, c) as (x, y):
         room = working_room(call, offer, c, "uint8_t")
         c.line(f"ew_simd_int8_run(&{table}, {x}, {first_channel(call, y)}, part, {room});")
 

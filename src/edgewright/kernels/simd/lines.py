@@ -15,8 +15,8 @@ from ..printing.constants import number
 from ..printing.nest import joined_axes, loops
 from ..printing.source import CWriter, Expr, braced, moved, offset, times
 from ..site import Site
-from .epilogue import Ending, ending, write_rest
-from .sites import SIMD, has_types, is_image, is_image_of_ranges, is_of_all_channels, pictures
+from .epilogue import Epilogue, epilogue_of, write_second_pass
+from .sites import SIMD, batch_items, has_types, is_image, is_image_of_ranges, is_of_all_channels
 
 _KINDS = {
     ops.BinaryKind.ADD: "EW_SIMD_ADD",
@@ -33,15 +33,15 @@ def offers_map(site: Site) -> Iterator[Offer]:
         yield Offer()
 
 
-def _function(site: Site) -> tuple[str, Ending] | None:
+def _function(site: Site) -> tuple[str, Epilogue] | None:
     """How inputs are combined, and what follows; None where the kernel does not know it."""
     op = site.op
     if isinstance(op, ops.BatchNorm):
-        return "EW_SIMD_SCALE", ending(op.activation)
+        return "EW_SIMD_SCALE", epilogue_of(op.activation)
     if isinstance(op, ops.Binary):
-        return (_KINDS[op.kind], ending(op.activation)) if op.kind in _KINDS else None
+        return (_KINDS[op.kind], epilogue_of(op.activation)) if op.kind in _KINDS else None
     assert isinstance(op, ops.Activation)
-    end = ending(op)
+    end = epilogue_of(op)
     return ("EW_SIMD_ONE", end) if end.rest is None else None
 
 
@@ -56,7 +56,7 @@ def write_map(call: CCall, _: Offer, c: CWriter) -> None:
         *read, y = pointers
         read += ["NULL"] * (3 - len(read))
         c.line(f"ew_simd_map_run(&{table}, {', '.join(read)}, {y}, {count});")
-    write_rest(call, c, end)
+    write_second_pass(call, c, end)
 
 
 def offers_add(site: Site) -> Iterator[Offer]:
@@ -160,7 +160,7 @@ def write_lrn(call: CCall, _: Offer, c: CWriter) -> None:
     numbers = (number(op.bias), number(op.alpha / op.size))
     fields = (channels, (op.size - 1) // 2, op.size // 2, *places, int(call.is_backward), *numbers)
     table = call.module.table("ew_simd_lrn", fields)
-    with pictures(call, c) as (x, y):
+    with batch_items(call, c) as (x, y):
         c.line(f"ew_simd_lrn_run(&{table}, {x}, {y}, part);")
 
 

@@ -17,7 +17,7 @@ from ..printing.source import CWriter, Expr, braced
 from ..site import ChannelRange, Site
 from ..strided_tensor import dense_strides
 from .conv import PITCH
-from .epilogue import Ending
+from .epilogue import Epilogue
 from .finish import byte_weights
 from .int8 import ROWS, pixel_bytes
 from .packing import ALIGNMENT, byte_panels, panels, totals
@@ -95,7 +95,7 @@ def _fields(call: CCall, part: Array, window: Sequence[Expr], rows: int) -> tupl
     """Of ew_simd_conv or ew_simd_int8, without a bias: sums go on."""
     note, matrix = "weights of a share in panels", part.reshape(len(part), -1)
     if call.result.dtype.is_float:
-        return (call.add(panels(matrix), note, ALIGNMENT), 0, *window, rows, 0, 0, *Ending().fields)
+        return (call.add(panels(matrix), note, ALIGNMENT), 0, *window, rows, 0, 0, *Epilogue().fields)
     x = call.inputs[0].tensor
     assert x.quant is not None
     tables = (

@@ -9,8 +9,8 @@ from ..call import CCall, image
 from ..kernel import Kernel, Offer
 from ..printing.source import CWriter, braced
 from ..site import Site
-from .epilogue import ending, write_rest
-from .sites import SIMD, first_channel, has_types, is_image_of_ranges, pictures
+from .epilogue import epilogue_of, write_second_pass
+from .sites import SIMD, batch_items, first_channel, has_types, is_image_of_ranges
 
 
 def offers(site: Site) -> Iterator[Offer]:
@@ -22,17 +22,17 @@ def write(call: CCall, _: Offer, c: CWriter) -> None:
     op = call.op
     assert isinstance(op, MaxPool2d | AvgPool2d)
     call.use("simd_pool")
-    end = ending(op.activation)
+    end = epilogue_of(op.activation)
     images = (image(call.inputs[0]), image(call.output))
     height, width = call.shapes[0][1:3]
     window = (*op.kernel, *op.stride, *op.dilation, *op.pads[:2])
     flags = (int(call.is_backward), int(isinstance(op, MaxPool2d)))
     rest = (*window, *images, *flags, braced(_counted(call)), *end.function)
     table = call.table("ew_simd_pool", lambda channels: (height, width, channels.count, *rest))
-    with pictures(call, c) as pixels:
+    with batch_items(call, c) as pixels:
         x, y = (first_channel(call, pointer) for pointer in pixels)
         c.line(f"ew_simd_pool_run(&{table}, {x}, {y}, part);")
-    write_rest(call, c, end)
+    write_second_pass(call, c, end)
 
 
 def _counted(site: Site) -> tuple[int, int, int, int]:

@@ -131,15 +131,15 @@ def rooms(each: int, most: int, least: int = 1) -> Iterator[tuple[int, int]]:
 
 def working_room(call: CCall, offer: Offer, c: CWriter, ctype: str) -> str:
     """C of the scratch as `ctype *`; declares it where it is on the stack."""
-    if call.room is not None:
-        return call.room if ctype == "uint8_t" else f"({ctype} *)(void *){call.room}"
+    if call.arena_scratch is not None:
+        return call.arena_scratch if ctype == "uint8_t" else f"({ctype} *)(void *){call.arena_scratch}"
     width = 4 if ctype == "float" else 1
     c.line(f"EW_ALIGNED(64) {ctype} room[{-(-offer.scratch // width)}];")
     return "room"
 
 
 @contextmanager
-def pictures(call: CCall, c: CWriter) -> Iterator[tuple[str, str]]:
+def batch_items(call: CCall, c: CWriter) -> Iterator[tuple[str, str]]:
     """A block for each picture of the batch with its part of the output; gives pointers to input and output."""
     low, high = call.region[0]
     assert isinstance(low, int) and isinstance(high, int)

@@ -8,7 +8,7 @@ from edgewright.memory.layout.problem import Item, LayoutProblem, Placement
 
 
 @dataclass(frozen=True)
-class Crowd:
+class TightestMoment:
     """The moment at which memory is tightest: `size` bytes are needed by `items`, which are alive at `time`."""
 
     time: int
@@ -21,11 +21,11 @@ def lower_bound(problem: LayoutProblem) -> int:
     return tightest(problem).size
 
 
-def tightest(problem: LayoutProblem) -> Crowd:
+def tightest(problem: LayoutProblem) -> TightestMoment:
     """The moment that demands the most memory. Only starts need a look: between them buffers merely die."""
     shared = _most_shared(problem)
     pads = {i.name: -i.size % problem.alignment for i in problem.items}
-    best = Crowd(0, 0, ())
+    best = TightestMoment(0, 0, ())
     alive: list[Item] = []
     events = sorted(problem.items, key=lambda i: i.start)
     for n, item in enumerate(events):
@@ -35,10 +35,10 @@ def tightest(problem: LayoutProblem) -> Crowd:
             continue
         most = sum(other.size + pads[other.name] for other in alive)
         if most > best.size and (size := _union(alive, pads, shared)) > best.size:
-            best = Crowd(item.start, size, tuple(alive))
+            best = TightestMoment(item.start, size, tuple(alive))
     for item in problem.items:
         if item.fixed is not None and item.fixed + item.size > best.size:
-            best = Crowd(item.start, item.fixed + item.size, (item,))
+            best = TightestMoment(item.start, item.fixed + item.size, (item,))
     return best
 
 

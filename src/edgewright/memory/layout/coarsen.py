@@ -31,7 +31,7 @@ class Coarse:
 
 
 @dataclass(frozen=True, slots=True)
-class _Pile:
+class _BoxStack:
     start: int
     end: int
     size: int
@@ -46,7 +46,7 @@ def coarsen(grid: Grid, merge: MergeLevel) -> Coarse:
     172 boxes remain, and all 11 still fit.
     """
     alone = {i for pair in grid.special for i in pair} | {i for i, b in enumerate(grid.boxes) if b.fixed is not None}
-    piles = [_Pile(b.start, b.end, b.size, b.top, ((i, 0),)) for i, b in enumerate(grid.boxes) if i not in alone]
+    piles = [_BoxStack(b.start, b.end, b.size, b.top, ((i, 0),)) for i, b in enumerate(grid.boxes) if i not in alone]
     count = len(piles) + 1
     while merge is not MergeLevel.NOTHING and len(piles) < count:
         count = len(piles)
@@ -62,15 +62,17 @@ def coarsen(grid: Grid, merge: MergeLevel) -> Coarse:
     return Coarse(Grid(grid.unit, tuple(boxes), special), tuple(members))
 
 
-def _chains(piles: list[_Pile]) -> list[_Pile]:
+def _chains(piles: list[_BoxStack]) -> list[_BoxStack]:
     """Joins in time each pile to one of the same size that ends where it starts."""
-    done: list[_Pile] = []
+    done: list[_BoxStack] = []
     ending: dict[tuple[int, int], list[int]] = {}  # (end, size) -> places in `done`
     for pile in sorted(piles, key=lambda p: (p.start, p.end, p.size)):
         if waiting := ending.get((pile.start, pile.size)):
             n = waiting.pop()
             first = done[n]
-            done[n] = _Pile(first.start, pile.end, first.size, max(first.top, pile.top), first.members + pile.members)
+            done[n] = _BoxStack(
+                first.start, pile.end, first.size, max(first.top, pile.top), first.members + pile.members
+            )
         else:
             n = len(done)
             done.append(pile)
@@ -78,9 +80,9 @@ def _chains(piles: list[_Pile]) -> list[_Pile]:
     return done
 
 
-def _stacks(piles: list[_Pile], unit: int) -> list[_Pile]:
+def _stacks(piles: list[_BoxStack], unit: int) -> list[_BoxStack]:
     """Piles up what is alive at exactly the same times."""
-    stacks: dict[tuple[int, int], _Pile] = {}
+    stacks: dict[tuple[int, int], _BoxStack] = {}
     for pile in piles:
         life = (pile.start, pile.end)
         if (low := stacks.get(life)) is None:
@@ -88,5 +90,5 @@ def _stacks(piles: list[_Pile], unit: int) -> list[_Pile]:
         else:
             raised = tuple((i, o + low.size) for i, o in pile.members)
             top = max(low.top, low.size * unit + pile.top)
-            stacks[life] = _Pile(*life, low.size + pile.size, top, low.members + raised)
+            stacks[life] = _BoxStack(*life, low.size + pile.size, top, low.members + raised)
     return list(stacks.values())

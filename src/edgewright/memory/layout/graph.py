@@ -31,17 +31,17 @@ class ConflictGraph:
     """
 
     sizes: Mapping[str, int]
-    meeting: frozenset[Pair]
+    pairs: frozenset[Pair]
     gaps: Mapping[Pair, tuple[int, int]] = field(default_factory=dict)
     alignment: int = 1
 
     def __post_init__(self) -> None:
-        for x, y in (*self.meeting, *self.gaps):
+        for x, y in (*self.pairs, *self.gaps):
             if x == y or x not in self.sizes or y not in self.sizes:
                 raise InputError(f"the pair ({x!r}, {y!r}) must name two different buffers")
 
     def meets(self, x: str, y: str) -> bool:
-        return (x, y) in self.meeting or (y, x) in self.meeting
+        return (x, y) in self.pairs or (y, x) in self.pairs
 
     def gap(self, below: str, above: str) -> int:
         """Bytes from where one of a pair that meets begins to where the other may begin above it."""
@@ -53,7 +53,7 @@ class ConflictGraph:
         """These buffers alone."""
         return ConflictGraph(
             {name: size for name, size in self.sizes.items() if name in names},
-            frozenset(pair for pair in self.meeting if names.issuperset(pair)),
+            frozenset(pair for pair in self.pairs if names.issuperset(pair)),
             {pair: gap for pair, gap in self.gaps.items() if names.issuperset(pair)},
             self.alignment,
         )
@@ -104,10 +104,10 @@ def _place_part(graph: ConflictGraph, enough: int, effort: LayoutEffort) -> Plac
 
 def components(graph: ConflictGraph) -> Iterator[ConflictGraph]:
     """The parts of the graph between which nothing meets."""
-    pairs = nx.Graph(graph.meeting)
-    pairs.add_nodes_from(graph.sizes)
+    joined = nx.Graph(graph.pairs)
+    joined.add_nodes_from(graph.sizes)
     place = {name: at for at, name in enumerate(graph.sizes)}
-    for part in sorted(nx.connected_components(pairs), key=lambda part: min(place[name] for name in part)):
+    for part in sorted(nx.connected_components(joined), key=lambda part: min(place[name] for name in part)):
         yield graph.part(frozenset(part))
 
 
@@ -121,7 +121,7 @@ def cliques(graph: ConflictGraph) -> Iterator[tuple[str, ...]]:
     names = sorted(graph.sizes, key=lambda name: (-graph.sizes[name], name))
     bit = {name: 1 << n for n, name in enumerate(names)}
     beside = dict.fromkeys(names, 0)
-    for x, y in graph.meeting:
+    for x, y in graph.pairs:
         if (x, y) not in graph.gaps and (y, x) not in graph.gaps:
             beside[x] |= bit[y]
             beside[y] |= bit[x]

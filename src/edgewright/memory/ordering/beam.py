@@ -11,7 +11,7 @@ from edgewright.memory.ordering.lattice import Lattice, bits
 
 
 @dataclass(frozen=True)
-class Swept:
+class BeamResult:
     """The best order found below the cap, and whether every order below the cap was considered."""
 
     order: tuple[int, ...] | None
@@ -22,7 +22,7 @@ LARGE = 100  # steps, up to which all levels are of one width
 _READY = 10  # steps of a larger problem that may be ready at once, before levels are narrower
 
 
-def sweep(lattice: Lattice, width: int, cap: int, floor: int = 0, follows: Sequence[int] | None = None) -> Swept:
+def sweep(lattice: Lattice, width: int, cap: int, floor: int = 0, follows: Sequence[int] | None = None) -> BeamResult:
     """The order with the least peak among those below `cap` that survive `width` sets per level.
 
     Peaks up to `floor` count as equally good. In a large problem, fewer sets survive where many steps are ready.
@@ -87,11 +87,11 @@ def sweep(lattice: Lattice, width: int, cap: int, floor: int = 0, follows: Seque
         levels.append({now: step for now, (_, _, step, _) in found.items()})
         level = following
     if not level:
-        return Swept(None, complete)
+        return BeamResult(None, complete)
 
     done, order = lattice.full, []
     for states in reversed(levels):
         step = states[done]
         order.append(step)
         done ^= 1 << step
-    return Swept(tuple(reversed(order)), complete)
+    return BeamResult(tuple(reversed(order)), complete)

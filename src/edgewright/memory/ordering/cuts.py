@@ -11,7 +11,7 @@ from ortools.graph.python import max_flow
 from edgewright.memory.ordering.lattice import Lattice, bits, indices, mask_of
 
 
-class Cuts:
+class MinCuts:
     """The flow network of a lattice, solved for one step at a time.
 
     The source side of a cut is a set of executed steps. An executed step pulls its predecessors along (unlimited

@@ -18,7 +18,7 @@ Bytes = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Flooded:
+class FloodResult:
     """An order within the budget or None; and whether None means that there is none."""
 
     order: tuple[int, ...] | None
@@ -26,7 +26,7 @@ class Flooded:
     states: int  # executed sets that were kept
 
 
-def flood(lattice: Lattice, budget: int, follows: Sequence[int], states: int) -> Flooded:
+def flood(lattice: Lattice, budget: int, follows: Sequence[int], states: int) -> FloodResult:
     """An order within the budget, if one exists and no more than `states` sets have to be kept.
 
     The same dynamic programme and the same rule for free moves as `beam.sweep`, where the rule is proven.
@@ -39,9 +39,9 @@ def flood(lattice: Lattice, budget: int, follows: Sequence[int], states: int) ->
         done, held = _advance(lattice, budget, follows, done, held)
         kept += len(done)
         if not len(done) or kept > states:
-            return Flooded(None, kept <= states, kept)
+            return FloodResult(None, kept <= states, kept)
         levels.append(done)
-    return Flooded(_trace_back(lattice, budget, levels), True, kept)
+    return FloodResult(_trace_back(lattice, budget, levels), True, kept)
 
 
 def _advance(lattice: Lattice, budget: int, follows: Sequence[int], done: Masks, held: Bytes) -> tuple[Masks, Bytes]:

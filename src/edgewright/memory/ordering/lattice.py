@@ -36,7 +36,7 @@ def mask_of(numbers: NDArray[np.int64], count: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Moves:
+class StepEffects:
     """What running one step does to the memory, ready for mask arithmetic."""
 
     always: int  # scratch and stores that no other step can have started
@@ -78,7 +78,7 @@ class Lattice:
         self._near = [self._others(move) for move in self.moves]
         self._changes: list[dict[int, tuple[int, int]]] = [{} for _ in self.moves]  # by what has run of those near
 
-    def _moves(self, step: int, scratch: int, savings: Sequence[tuple[int, int, int]]) -> Moves:
+    def _moves(self, step: int, scratch: int, savings: Sequence[tuple[int, int, int]]) -> StepEffects:
         me = 1 << step
         born = 0
         joins: list[tuple[int, int]] = []
@@ -95,7 +95,7 @@ class Lattice:
         for x, y, saved in savings:
             if self.writers[y] == me and not self.is_output[x]:
                 shares.setdefault(y, []).append((self.touch[x] & ~me, saved))
-        return Moves(
+        return StepEffects(
             always=scratch + born,
             born=born,
             joins=tuple(joins),
@@ -122,7 +122,7 @@ class Lattice:
         return held + found[0], held + found[1]
 
     @staticmethod
-    def _others(move: Moves) -> int:
+    def _others(move: StepEffects) -> int:
         """The steps on which it depends what this one does to the memory."""
         near = 0
         parts = (part for _, shared in move.shares for part in shared)
@@ -131,7 +131,7 @@ class Lattice:
         return near
 
     @staticmethod
-    def _change(done: int, move: Moves) -> tuple[int, int]:
+    def _change(done: int, move: StepEffects) -> tuple[int, int]:
         """(bytes more while the step runs, bytes more after it)."""
         need, after = move.always, move.born
         for others, size in move.joins:

@@ -28,7 +28,7 @@ class Pivot:
 
 
 @dataclass(frozen=True, slots=True)
-class Leg:
+class ChainSegment:
     """What one chain does between two pivots: `steps[begin:end]`."""
 
     phase: int
@@ -37,16 +37,16 @@ class Leg:
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class PivotPlaces:
     """Where a chain stands at each pivot, and at which of them its next step is the pivot."""
 
     at: tuple[int, ...]
     acts: tuple[bool, ...]
 
-    def legs(self, length: int) -> list[Leg]:
+    def legs(self, length: int) -> list[ChainSegment]:
         """The stretches between the pivots, the acting steps left out."""
         begins = (0, *(at + acts for at, acts in zip(self.at, self.acts, strict=True)))
-        return [Leg(phase, a, b) for phase, (a, b) in enumerate(zip(begins, (*self.at, length), strict=True))]
+        return [ChainSegment(phase, a, b) for phase, (a, b) in enumerate(zip(begins, (*self.at, length), strict=True))]
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class _Programme:
         self.options = [self._options(i, chain) for i, chain in enumerate(branches.chains) if self.is_small]
         self.is_small = self.is_small and sum(map(len, self.options)) <= _MOST_OPTIONS
 
-    def _options(self, i: int, chain: Chain) -> list[Option]:
+    def _options(self, i: int, chain: Chain) -> list[PivotPlaces]:
         """The places worth considering for a chain, for each role it may play."""
         count = len(chain.steps)
         last_touch, first_write = self.branches.last_touch.get(i), self.branches.first_write.get(i)
@@ -121,7 +121,7 @@ class _Programme:
                     at = steps.pop() if steps else None
                     low, high = (at, at) if at is not None else (1, 0)
                 ranges.append((low, high))
-            found += [Option(at, acts) for at in _places(chain, ranges, acts)]
+            found += [PivotPlaces(at, acts) for at in _places(chain, ranges, acts)]
             if len(found) > _MOST_OPTIONS:
                 return found
         return found
@@ -136,9 +136,9 @@ class _Programme:
         model = cp_model.CpModel()
         peak = model.new_int_var(least, known - 1, "peak")
         takes = [[model.new_bool_var("") for _ in options] for options in self.options]
-        legs: list[dict[Leg, cp_model.IntVar]] = []
+        legs: list[dict[ChainSegment, cp_model.IntVar]] = []
         for chain, options, take in zip(chains, self.options, takes, strict=True):
-            users: dict[Leg, list[cp_model.IntVar]] = {}
+            users: dict[ChainSegment, list[cp_model.IntVar]] = {}
             for option, taken in zip(options, take, strict=True):
                 for leg in option.legs(len(chain.steps)):
                     users.setdefault(leg, []).append(taken)
@@ -193,14 +193,14 @@ class _Programme:
         ]
         return self._order(chosen), round(solver.objective_value), round(solver.best_objective_bound)
 
-    def _bytes_at(self, i: int, option: Option, k: int) -> int:
+    def _bytes_at(self, i: int, option: PivotPlaces, k: int) -> int:
         """What the chain holds at pivot k, or needs if the pivot is its step."""
         chain, at = self.branches.chains[i], option.at[k]
         if not option.acts[k]:
             return chain.level[at]
         return self.branches.last_need[i] if self.pivots[k].ends_fork else chain.need[at]
 
-    def _order(self, chosen: list[Option]) -> tuple[int, ...]:
+    def _order(self, chosen: list[PivotPlaces]) -> tuple[int, ...]:
         """The steps, phase by phase, climbs by rank."""
         chains = self.branches.chains
         order: list[int] = []
@@ -234,7 +234,7 @@ def _places(
     return found
 
 
-def _held(chain: Chain, leg: Leg, path: list[Climb], rank: tuple[int, int], wins_ties: bool) -> int:
+def _held(chain: Chain, leg: ChainSegment, path: list[Climb], rank: tuple[int, int], wins_ties: bool) -> int:
     """Bytes the chain holds on this leg when a climb of another chain with this rank runs."""
     held = chain.level[leg.begin]
     for climb in path:

@@ -6,7 +6,7 @@ narrower for it.
 
 from collections.abc import Sequence
 
-from edgewright.memory.ordering.cuts import Cuts
+from edgewright.memory.ordering.cuts import MinCuts
 from edgewright.memory.ordering.lattice import Lattice, bits
 
 
@@ -58,7 +58,7 @@ class Precedence:
         return True
 
 
-def step_bound(cuts: Cuts, known: Precedence, needs: Sequence[int], flows: int) -> int:
+def step_bound(cuts: MinCuts, known: Precedence, needs: Sequence[int], flows: int) -> int:
     """The largest of steps' minimum cuts: no order needs less.
 
     `needs` are the steps' bytes in some order. They cap the cuts, so most cuts need not be computed; where there are
@@ -72,7 +72,7 @@ def step_bound(cuts: Cuts, known: Precedence, needs: Sequence[int], flows: int) 
     return bound
 
 
-def probe(cuts: Cuts, known: Precedence, budget: int, flows: int) -> tuple[bool, int]:
+def probe(cuts: MinCuts, known: Precedence, budget: int, flows: int) -> tuple[bool, int]:
     """(False, ...) when no order keeps within the budget; otherwise `known` holds what every such order must do.
 
     If step t cannot run within the budget once i has run, then t comes before i; if it cannot while i has not

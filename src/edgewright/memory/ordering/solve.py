@@ -10,7 +10,7 @@ from functools import lru_cache
 from edgewright.memory.ordering.beam import LARGE, sweep
 from edgewright.memory.ordering.branches import find_branches
 from edgewright.memory.ordering.contract import contract
-from edgewright.memory.ordering.cuts import Cuts
+from edgewright.memory.ordering.cuts import MinCuts
 from edgewright.memory.ordering.flood import WORD, flood
 from edgewright.memory.ordering.lattice import Lattice
 from edgewright.memory.ordering.model import MOST_STEPS, improve
@@ -98,7 +98,7 @@ class _Work:
         self.local_bound = self.local_peak
         if not swept.complete:
             self.known = Precedence(self.lattice)
-            self.cuts = Cuts(self.lattice)
+            self.cuts = MinCuts(self.lattice)
             needs = dict(zip(self.order, profile(segment.problem, self.order), strict=True))
             in_order = [needs[step] for step in range(self.lattice.count)]
             self.local_bound = step_bound(self.cuts, self.known, in_order, max(1, self.flows))

@@ -10,7 +10,7 @@ from ..region import Interval, Region, Shape
 
 
 @dataclass(frozen=True, slots=True)
-class Alone:
+class AloneOperator:
     """`op`, applied to the region `reads` of each input (None: it drops that input), computes the region.
 
     With `keep` it computes a little more, the rest of a block or a window, of which this region is asked.
@@ -22,7 +22,7 @@ class Alone:
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class JoinedRegions:
     """No single operator computes the region: these regions, each alone, joined along `axis`, are it."""
 
     axis: int
@@ -30,7 +30,7 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True)
-class Wider:
+class WidenedRegion:
     """The region cannot be had alone, for a `reason` along `axis`; `region` around it is the next that might."""
 
     region: Region
@@ -38,17 +38,17 @@ class Wider:
     reason: str
 
 
-Answer = Alone | Joined | Wider
+Answer = AloneOperator | JoinedRegions | WidenedRegion
 
 
-def unchanged(op: Op, out: Region, shapes: Sequence[Shape]) -> Alone:
+def unchanged(op: Op, out: Region, shapes: Sequence[Shape]) -> AloneOperator:
     """The same operator on exactly what it needs: whatever depends on no place."""
-    return Alone(op, op.needs(out, shapes))
+    return AloneOperator(op, op.needs(out, shapes))
 
 
-def split(out: Region, axis: int, ends: Sequence[int]) -> Joined:
+def split(out: Region, axis: int, ends: Sequence[int]) -> JoinedRegions:
     """The region cut along an axis at these indices, those that lie inside it."""
     start, stop = out.bounds[axis]
     inner = sorted({end for end in ends if start < end < stop})
     cuts: list[Interval] = list(zip([start, *inner], [*inner, stop], strict=True))
-    return Joined(axis, tuple(out.with_axis(axis, cut) for cut in cuts))
+    return JoinedRegions(axis, tuple(out.with_axis(axis, cut) for cut in cuts))

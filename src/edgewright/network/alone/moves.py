@@ -11,24 +11,24 @@ import numpy as np
 from ..kernels.rearrange import mirrored
 from ..operators import Concat, DepthToSpace, Expand, Pad, PadMode, Reshape, Slice, SpaceToDepth, Tile
 from ..region import Interval, Region, Shape, clip
-from .answer import Alone, Answer, Wider, split
+from .answer import AloneOperator, Answer, WidenedRegion, split
 
 
 def concat(op: Concat, out: Region, shapes: Sequence[Shape]) -> Answer:
     """A concat of those inputs that the region reads; the others are dropped."""
     reads = [None if region.is_empty else region for region in op.needs(out, shapes)]
-    return Alone(op, tuple(reads))
+    return AloneOperator(op, tuple(reads))
 
 
 def slice_(op: Slice, out: Region, shapes: Sequence[Shape]) -> Answer:
     """A slice of the range that is read, which begins at the first or the last element that the region shows."""
     (read,) = op.needs(out, shapes)
     starts = tuple(0 if step > 0 else size - 1 for step, size in zip(op.steps, read.shape, strict=True))
-    return Alone(Slice(starts, out.shape, op.steps), (read,))
+    return AloneOperator(Slice(starts, out.shape, op.steps), (read,))
 
 
 def expand(op: Expand, out: Region, shapes: Sequence[Shape]) -> Answer:
-    return Alone(Expand(out.shape), op.needs(out, shapes))
+    return AloneOperator(Expand(out.shape), op.needs(out, shapes))
 
 
 def tile(op: Tile, out: Region, shapes: Sequence[Shape]) -> Answer:
@@ -44,7 +44,7 @@ def tile(op: Tile, out: Region, shapes: Sequence[Shape]) -> Answer:
             repeats.append((stop - start) // size)
         else:
             return split(out, axis, [-(-start // size) * size, stop // size * size])
-    return Alone(Tile(tuple(repeats)), (Region(tuple(reads)),))
+    return AloneOperator(Tile(tuple(repeats)), (Region(tuple(reads)),))
 
 
 def space_to_depth(op: SpaceToDepth, out: Region, shapes: Sequence[Shape]) -> Answer:
@@ -52,7 +52,7 @@ def space_to_depth(op: SpaceToDepth, out: Region, shapes: Sequence[Shape]) -> An
     n, rows, cols, channels = out.bounds
     k, depth = op.block, shapes[0][3]
     if channels == (0, k * k * depth):
-        return Alone(op, op.needs(out, shapes))
+        return AloneOperator(op, op.needs(out, shapes))
     cut = split(out, 3, [place * depth for place in range(k * k)])
     if len(cut.regions) > 1:
         return cut
@@ -62,7 +62,7 @@ def space_to_depth(op: SpaceToDepth, out: Region, shapes: Sequence[Shape]) -> An
         for (start, stop), shift in zip((rows, cols), divmod(place, k), strict=True)
     ]
     read = Region((n, spatial[0], spatial[1], (first, first + channels[1] - channels[0])))
-    return Alone(Slice((0, 0, 0, 0), out.shape, (1, k, k, 1)), (read,))
+    return AloneOperator(Slice((0, 0, 0, 0), out.shape, (1, k, k, 1)), (read,))
 
 
 def depth_to_space(op: DepthToSpace, out: Region, shapes: Sequence[Shape]) -> Answer:
@@ -71,11 +71,11 @@ def depth_to_space(op: DepthToSpace, out: Region, shapes: Sequence[Shape]) -> An
     k, depth = op.block, shapes[0][3]
     if channels != (0, depth // k**2) and not op.channel_major:
         reason = "the channels of each block lie apart in the input"
-        return Wider(out.with_axis(3, (0, depth // k**2)), 3, reason)
+        return WidenedRegion(out.with_axis(3, (0, depth // k**2)), 3, reason)
     spatial = [(start // k, -(-stop // k)) for start, stop in (rows, cols)]
     read = Region((n, spatial[0], spatial[1], (channels[0] * k * k, channels[1] * k * k)))
     made = Region((n, *((a * k, b * k) for a, b in spatial), channels))
-    return Alone(op, (read,), None if made == out else out.moved([-start for start, _ in made.bounds]))
+    return AloneOperator(op, (read,), None if made == out else out.moved([-start for start, _ in made.bounds]))
 
 
 def pad(op: Pad, out: Region, shapes: Sequence[Shape]) -> Answer:
@@ -84,7 +84,7 @@ def pad(op: Pad, out: Region, shapes: Sequence[Shape]) -> Answer:
     made = replace(op, before=tuple(before for _, before, _, _ in axes), after=tuple(a for _, _, a, _ in axes))
     keep = Region(tuple(kept for *_, kept in axes))
     read = Region(tuple(read for read, *_ in axes))
-    return Alone(made, (read,), None if keep == Region.whole(made.output_shape([read.shape])) else keep)
+    return AloneOperator(made, (read,), None if keep == Region.whole(made.output_shape([read.shape])) else keep)
 
 
 def _padded_axis(op: Pad, axis: int, out: Interval, size: int) -> tuple[Interval, int, int, Interval]:
@@ -132,9 +132,9 @@ def reshape(op: Reshape, out: Region, shapes: Sequence[Shape]) -> Answer:
             bounds[mine.start : mine.stop] = again
             axis = next(i for i, (a, b) in enumerate(zip(again, box, strict=True), mine.start) if a != b)
             reason = f"it is no box of the input's {others}"
-            return Wider(Region(tuple(bounds)), axis, reason)
+            return WidenedRegion(Region(tuple(bounds)), axis, reason)
         reads.extend(read)
-    return Alone(Reshape(out.shape), (Region(tuple(reads)),))
+    return AloneOperator(Reshape(out.shape), (Region(tuple(reads)),))
 
 
 def _groups(mine: Shape, theirs: Shape) -> list[tuple[range, range]]:

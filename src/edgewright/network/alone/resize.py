@@ -19,7 +19,7 @@ from ..kernels.tflite_images import fixed_places, float_places
 from ..operators import Coordinates, Resize, ResizeMode
 from ..region import Interval, Region, Shape
 from ..tensor import Array, DType, Tensor
-from .answer import Alone, Answer, Wider
+from .answer import AloneOperator, Answer, WidenedRegion
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,13 @@ def resize(op: Resize, out: Region, shapes: Sequence[Shape], dtype: DType) -> An
         found = _cut(op, axis, out.bounds[1 + axis], x[1 + axis], dtype)
         if found is None:
             what = f"places of {op.size[axis]} in {x[1 + axis]} are exact in the whole only"
-            return Wider(out.with_axis(1 + axis, (0, op.size[axis])), 1 + axis, what)
+            return WidenedRegion(out.with_axis(1 + axis, (0, op.size[axis])), 1 + axis, what)
         cuts.append(found)
     made = replace(op, size=(cuts[0].size, cuts[1].size))
     read = Region((out.bounds[0], cuts[0].read, cuts[1].read, out.bounds[3]))
     keep = Region(((0, out.shape[0]), cuts[0].kept, cuts[1].kept, (0, out.shape[3])))
     is_all = keep.shape[1:3] == made.size
-    return Alone(made, (read,), None if is_all else keep)
+    return AloneOperator(made, (read,), None if is_all else keep)
 
 
 def _cut(op: Resize, axis: int, out: Interval, extent: int, dtype: DType) -> _ScaledRows | None:

@@ -10,7 +10,7 @@ from ..operators.base import normal_axis
 from ..region import Region, Shape
 from ..tensor import DType
 from . import moves, windows
-from .answer import Alone, Answer, Wider, unchanged
+from .answer import AloneOperator, Answer, WidenedRegion, unchanged
 from .resize import resize
 
 
@@ -23,7 +23,7 @@ def alone(op: ops.Op, out: Region, shapes: Sequence[Shape], dtype: DType = DType
 
 def computable(op: ops.Op, out: Region, shapes: Sequence[Shape], dtype: DType = DType.FLOAT32) -> Region:
     """The smallest region around `out` that the operator computes alone: the whole is one in any case."""
-    while isinstance(answer := alone(op, out, shapes, dtype), Wider):
+    while isinstance(answer := alone(op, out, shapes, dtype), WidenedRegion):
         assert out in answer.region and answer.region != out, f"{op}: {out} becomes {answer.region}"
         out = answer.region
     return out
@@ -33,7 +33,7 @@ def _line(op: ops.Softmax | ops.LogSoftmax | ops.L2Normalize, out: Region, shape
     axis = normal_axis(op.axis, len(shapes[0]))
     whole = (0, shapes[0][axis])
     if out.bounds[axis] != whole:
-        return Wider(out.with_axis(axis, whole), axis, "each element depends on all along it")
+        return WidenedRegion(out.with_axis(axis, whole), axis, "each element depends on all along it")
     return unchanged(op, out, shapes)
 
 
@@ -42,36 +42,36 @@ def _top_k(op: ops.TopK, out: Region, shapes: Sequence[Shape]) -> Answer:
     axis = normal_axis(op.axis, len(shapes[0]))
     start, stop = out.bounds[axis]
     kept = Region.whole(out.shape).with_axis(axis, (start, stop)) if start else None
-    return Alone(replace(op, count=stop), op.needs(out, shapes), kept)
+    return AloneOperator(replace(op, count=stop), op.needs(out, shapes), kept)
 
 
 def _lrn(op: ops.Lrn, out: Region, shapes: Sequence[Shape]) -> Answer:
     """Normalises all channels that the windows of the region reach, and keeps those of the region."""
     (read,) = op.needs(out, shapes)
     if read == out:
-        return Alone(op, (read,))
+        return AloneOperator(op, (read,))
     start = out.bounds[-1][0] - read.bounds[-1][0]
     kept = Region.whole(out.shape).with_axis(-1, (start, start + out.shape[-1]))
-    return Alone(op, (read,), kept)
+    return AloneOperator(op, (read,), kept)
 
 
 def _lstm_step(op: ops.LstmStep, out: Region, shapes: Sequence[Shape]) -> Answer:
     last, whole = len(out.bounds) - 1, (0, shapes[1][-1])
     if out.bounds[-1] != whole:
-        return Wider(out.with_axis(last, whole), last, "the gates of each element lie far from each other")
-    return Alone(op, (out.with_axis(-1, (0, shapes[0][-1])), out))
+        return WidenedRegion(out.with_axis(last, whole), last, "the gates of each element lie far from each other")
+    return AloneOperator(op, (out.with_axis(-1, (0, shapes[0][-1])), out))
 
 
 def _dynamic_range(op: ops.DynamicRange, out: Region, shapes: Sequence[Shape]) -> Answer:
     last, numbers = len(out.bounds) - 1, (0, op.output_shape(shapes)[-1])
     if out.bounds[-1] != numbers:
-        return Wider(out.with_axis(last, numbers), last, "scale, inverse and zero point belong together")
+        return WidenedRegion(out.with_axis(last, numbers), last, "scale, inverse and zero point belong together")
     return unchanged(op, out, shapes)
 
 
 def _non_max_suppression(op: ops.NonMaxSuppression, out: Region, shapes: Sequence[Shape]) -> Answer:
     if out.bounds != ((0, op.count),):
-        return Wider(Region(((0, op.count),)), 0, "each box depends on all better ones")
+        return WidenedRegion(Region(((0, op.count),)), 0, "each box depends on all better ones")
     return unchanged(op, out, shapes)
 
 
@@ -82,7 +82,7 @@ def _finish_sums(op: ops.FinishSums, out: Region, shapes: Sequence[Shape]) -> An
         made = replace(made, weight_scales=op.weight_scales[start:stop])
     if len(op.shapes) > 1:
         made = replace(made, shapes=(op.shapes[0], (stop - start, *op.shapes[1][1:])))
-    return Alone(made, op.needs(out, shapes))
+    return AloneOperator(made, op.needs(out, shapes))
 
 
 ALONE: Mapping[type, Callable[..., Answer]] = {  # those whose regions depend on where they lie

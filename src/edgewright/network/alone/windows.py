@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from ..operators import AvgPool2d, Conv2d, ConvTranspose2d, Dense, DynamicProduct, MaxPool2d, Pads, PartialSum
 from ..region import Interval, Region, Shape, clip
-from .answer import Alone, Answer, split, unchanged
+from .answer import AloneOperator, Answer, split, unchanged
 
 
 def _inside(span: Interval, size: int) -> Interval:
@@ -72,7 +72,7 @@ def conv2d(op: Conv2d, out: Region, shapes: Sequence[Shape]) -> Answer:
     groups = -(-channels[1] // per_group) - channels[0] // per_group
     depth = _depth(channels, w, per_group)
     made = replace(op, pads=pads, groups=groups)
-    return Alone(made, (Region((out.bounds[0], rows, cols, depth)), *others))
+    return AloneOperator(made, (Region((out.bounds[0], rows, cols, depth)), *others))
 
 
 def _depth(channels: Interval, w: Shape, per_group: int) -> Interval:
@@ -114,12 +114,12 @@ def conv_transpose2d(op: ConvTranspose2d, out: Region, shapes: Sequence[Shape]) 
         groups=-(-channels[1] // per_group) - channels[0] // per_group,
     )
     _, *others = op.needs(out, shapes)
-    return Alone(made, (Region((out.bounds[0], reads[0], reads[1], _depth(channels, w, per_group))), *others))
+    return AloneOperator(made, (Region((out.bounds[0], reads[0], reads[1], _depth(channels, w, per_group))), *others))
 
 
 def max_pool2d(op: MaxPool2d, out: Region, shapes: Sequence[Shape]) -> Answer:
     (rows, cols), pads = _windows(op, out, shapes[0], op.kernel, op.output_shape(shapes))
-    return Alone(replace(op, pads=pads), (Region((out.bounds[0], rows, cols, out.bounds[3])),))
+    return AloneOperator(replace(op, pads=pads), (Region((out.bounds[0], rows, cols, out.bounds[3])),))
 
 
 def avg_pool2d(op: AvgPool2d, out: Region, shapes: Sequence[Shape]) -> Answer:
@@ -134,14 +134,14 @@ def avg_pool2d(op: AvgPool2d, out: Region, shapes: Sequence[Shape]) -> Answer:
     read = Region((out.bounds[0], rows, cols, out.bounds[3]))
     if _is_global(made, read.shape) and not _is_global(op, x):
         return _not_global(made, read, out)
-    return Alone(made, (read,))
+    return AloneOperator(made, (read,))
 
 
 def _is_global(op: AvgPool2d, x: Shape) -> bool:
     return op.kernel == x[1:3] and op.pads == (0, 0, 0, 0)
 
 
-def _not_global(op: AvgPool2d, read: Region, out: Region) -> Alone:
+def _not_global(op: AvgPool2d, read: Region, out: Region) -> AloneOperator:
     """One window that happens to be all of the part's image must not be taken for a global average.
 
     In onnxruntime's arithmetic those are summed in integers, others in float32, and the last bit may differ.
@@ -149,9 +149,9 @@ def _not_global(op: AvgPool2d, read: Region, out: Region) -> Alone:
     top, left, bottom, right = op.pads
     if op.stride[0] > 1:  # a row of padding that no window reaches
         uncounted = (op.uncounted[0] + op.count_pads, op.uncounted[1])
-        return Alone(replace(op, pads=(top, left, bottom + 1, right), uncounted=uncounted), (read,))
+        return AloneOperator(replace(op, pads=(top, left, bottom + 1, right), uncounted=uncounted), (read,))
     more = replace(op, pads=(top + 1, left, bottom, right))
-    return Alone(more, (read,), Region.whole(out.shape).with_axis(1, (1, 2)))
+    return AloneOperator(more, (read,), Region.whole(out.shape).with_axis(1, (1, 2)))
 
 
 def dynamic_product(op: DynamicProduct, out: Region, shapes: Sequence[Shape]) -> Answer:
@@ -164,11 +164,11 @@ def dynamic_product(op: DynamicProduct, out: Region, shapes: Sequence[Shape]) ->
             found = conv_transpose2d(product, out, (x, w, bias))
         case _:
             found = unchanged(product, out, (x, w, bias))
-    if not isinstance(found, Alone):
+    if not isinstance(found, AloneOperator):
         return found
     assert isinstance(found.op, Conv2d | ConvTranspose2d | Dense)
     image, *_ = found.reads
-    return Alone(replace(op, product=found.op), (image, *op.needs(out, shapes)[1:]))
+    return AloneOperator(replace(op, product=found.op), (image, *op.needs(out, shapes)[1:]))
 
 
 def partial_sum(op: PartialSum, out: Region, shapes: Sequence[Shape]) -> Answer:
@@ -180,7 +180,7 @@ def partial_sum(op: PartialSum, out: Region, shapes: Sequence[Shape]) -> Answer:
             found = avg_pool2d(product, out, shapes)
         case _:
             found = unchanged(product, out, shapes)
-    if not isinstance(found, Alone):
+    if not isinstance(found, AloneOperator):
         return found
     assert isinstance(found.op, type(product))
     return replace(found, op=replace(op, product=found.op))

@@ -149,7 +149,7 @@ def transpose_conv_accumulate(
     per_group, depth = channels // op.groups, w.shape[3]
     total = np.zeros(out.shape, work)
     for ky, kx in product(range(w.shape[1]), range(w.shape[2])):
-        places = [_meeting(op, i, k, out, x.region.bounds[1 + i]) for i, k in ((0, ky), (1, kx))]
+        places = [_tap_overlap(op, i, k, out, x.region.bounds[1 + i]) for i, k in ((0, ky), (1, kx))]
         if any(read.start >= read.stop for read, _ in places):
             continue
         tap = values[:, places[0][0], places[1][0], :]
@@ -163,7 +163,7 @@ def transpose_conv_accumulate(
     return total.astype(dtype, copy=False)
 
 
-def _meeting(op: ConvTranspose2d, axis: int, k: int, out: Region, known: Interval) -> tuple[slice, slice]:
+def _tap_overlap(op: ConvTranspose2d, axis: int, k: int, out: Region, known: Interval) -> tuple[slice, slice]:
     """The inputs (within `known`) that tap k sends into `out`, and the outputs (within `out`) that they meet."""
     start, stop = out.bounds[1 + axis]
     stride, shift = op.stride[axis], k * op.dilation[axis] - op.pads[axis]

@@ -215,7 +215,7 @@ class Computed:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class NodeProblem:
     """What stands in the way at one node."""
 
     operator: str
@@ -227,7 +227,7 @@ class Problem:
 class Absent:
     """A tensor that could not be had, since its node (or one before it) is not supported."""
 
-    problem: Problem
+    problem: NodeProblem
 
 
 Value = Constant | Dequantized | Computed | Absent

@@ -17,7 +17,7 @@ import onnx.helper
 from ...errors import ModelError, Unsupported
 from ..operators import Concat, Reshape
 from ..tensor import Array
-from .context import Absent, AbsentInput, Computed, Constant, Context, Problem, Value
+from .context import Absent, AbsentInput, Computed, Constant, Context, NodeProblem, Value
 from .fold import folded
 from .node import OnnxNode
 from .order import sorted_nodes
@@ -55,7 +55,7 @@ class Scope:
 class GraphReader:
     context: Context
     functions: Mapping[FunctionKey, onnx.FunctionProto]
-    problems: dict[Problem, None] = field(default_factory=dict)  # an ordered set
+    problems: dict[NodeProblem, None] = field(default_factory=dict)  # an ordered set
     nodes_read: int = 0
     names: Counter[str] = field(default_factory=Counter)  # of nodes, which files need not keep apart
 
@@ -93,7 +93,7 @@ class GraphReader:
         try:
             return Constant(name, read_tensor(tensor, extent, self.context.source, f"tensor '{name}'"))
         except Unsupported as error:
-            return Absent(Problem("initializer", name, str(error)))
+            return Absent(NodeProblem("initializer", name, str(error)))
 
     def _read_node(self, proto: onnx.NodeProto, name: str, scope: Scope, extents: Mapping[str, ByteSpan]) -> None:
         domain = "" if proto.domain == "ai.onnx" else proto.domain
@@ -131,7 +131,7 @@ class GraphReader:
         except AbsentInput as error:
             results = [error.value] * len(proto.output)
         except Unsupported as error:
-            problem = Problem(title, name, str(error))
+            problem = NodeProblem(title, name, str(error))
             self.problems.setdefault(problem)
             results = [Absent(problem)] * len(proto.output)
         except ModelError as error:
@@ -156,7 +156,7 @@ class GraphReader:
             if not output:
                 continue
             if i >= len(results):
-                scope.values[output] = Absent(Problem(title, name, f"output {i + 1} ('{output}') is not supported"))
+                scope.values[output] = Absent(NodeProblem(title, name, f"output {i + 1} ('{output}') is not supported"))
                 continue
             value = results[i]
             if isinstance(value, Computed) and value.tensor in written:

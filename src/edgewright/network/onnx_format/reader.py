@@ -22,7 +22,7 @@ from ..network import Arithmetic, Network, Origin
 from ..open_shapes import OpenInput, open_shapes_message
 from ..operators import Reshape
 from ..region import Shape
-from .context import Absent, Computed, Context, Problem
+from .context import Absent, Computed, Context, NodeProblem
 from .graph import GraphReader, Scope, opset_versions
 from .tensors import WIDENED, ModelBytes, check_shape, dtype_of, element_type_name
 from .wire import ByteSpan, Skeleton, split
@@ -129,7 +129,7 @@ def _read_model(
         extents={key: extent for key, extent in skeleton.extents.items() if len(key) == 2},
     )
     for sparse in graph.sparse_initializer:
-        problem = Problem("sparse initializer", sparse.values.name)
+        problem = NodeProblem("sparse initializer", sparse.values.name)
         scope.values[sparse.values.name] = Absent(problem)
     for name in _read_inputs(graph, scope, builder, shapes, title):
         scope.values[name] = Computed(name)
@@ -248,7 +248,7 @@ def _bind_outputs(outputs: list[str], reader: GraphReader, scope: Scope, title: 
     return outputs
 
 
-def _describe(problems: Iterable[Problem], title: str) -> str:
+def _describe(problems: Iterable[NodeProblem], title: str) -> str:
     """All that stands in the way: each operator with its count, reasons and nodes."""
     groups: dict[tuple[str, str], list[str]] = defaultdict(list)
     for problem in problems:

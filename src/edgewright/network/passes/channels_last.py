@@ -43,7 +43,7 @@ class _Reorder:
         self.draft = Draft(network, blank=True)
         self.held: dict[str, tuple[str, Perm]] = {}  # tensor of the file -> (tensor here, perm)
         self.made: dict[tuple[str, Perm], str] = {}  # reordered copies, so that each is made once
-        self.wishes = _wishes(network)
+        self.wishes = _preferred_orders(network)
         self.layouts = dict(network.layouts)
         self.notes: list[str] = []
 
@@ -234,7 +234,7 @@ class _Reorder:
         return self.draft.add_layer(op, [source], Tensor(name, shape, tensor.dtype, quant), name)
 
 
-def _wishes(network: Network) -> dict[str, Perm]:
+def _preferred_orders(network: Network) -> dict[str, Perm]:
     """For each tensor, the order in which a Transpose further down wants it, seen through layers that pass it on."""
     wishes: dict[str, Perm] = {}
     for layer in reversed(network.layers):

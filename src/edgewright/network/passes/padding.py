@@ -55,7 +55,7 @@ def _padded(draft: Draft, pad: Layer, reader: Layer, pads: Pads) -> Op | None:
             counted = op.count_pads or not any(op.pads)
             if counted and draft.is_float(pad.output):
                 return _with_pads(replace(op, count_pads=True), pads)
-        case MaxPool2d() if op.dilation == (1, 1) and _never_wins(draft, pad.inputs[0], value):
+        case MaxPool2d() if op.dilation == (1, 1) and _is_never_maximum(draft, pad.inputs[0], value):
             merged = _with_pads(op, pads)
             kernel = (*op.kernel, *op.kernel)
             if merged is not None and all(p < k for p, k in zip(merged.pads, kernel, strict=True)):
@@ -71,7 +71,7 @@ def _with_pads(op: W, pads: Pads) -> W | None:
     return replace(op, pads=(top, left, bottom, right))
 
 
-def _never_wins(draft: Draft, image: str, value: float) -> bool:
+def _is_never_maximum(draft: Draft, image: str, value: float) -> bool:
     """Whether no pixel is less than the value it is padded with."""
     tensor, maker = draft.tensors[image], draft.producer(image)
     if value == -inf:

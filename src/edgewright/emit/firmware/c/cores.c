@@ -12,7 +12,7 @@ extern uint32_t __second_stack_bottom[], __second_stack_top[];
 void board_second_reset(void);
 void board_second(void);
 
-BOARD_MEMORY static volatile uint32_t met[LANES]; /* meetings that each core has come to */
+BOARD_MEMORY static volatile uint32_t met[LANES]; /* barriers that each core has reached */
 BOARD_MEMORY static volatile uint32_t called, finished; /* runs */
 BOARD_MEMORY static uint32_t is_there, fault_stack[FAULT_STACK];
 BOARD_MEMORY uint32_t board_turn_stamps;
@@ -43,7 +43,7 @@ static void wait_for(const volatile uint32_t *counter, uint32_t number)
 }
 
 /* Emulated time goes by what both cores do. To tell their shares apart they compute in turns, where stamps are wanted:
- * between two meetings first the one, then the other, with three stamps. */
+ * between two barriers first the one, then the other, with three stamps. */
 static void note(void)
 {
     board_probes[board_probe_count + board_turn_stamps++] = board_now();
