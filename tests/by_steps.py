@@ -25,7 +25,7 @@ class ByHand(Program):
     def partial(self, stage: Stage) -> tuple[str, ...]:
         if stage.name not in self.written:
             return super().partial(stage)
-        return tuple(dict.fromkeys(step.layer for step in self.written[stage.name] if step.share))
+        return tuple(dict.fromkeys(step.layer for step in self.written[stage.name] if step.partial))
 
 
 def by_steps(plan: Plan, written: Mapping[str, tuple[Step, ...]]) -> Plan:

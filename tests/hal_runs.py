@@ -21,7 +21,7 @@ from edgewright.hal.verify.addresses import instances_of
 from edgewright.hal.verify.build import BUFFERS, build, free_window, target_named
 from edgewright.hal.verify.bus import ModelBus
 from edgewright.hal.verify.machine import Machine
-from edgewright.hal.verify.peripheral import ModelField, Peripheral, model_fields, seeded
+from edgewright.hal.verify.peripheral import ModelField, Peripheral, fields_of_models, seeded
 from edgewright.hal.verify.requests import Request, asked_by, requests_of
 from hal_host import Hooks, on_host
 from hal_random import Program
@@ -102,23 +102,23 @@ class Known:
         analysis = design.analysis
         self.unordered = {device.name for device in analysis.description.devices if device.unordered}
         registers = elaborate(analysis.description, analysis.spaces, design.layout)
-        self.wires = model_fields(analysis.description, registers, Natures(analysis.description))
+        self.model_fields = fields_of_models(analysis.description, registers, Natures(analysis.description))
         kind = Still if is_still else Peripheral
-        self.models = {name: kind(name, wires, seed) for name, wires in self.wires.items()}
+        self.models = {name: kind(name, wires, seed) for name, wires in self.model_fields.items()}
         self.seed = seed
         self.events: list[Event] = []
         self.config: dict[tuple[str, str], tuple[int, int]] = {}
         self.calls: Counter[str] = Counter()
 
     def read(self, device: str, name: str) -> int:
-        wire = self.wires[device][name]
+        wire = self.model_fields[device][name]
         value = self.models[device].read(name) & wire.mask
         if wire.nature.reading_acts:
             self.events.append(("read", f"{device}.{name}", value, {}))
         return value
 
     def write(self, device: str, name: str, value: int) -> None:
-        wire = self.wires[device][name]
+        wire = self.model_fields[device][name]
         if wire.nature.neutral and not value:
             return
         if wire.nature.writing_acts:
@@ -140,7 +140,7 @@ class Known:
     def stored(self) -> dict[tuple[str, str], tuple[int, int]]:
         """What the driver stored; of fields that a read changes, what they hold."""
         found = dict(self.config)
-        for device, wires in self.wires.items():
+        for device, wires in self.model_fields.items():
             for name in {name for wire in wires.values() for name in wire.on_read if wires[name].nature.restorable}:
                 value = self.models[device].state[name]
                 found[device, name] = 0, value
@@ -150,7 +150,7 @@ class Known:
 
     def whole(self, config: Mapping[tuple[str, str], tuple[int, int]]) -> dict[tuple[str, str], tuple[int, int]]:
         """What was stored, without how often where a field is written in parts."""
-        is_split = {key: self.wires[key[0]][key[1]].field.split for key in config}
+        is_split = {key: self.model_fields[key[0]][key[1]].field.split for key in config}
         return {key: (0 if is_split[key] else count, value) for key, (count, value) in config.items()}
 
     def call(self, name: str, value: int) -> int:
@@ -181,7 +181,7 @@ def final_state(models: Mapping[str, Peripheral]) -> dict[str, int]:
     """What the devices hold, and how often changing fields were asked for."""
     found = {f"{d}.{name}": value for d, model in models.items() for name, value in model.state.items()}
     for device, model in models.items():
-        counted = {n: c for n, c in model.reads.items() if model.wires[n].nature.changes}
+        counted = {n: c for n, c in model.reads.items() if model.model_fields[n].nature.changes}
         found |= {f"reads of {device}.{name}": count for name, count in counted.items()}
     return found
 

@@ -11,8 +11,8 @@ from edgewright.memory import plan
 from edgewright.memory.deploy import PartRequest, Planner, deploy, plan_in_slots
 from edgewright.network import Layer, Network, Region, random_inputs
 from edgewright.network.alone import computable
-from edgewright.network.kernels import can_share
-from edgewright.network.operators.shares import share_axes
+from edgewright.network.kernels import can_sum_partially
+from edgewright.network.operators.partial_sums import reduction_axes
 from edgewright.network.partial import PartialSums
 from edgewright.network.parts import cut
 from edgewright.program import FusionSchedule, Plan, Split, even_ends
@@ -123,8 +123,8 @@ def _in_sums(network: Network, run: tuple[str, ...], index: int, random: Random)
 def _shares(network: Network, layer: Layer, random: Random) -> list[Region]:
     tensors = [network.tensors[name] for name in layer.inputs]
     x = Region.whole(tensors[0].shape)
-    axes = [axis for axis in share_axes(layer.op, network.shapes(layer)) if x.shape[axis] > 1]
-    if not axes or not can_share(layer.op, tensors, network.tensors[layer.output], network.arithmetic):
+    axes = [axis for axis in reduction_axes(layer.op, network.shapes(layer)) if x.shape[axis] > 1]
+    if not axes or not can_sum_partially(layer.op, tensors, network.tensors[layer.output], network.arithmetic):
         return []
     axis = random.choice(axes)
     middle = random.randint(1, x.shape[axis] - 1)

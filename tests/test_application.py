@@ -195,7 +195,8 @@ def test_sequential_partitions_as_printed_overlay_what_is_being_read(paper: Path
     app = paper_application(load_application(tmp_path / "app.toml"))
     edges = app.edges({})
     assert total(reuse(edges, app.meet)) == 24576
-    printed = reuse(edges, app.meet_as_printed)
+    # As Algorithm 8 prints it, partitions that are not pipelined never meet, though one may feed the other.
+    printed = reuse(edges, lambda x, y: (x.partition == y.partition or x.network != y.network) and app.meet(x, y))
     assert total(printed) == 19456
     clashes = [(x, y) for b in printed for n, x in enumerate(b.edges) for y in b.edges[:n] if app.meet(x, y)]
     assert {frozenset((x.name, y.name)) for x, y in clashes} == {

@@ -11,7 +11,7 @@ from edgewright.errors import Unsupported
 from edgewright.memory import plan as make_plan
 from edgewright.network import Array, Network, Region, random_inputs
 from edgewright.network.operators import FinishSums, PartialSum
-from edgewright.network.operators.shares import share_axes
+from edgewright.network.operators.partial_sums import reduction_axes
 from edgewright.network.partial import PartialSums
 from edgewright.network.parts import NetworkPart, TensorRegion, cut
 from emitting_batch import build_together, libraries
@@ -27,7 +27,7 @@ def parts_of(network: Network, data: st.DataObject) -> list[NetworkPart]:
     """Parts that each sum over a share of the layer's input, and one that finishes them; none where it has no sums."""
     layer, rng = network.layers[0], np.random.default_rng(data.draw(st.integers(0, 99)))
     shapes, out = network.shapes(layer), network.tensors[layer.output]
-    shares = boxes(rng, Region.whole(shapes[0]), tuple(share_axes(layer.op, shapes)))
+    shares = boxes(rng, Region.whole(shapes[0]), tuple(reduction_axes(layer.op, shapes)))
     shares = [share for share in shares if not share.is_empty]
     if len(shares) < 2:
         return []

@@ -17,7 +17,7 @@ from edgewright.kernels.dsp import partials as dsp_partials
 from edgewright.memory import plan as make_plan
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant, Region, random_inputs
 from edgewright.network.operators import AvgPool2d, Clamp, Concat, Conv2d, Dense, Op, Reduce
-from edgewright.network.operators.shares import share_axes
+from edgewright.network.operators.partial_sums import reduction_axes
 from edgewright.program import Buffer, FusionSchedule, Plan, Split, Step, summed_axes, sums_bytes, sums_name
 from emitting_batch import check_together
 from on_board import check_on_board
@@ -51,9 +51,11 @@ def random_steps(network: Network, rng: np.random.Generator) -> list[Step]:
     (layer,) = network.layers
     shapes, result = network.shapes(layer), network.tensors[layer.output]
     outs = boxes(rng, Region.whole(result.shape), tuple(range(len(result.shape))))
-    axes = tuple(share_axes(layer.op, shapes))
-    steps = [Step(layer.name, out, share=share) for out in outs for share in boxes(rng, Region.whole(shapes[0]), axes)]
-    return [step for step in steps if step.share and not step.share.is_empty and not step.region.is_empty]
+    axes = tuple(reduction_axes(layer.op, shapes))
+    steps = [
+        Step(layer.name, out, partial=share) for out in outs for share in boxes(rng, Region.whole(shapes[0]), axes)
+    ]
+    return [step for step in steps if step.partial and not step.partial.is_empty and not step.region.is_empty]
 
 
 def by_parts(network: Network, size: int, axis: int, room: int = 0) -> Plan:
@@ -62,7 +64,7 @@ def by_parts(network: Network, size: int, axis: int, room: int = 0) -> Plan:
     whole, x = Region.whole(network.tensors[layer.output].shape), Region.whole(network.shapes(layer)[0])
     ends = range(0, x.shape[axis], size)
     shares = [x.with_axis(axis, (start, min(start + size, x.shape[axis]))) for start in ends]
-    return summed_up(network, [Step(layer.name, whole, share=share) for share in shares], room)
+    return summed_up(network, [Step(layer.name, whole, partial=share) for share in shares], room)
 
 
 def one_layer(op: Op, x: tuple[int, ...], w: tuple[int, ...] = (), kind: str = "int8") -> Network:
@@ -139,7 +141,7 @@ def test_means_of_many_pixels(kind: str) -> None:
 
 
 def test_sums_of_pairs_without_exact_multipliers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dsp_partials, "numbers_of", lambda *_: None)
+    monkeypatch.setattr(dsp_partials, "channel_scaling", lambda *_: None)
     networks = [network for network, _ in WIDE if not network.tensors["y"].dtype.is_float]
     check_together(networks, ["cortex-m4"], [by_parts(n, 8, last_axis(n)) for n in networks])
 

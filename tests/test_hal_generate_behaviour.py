@@ -14,8 +14,8 @@ import pytest
 from edgewright.hal.analysis.accesses import Kind
 from edgewright.hal.analysis.spaces import Slot, Space
 from edgewright.hal.generate.calls import Call
-from edgewright.hal.generate.ground import SpaceRegisters
 from edgewright.hal.generate.read_functions import read_function
+from edgewright.hal.generate.space_registers import SpaceRegisters
 from edgewright.hal.generate.write_functions import write_function
 from edgewright.hal.language.description import Bus, Description, Device, Field, Group, Mode, Place
 from edgewright.hal.language.semantics import Natures

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from edgewright.hal.design_flow import analyse, design, naive
-from edgewright.hal.generate import ground
+from edgewright.hal.generate import space_registers
 from edgewright.hal.layout.assembly import lay_out_naive
 from edgewright.hal.layout.layout import Layout, Piece, Register, SpaceLayout
 from edgewright.hal.layout.paper import lay_out_paper
@@ -150,7 +150,7 @@ def test_a_neighbour_of_an_interrupt_routines_field_is_not_put_back_unguarded(tm
     text = "void f(uint8_t n) { lamp->armed = 1; lamp->mode = n; lamp->on = 1; }\nvoid g(void) { lamp->armed = 0; }"
     text += "\nvoid h(uint8_t n) { lamp->mode = n; }"
     assert compared(tmp_path, text, text, pack=True).is_equal
-    monkeypatch.setattr(ground.SpaceRegisters, "is_shared", lambda self, register: False)
+    monkeypatch.setattr(space_registers.SpaceRegisters, "is_shared", lambda self, register: False)
     path = tmp_path / "right.c"
     analysis = analyse([path])
     space = analysis.spaces["Lamp"]

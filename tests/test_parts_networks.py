@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from edgewright.errors import ModelError
 from edgewright.network import Array, Builder, Interval, Layer, Network, Region, random_inputs
 from edgewright.network.alone import computable
-from edgewright.network.kernels import can_share
+from edgewright.network.kernels import can_sum_partially
 from edgewright.network.operators import (
     Binary,
     BinaryKind,
@@ -21,7 +21,7 @@ from edgewright.network.operators import (
     Slice,
     Softmax,
 )
-from edgewright.network.operators.shares import share_axes
+from edgewright.network.operators.partial_sums import reduction_axes
 from edgewright.network.partial import PartialSums
 from edgewright.network.parts import TensorRegion, cut
 from kernel_cases import Draw, regions
@@ -52,8 +52,8 @@ def shares_of(draw: Draw, network: Network, layer: Layer) -> list[Region]:
     """Two shares that the layer can be summed over, or none."""
     tensors = [network.tensors[name] for name in layer.inputs]
     x = Region.whole(tensors[0].shape)
-    axes = [axis for axis in share_axes(layer.op, network.shapes(layer)) if x.shape[axis] > 1]
-    is_summed = can_share(layer.op, tensors, network.tensors[layer.output], network.arithmetic)
+    axes = [axis for axis in reduction_axes(layer.op, network.shapes(layer)) if x.shape[axis] > 1]
+    is_summed = can_sum_partially(layer.op, tensors, network.tensors[layer.output], network.arithmetic)
     if not axes or not is_summed or draw(st.booleans()):
         return []
     axis = draw(st.sampled_from(axes))

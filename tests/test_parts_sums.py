@@ -13,7 +13,7 @@ from edgewright.network import Array, Builder, DType, Network, Region, describe,
 from edgewright.network.kernels import execute
 from edgewright.network.onnx_writer import to_onnx
 from edgewright.network.operators import Binary, BinaryKind, Clamp, Conv2d, FinishSums, PartialSum
-from edgewright.network.operators.shares import share_axes, share_macs
+from edgewright.network.operators.partial_sums import partial_macs, reduction_axes
 from edgewright.network.partial import PartialSums
 from edgewright.network.parts import NetworkPart, TensorRegion, cut
 from edgewright.program.codec import plan_from_json, plan_text
@@ -38,7 +38,7 @@ def test_sums_that_cross_become_the_whole_layer(operator: str, kind: str, data: 
     network = network_of(data.draw(summing(operator)), kind)
     layer, rng = network.layers[0], np.random.default_rng(data.draw(st.integers(0, 99)))
     shapes, out = network.shapes(layer), network.tensors[layer.output]
-    shares = boxes(rng, Region.whole(shapes[0]), tuple(share_axes(layer.op, shapes)))
+    shares = boxes(rng, Region.whole(shapes[0]), tuple(reduction_axes(layer.op, shapes)))
     shares = [share for share in shares if not share.is_empty]
     if len(shares) < 2:
         return
@@ -53,7 +53,7 @@ def test_sums_that_cross_become_the_whole_layer(operator: str, kind: str, data: 
         raise
     for part, share in zip(parts, shares, strict=True):
         values |= run(part, values, whole)
-        assert part.network.total_macs == share_macs(layer.op, region, shapes, share)
+        assert part.network.total_macs == partial_macs(layer.op, region, shapes, share)
         assert {part.network.tensors[own].dtype for own in part.outputs} == {
             DType.FLOAT32 if kind == "float32" else DType.INT32
         }

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgewright.network import Arithmetic, Builder, DType, Interval, Layer, Network, Quant, Region, Shape, Tensor
-from edgewright.network.kernels import Operand, add_share, execute, finish_shares
+from edgewright.network.kernels import Operand, add_partial_sum, execute, finish_partial_sums
 from edgewright.network.operators import AvgPool2d, Clamp, Conv2d, Dense, Op, Reduce, ReduceKind, Unary, UnaryKind
-from edgewright.network.operators.shares import share_axes, share_macs, share_needs
+from edgewright.network.operators.partial_sums import partial_macs, partial_needs, reduction_axes
 from edgewright.network.tensor import Array
 from edgewright.network.tflite import read_tflite
 from edgewright.program import summed_axes
@@ -74,22 +74,22 @@ def operands_of(network: Network, layer: Layer, needs: tuple[Region, ...], value
 def by_shares(network: Network, layer: Layer, values: dict[str, Array], rng: np.random.Generator) -> Array:
     """The layer's output from sums over random shares, each added to random regions of the output."""
     op, result, shapes = layer.op, network.tensors[layer.output], network.shapes(layer)
-    axes = tuple(share_axes(op, shapes))
+    axes = tuple(reduction_axes(op, shapes))
     sums = np.zeros(result.shape, np.float32 if result.dtype is DType.FLOAT32 else np.int32)
     for out in boxes(rng, Region.whole(result.shape), tuple(range(len(result.shape)))):
         shares = boxes(rng, Region.whole(shapes[0]), axes)
         for share in shares:
-            needs = share_needs(op, out, shapes, share)
+            needs = partial_needs(op, out, shapes, share)
             assert all(part in whole for part, whole in zip(needs, op.needs(out, shapes), strict=True))
             assert all(Region((needs[0].bounds[axis],)) in Region((share.bounds[axis],)) for axis in axes)
-            part = add_share(op, out, operands_of(network, layer, needs, values), result, network.arithmetic)
+            part = add_partial_sum(op, out, operands_of(network, layer, needs, values), result, network.arithmetic)
             assert (part.shape, part.dtype) == (out.shape, sums.dtype)
             sums[out.slices] += part
-        assert sum(share_macs(op, out, shapes, share) for share in shares) == op.macs(out, shapes)
+        assert sum(partial_macs(op, out, shapes, share) for share in shares) == op.macs(out, shapes)
     tensors = [network.tensors[name] for name in layer.inputs]
     constants = [network.constants.get(name) for name in layer.inputs]
     before = sums.copy()
-    found = finish_shares(op, sums, tensors, constants, result, network.arithmetic)
+    found = finish_partial_sums(op, sums, tensors, constants, result, network.arithmetic)
     np.testing.assert_array_equal(sums, before)  # they lie in memory that others may read
     return found
 
@@ -157,9 +157,9 @@ def sums_of(network: Network, values: dict[str, Array]) -> Array:
     layer = network.layers[0]
     result = network.tensors[layer.output]
     whole = Region.whole(result.shape)
-    needs = share_needs(layer.op, whole, network.shapes(layer), Region.whole(network.shapes(layer)[0]))
+    needs = partial_needs(layer.op, whole, network.shapes(layer), Region.whole(network.shapes(layer)[0]))
     operands = operands_of(network, layer, needs, values | dict(network.constants))
-    return add_share(layer.op, whole, operands, result, network.arithmetic)
+    return add_partial_sum(layer.op, whole, operands, result, network.arithmetic)
 
 
 @pytest.mark.parametrize("kind", ["tflite uint8", "onnx uint8"])

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from ..errors import EdgewrightError
 
-NOBITS = 8  # section type: takes memory, but no bytes of the file
 ALLOCATED = 2  # section flag: is part of the running image
 EXECUTABLE = 4  # section flag: holds code
 LOADABLE = 1  # segment type

@@ -1,4 +1,4 @@
-"""What compiling a model came to, as plain data: what was checked, what was measured, what each layer costs."""
+"""The result of compiling a model as plain data: what was checked, what was measured, and what each layer costs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The code ran somewhere, and its outputs were compared."""
+    """One run of the code somewhere, whose outputs were compared with the reference."""
 
     where: str
     runs: int  # inputs tried
@@ -35,7 +35,7 @@ class ByLayers:
 
 @dataclass(frozen=True, slots=True)
 class LayerCost:
-    """A stage: what it computes, and the instructions that took on the virtual board."""
+    """A stage, its layers, and the instructions that it took on the virtual board."""
 
     name: str
     operator: str
@@ -82,7 +82,7 @@ class Figures:
 
     @property
     def worst(self) -> Check | None:
-        """The check that came off worst."""
+        """The check with the largest difference."""
         return max(self.checks, key=lambda c: (not c.passes, c.difference), default=None)
 
     @property
@@ -121,14 +121,14 @@ def verdict(figures: Figures) -> str:
 
 
 def layer_by_layer(found: ByLayers) -> str:
-    """What comparing single layers came to, in words."""
+    """The result of comparing single layers, as a phrase."""
     if found.first is None:
         return f"layer by layer {'equal' if found.is_exact else 'within the tolerance'} ({found.compared} compared)"
     return f"layer by layer at most {amount(found.difference, 'steps')} off, first at '{found.first}'"
 
 
 def difference(check: Check) -> str:
-    """How far off, in words."""
+    """The difference that a check found, as a phrase."""
     if check.difference == 0:
         return "equal"
     return f"at most {amount(check.difference, check.unit)} off ({check.allowed:.3g} allowed)"

@@ -16,7 +16,8 @@ ALWAYS = ("base",)  # kernel files that every library has
 
 
 def renamed(text: str, prefix: str) -> str:
-    """The text with our names under the library's: several libraries live in one firmware."""
+    """The C text with the library's prefix in place of `ew_`, so that several libraries can be linked into one
+    firmware."""
     return re.sub(r"\bew_", f"{prefix}_", re.sub(r"\bEW_", f"{prefix.upper()}_", text))
 
 
@@ -26,7 +27,7 @@ def own_source(name: str, prefix: str) -> str:
 
 
 def kernel_files(prefix: str, names: Iterable[str]) -> dict[str, str]:
-    """NAME_kernels.h and NAME_kernels.c: the kernels that are used, and what they stand on."""
+    """NAME_kernels.h and NAME_kernels.c: the kernels that the library calls, with all that these include."""
     order = _closed((*ALWAYS, *sorted(names)))
     guard = f"{prefix.upper()}_KERNELS_H"
     head = [
@@ -47,7 +48,7 @@ def kernel_files(prefix: str, names: Iterable[str]) -> dict[str, str]:
 
 
 def _closed(names: Iterable[str]) -> list[str]:
-    """The kernel files with all they include, each after what it stands on."""
+    """The kernel files with all files that they include, each after its includes."""
     order: list[str] = []
 
     def visit(name: str) -> None:
@@ -67,7 +68,7 @@ def _closed(names: Iterable[str]) -> list[str]:
 
 
 def _stripped(text: str) -> str:
-    """Without the include guard and the includes of our own files, which become one file here."""
+    """The text without its include guard and without the includes of our own files, which are all merged into one."""
     text = re.sub(r'^#include "\w+\.h"\n', "", text, flags=re.M)
     guard = re.search(r"^#ifndef (\w+_H)\n#define \1\n", text, re.M)
     if guard:

@@ -1,5 +1,8 @@
-"""Lanes in C: what a library for several cores has besides. Cores run one function, each its share, and meet between
-stages; who lends them, and where they meet, is up to a file that the user can replace."""
+"""Lanes in C: the functions that a library for several cores has in addition.
+
+All cores run one function, each its share, with barriers between stages. Who provides the cores, and how they wait at a
+barrier, is in a file that the user can replace.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,10 @@ LANED = (f"int32_t {LANE}", f"int32_t {LANES}")  # parameters of the function th
 
 
 def has_barrier(plan: Plan, index: int) -> bool:
-    """Whether lanes meet before a stage: unless the same one runs what comes before it and the stage itself.
+    """Whether the lanes meet at a barrier before a stage: always, unless one lane alone runs the stage and the one
+    before it.
 
-    Before the first stage lies what is copied in, behind the last one what is copied out.
+    Copies of inputs count as a stage before the first one, copies of outputs as one after the last.
     """
     stages = plan.program.stages
     around = [stages[at].schedule.lanes if 0 <= at < len(stages) else 1 for at in (index - 1, index)]
@@ -27,7 +31,7 @@ def has_barrier(plan: Plan, index: int) -> bool:
 
 
 def turn_count(plan: Plan) -> int:
-    """How often all lanes set out: at the beginning, and after each barrier."""
+    """The number of pieces into which barriers divide a run."""
     return 1 + sum(has_barrier(plan, index) for index in range(len(plan.program.stages) + 1))
 
 
@@ -37,7 +41,8 @@ def write_barrier(c: CWriter) -> None:
 
 @contextmanager
 def lane_loop(c: CWriter, variable: str, count: int, lanes: int, most: int) -> Iterator[None]:
-    """A loop whose iterations so many lanes share, out of `most` that take part in the run; or all of them one."""
+    """Opens a loop whose iterations are divided among `lanes` of the `most` lanes that run the function; where these
+    are all, no lane skips it."""
     if lanes == most:
         with c.block(f"for (int32_t {variable} = {LANE}; {variable} < {count}; {variable} += {LANES})"):
             yield

@@ -1,4 +1,5 @@
-"""Which layers run together, and how: by hand, by the joint search, or as the paper explores; and what that costs."""
+"""Which layers run together and how: schedules written by hand, the joint search, the paper's exploration, and their
+cost."""
 
 from .search import Front, fitting, front, least
 

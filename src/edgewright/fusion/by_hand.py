@@ -1,4 +1,4 @@
-"""Tilings asked for by hand: "conv1..conv3:rows=4" becomes the layers it names and where each part ends."""
+"""Schedules asked for by hand: "conv1..conv3:rows=4" names the layers and the number of parts along an axis."""
 
 from __future__ import annotations
 
@@ -73,7 +73,8 @@ def layer_range(network: Network, text: str) -> tuple[str, ...]:
 
 
 def _ends(network: Network, text: str) -> tuple[str, str]:
-    """The two names around dots; names may have dots themselves, so that the ones that exist decide."""
+    """The two layer names of FIRST..LAST. Names may contain dots themselves, so the split is taken at which both names
+    exist."""
     at = [i for i in range(len(text)) if text.startswith("..", i)]
     splits = [(text[:i].strip(), text[i + 2 :].strip()) for i in at]
     known = [ends for ends in splits if set(ends) <= set(network.by_name)]
@@ -94,7 +95,7 @@ def schedule_of(network: Network, tile: TileRequest) -> FusionSchedule:
 
 
 def _even(fused: FusedLayers, split: Split) -> Split:
-    """The split into so many parts with their ends, for which the layers that drive it must be known."""
+    """The split into this many parts, with the end of each part. The sinks of the group must be known for that."""
     (count,) = split.ends
     if not all(can_split(fused.driven(name, split.axis), split.axis) for name in fused.schedule.layers):
         return split  # refused where schedules are checked, by the layer's name

@@ -1,4 +1,5 @@
-"""What a search decides about a plan, the plans that come of it, made once each, and what it hands out."""
+"""What a search decides about a plan (`PlanChoice`), the plans made from such decisions, and the result that is handed
+out."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from .timing import TimedPlan, Timing
 
 @dataclass(frozen=True)
 class PlanChoice:
-    """How a network is run: which layers in parts, and where RAM is spent to be faster."""
+    """How a network is run: the schedules of fused layers, and where RAM is spent to make the code faster."""
 
     schedules: tuple[FusionSchedule, ...] | None = None  # None: all layers whole
     no_overlap: frozenset[str] = frozenset()  # layers whose output keeps off the memory of their inputs
@@ -32,14 +33,14 @@ class PlanChoice:
         return replace(self, no_overlap=self.no_overlap | layers)
 
     def with_schedule(self, schedule: FusionSchedule) -> PlanChoice:
-        """With the schedule in the place of the one of the same layers."""
+        """The choice with this schedule in place of the one for the same layers."""
         assert self.schedules is not None
         others = self.schedules
         return replace(self, schedules=tuple(schedule if x.layers == schedule.layers else x for x in others))
 
 
 class PlanMaker:
-    """Makes plans of choices, and tells what each costs."""
+    """Makes the plan of a choice, each once, and tells what it costs."""
 
     def __init__(
         self,
@@ -64,7 +65,7 @@ class PlanMaker:
 
     @cached_property
     def unfused(self) -> PlanningProblem:
-        """The layers as if each could be in a fusion group, for all who price groups."""
+        """The planning problem in which any layer may still join a fusion group, as those who price groups need it."""
         return unfused_problem(self.network, self.techniques, alignment_of(self.network, self._board, self._alignment))
 
     def made(self, choice: PlanChoice) -> TimedPlan:
@@ -80,13 +81,13 @@ class PlanMaker:
         return TimedPlan(plan, self.timing.costs(plan.network))
 
     def plain(self) -> TimedPlan:
-        """Order and layout only: nothing shares memory."""
+        """The plan with order and layout only: no two tensors share memory."""
         return self.timed(
             make_plan(self.network, plain=True, explain=False, alignment=self._alignment, outside=self._outside)
         )
 
     def by_rows(self) -> TimedPlan:
-        """Layers row by row wherever that saves memory."""
+        """The plan in which layers run row by row wherever that saves memory."""
         return self.timed(
             make_plan(
                 self.network,
@@ -122,7 +123,7 @@ class PlanMaker:
 
 @dataclass(frozen=True, slots=True)
 class TradeOff:
-    """A plan that was laid out on the way: what it needs and what it takes."""
+    """A plan that the search laid out on its way, reduced to its figures: RAM, MACs, instructions."""
 
     peak_bytes: int
     slowdown: float  # estimated instructions beyond those of whole layers, as a share of these
@@ -131,7 +132,8 @@ class TradeOff:
 
 @dataclass(frozen=True)
 class FoundPlan:
-    """A plan, and what else there is to choose: RAM against instructions, from most RAM to least."""
+    """The plan that a search returns, and the trade-offs between RAM and instructions that it met, from most RAM to
+    least."""
 
     plan: Plan
     whole: Plan | None = None  # layers whole: what slowdowns are relative to
@@ -139,7 +141,7 @@ class FoundPlan:
 
 
 def trade_off_of(timed: TimedPlan, whole: float) -> TradeOff:
-    """The plan beside whole layers, which take so many instructions."""
+    """The figures of the plan, relative to those of whole layers (`whole` instructions)."""
     return TradeOff(timed.plan.peak_bytes, timed.total / max(1.0, whole) - 1, timed.plan.macs)
 
 
@@ -156,7 +158,7 @@ INTERRUPTED = "interrupted; best so far"
 
 
 def interrupted(plan: Plan) -> Plan:
-    """The plan, marked as the best up to an interrupt."""
+    """The plan, marked as the best that was found before the user interrupted the search."""
     return replace(plan, method=f"{INTERRUPTED}; {plan.method}")
 
 

@@ -1,7 +1,7 @@
-"""A plan made faster by more RAM: scratch for its kernels, outputs off their inputs, more rows in a step.
+"""A plan made faster by spending RAM: scratch for kernels, outputs that do not overlap inputs, more rows in a step.
 
-Each change is planned for real. The one that saves most instructions for a byte is taken, until the plan is as fast as
-it must be or there is no RAM for more.
+Every change is planned in full. The one that saves most instructions for a byte is taken, until the plan meets its
+limit or the RAM is used up.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LEAST_GAIN = 0.002  # of all instructions: what a change must promise
 
 @dataclass(frozen=True)
 class Move:
-    """A change, and the instructions that it should save."""
+    """A change of a choice, and the instructions that it is expected to save."""
 
     gain: float
     choice: PlanChoice
@@ -54,16 +54,14 @@ class PlannedChoice:
 
 
 def speed_up(maker: PlanMaker, choice: PlanChoice, budget: float, below: int) -> PlannedChoice | None:
-    """The choice with changes that bring it within the budget of instructions in less than `below` bytes.
-
-    None where no change that was tried does.
-    """
+    """The choice, changed until it takes at most `budget` instructions in less than `below` bytes; None where no change
+    that was tried does."""
     found = fastest(maker, choice, budget, below)
     return found if found.cost <= budget and found.peak < below else None
 
 
 def fastest(maker: PlanMaker, choice: PlanChoice, budget: float, below: int) -> PlannedChoice:
-    """The choice with changes that make it faster, as long as it is beyond the budget and there is RAM for more."""
+    """The choice, made faster step by step while it is above the budget of instructions and there is RAM left."""
     at = PlannedChoice(choice, maker.made(choice))
     for _ in range(MOST_ROUNDS):
         if at.peak >= below or at.cost <= budget:
@@ -81,7 +79,7 @@ def fastest(maker: PlanMaker, choice: PlanChoice, budget: float, below: int) -> 
 
 
 def _bytes_per_instruction_saved(found: PlannedChoice, before: PlannedChoice) -> float:
-    """Bytes for an instruction saved: the less the better."""
+    """The price of a change: bytes of RAM for each instruction saved."""
     return max(1, found.peak - before.peak) / (before.cost - found.cost)
 
 
@@ -97,7 +95,7 @@ def _tried(maker: PlanMaker, at: PlannedChoice) -> Iterator[PlannedChoice]:
 
 
 def moves_of(at: PlannedChoice) -> Iterator[Move]:
-    """All changes that promise something."""
+    """All changes of a choice that are expected to save instructions."""
     timed = at.timed
     schedules = {schedule.name: schedule for schedule in at.choice.schedules or ()}
     for index, stage in enumerate(timed.plan.program.stages):
@@ -114,7 +112,7 @@ def moves_of(at: PlannedChoice) -> Iterator[Move]:
 
 
 def _scratch_sizes(timed: TimedPlan, index: int, now: float) -> Iterator[tuple[float, int]]:
-    """What scratch for a stage would save: (instructions, bytes) for some of it and for all."""
+    """(instructions saved, bytes) for scratch of a stage: enough for part of the saving, and for all of it."""
     ample = timed.steps(index, room=AMPLE)
     for share in ENOUGH:
         target = now - share * (now - ample)
@@ -126,13 +124,13 @@ def _scratch_sizes(timed: TimedPlan, index: int, now: float) -> Iterator[tuple[f
 
 
 class _Chains:
-    """The chains of layers that run row by row, and what they would cost with other steps."""
+    """The chains of layers that run row by row, and their cost with more rows in a step."""
 
     def __init__(self, timed: TimedPlan, index: int, trace: RowTrace) -> None:
         self.timed, self.index, self.trace = timed, index, trace
 
     def schedules(self, schedule: FusionSchedule) -> Iterator[tuple[float, FusionSchedule]]:
-        """Schedules with more in a step: of one chain, of all."""
+        """Variants of the schedule with more rows in a step: for each chain alone, and for all together."""
         pulled = {name for name in self.timed.plan.network.inputs if self.timed.plan.views[name].window}
         each = [self._options(chain) for chain in range(len(self.trace.chains)) if not self._reads(chain, pulled)]
         for options in each:
@@ -148,7 +146,8 @@ class _Chains:
         return any(names & set(by_name[layer].inputs) for layer in self.trace.chains[chain].layers)
 
     def _options(self, index: int) -> list[tuple[float, tuple[str, int]]]:
-        """For a chain: what more rows in a step save, for the fewest rows that save enough."""
+        """For one chain, the least numbers of rows in a step that save enough, each with the instructions that it
+        saves."""
         chain, height = self.trace.chains[index], self.trace.heights[index]
         now = self._cost(index, chain.rows, chain.columns)
         costs = {
@@ -174,7 +173,8 @@ class _Chains:
 
 
 def _changed(schedule: FusionSchedule, changes: list[tuple[str, int]]) -> FusionSchedule:
-    """The schedule with so many rows in a step, all columns at once, of chains by the name of their last layer."""
+    """The schedule with new numbers of rows in a step, given by the last layer of each chain; these chains take all
+    columns at once."""
     rows = {**dict(schedule.rows), **dict(changes)}
     columns = {**dict(schedule.columns), **{name: 0 for name, _ in changes}}
     return replace(schedule, rows=tuple(rows.items()), columns=tuple(columns.items()))

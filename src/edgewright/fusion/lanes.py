@@ -1,10 +1,11 @@
-"""Which stages of a plan several cores share, and along which axis: those where that saves more than barriers cost.
+"""Which stages of a plan several cores share, and along which axis: those where it saves more cycles than barriers
+cost.
 
-What a core does is counted in its cycles: multiplications, bytes that come and go, and the numbers that functions are
-made of. A lane along rows reads all weights and its part of the image, a lane along channels its part of the weights
-and all of the image; both follow from what the operators need. Rows lie in one piece, so that lanes write to the same
-lines of a cache only where they meet. Channels do not: they are cut only where panels of them are multiplied, and by
-whole lines of the cache, which pays in layers of few rows that read many weights.
+The cycles of a core are estimated from multiplications, bytes moved and elements of functions. A lane along rows reads
+all weights and its part of the image; a lane along channels reads its part of the weights and the whole image. Rows are
+contiguous, so that two lanes write to the same cache line only at their common border. Channels are not: they are split
+only where kernels multiply panels of channels, and by whole cache lines, which pays in layers with few rows and many
+weights.
 """
 
 from __future__ import annotations
@@ -64,9 +65,9 @@ def with_lanes(
     target: Target | None = None,
     ram: int | None = None,
 ) -> Plan:
-    """The plan with stages in lanes where that pays and fits; the plan itself where it never does.
+    """The plan with stages in lanes where that is faster and fits; the plan itself where it is nowhere.
 
-    What lanes keep apart takes RAM: stages that have none left go back to one lane.
+    Buffers inside a stage exist once for each lane: stages for which there is not enough RAM go back to one lane.
     """
     schedules = lane_schedules(network, plan, lanes, target)
     while any(schedule.lanes > 1 for schedule in schedules):
@@ -106,16 +107,16 @@ def _planned(
 
 
 def _in_one(schedule: FusionSchedule) -> FusionSchedule:
-    """The schedule without lanes: a single layer then runs whole."""
+    """The schedule without lanes; a single layer then runs whole."""
     if schedule.is_undivided:
         return replace(schedule, splits=())
     return replace(schedule, splits=(replace(schedule.splits[0], lanes=1), *schedule.splits[1:]))
 
 
 def lane_schedules(network: Network, plan: Plan, lanes: int, target: Target | None = None) -> list[FusionSchedule]:
-    """How the plan's stages run: those that pay in lanes, layers in parts as they were; all others run whole.
+    """The schedules of all stages: in lanes where that is faster, otherwise as they were.
 
-    Where all of them together save less than it takes to begin, none is in lanes.
+    Where all stages together save less than starting the lanes costs, none runs in lanes.
     """
     speed = speed_of(target)
     found, gain = _chosen(network, plan, lanes, speed)
@@ -123,7 +124,7 @@ def lane_schedules(network: Network, plan: Plan, lanes: int, target: Target | No
 
 
 def _chosen(network: Network, plan: Plan, lanes: int, speed: CoreSpeed) -> tuple[list[FusionSchedule], float]:
-    """The schedules, and the cycles that lanes save."""
+    """The schedules of all stages, and the cycles that lanes save in total."""
     found: list[FusionSchedule] = []
     gain = 0.0
     for stage in plan.program.stages:
@@ -146,7 +147,7 @@ def _pulls(plan: Plan, stage: Stage) -> bool:
 def _schedule_with_lanes(
     network: Network, plan: Plan, schedule: FusionSchedule, lanes: int, speed: CoreSpeed
 ) -> tuple[FusionSchedule, float]:
-    """The schedule in lanes if that pays, and the cycles that it saves; else as it is."""
+    """The schedule in lanes and the cycles that saves; the schedule as it is where lanes are not faster."""
     layers = [network.by_name[name] for name in schedule.layers]
     if not schedule.is_whole:
         cycles = sum(_cycles(network, layer, _whole(network, layer), speed) for layer in layers)
@@ -172,7 +173,7 @@ def _barriers(lanes: int, speed: CoreSpeed) -> float:
 
 
 def _splits(network: Network, layer: Layer, lanes: int, speed: CoreSpeed) -> Iterator[Split]:
-    """The ways to deal a layer out: a part for each lane, as even as can be."""
+    """The splits of a layer into one part for each lane, as equal as possible, along each axis that allows it."""
     shape = network.tensors[layer.output].shape
     if len(shape) == 4 and shape[ROWS] > 1:
         ends = even_ends(shape[ROWS], lanes)
@@ -196,7 +197,7 @@ def _whole(network: Network, layer: Layer) -> Region:
 
 
 def _cycles(network: Network, layer: Layer, region: Region, speed: CoreSpeed) -> float:
-    """What a core takes for a region of the layer's output."""
+    """The cycles that one core takes for a region of the layer's output."""
     shapes, tensors = network.shapes(layer), network.tensors
     read = zip(layer.inputs, layer.op.needs(region, shapes), strict=True)
     moved = sum(part.size * tensors[name].dtype.bytes for name, part in read)

@@ -1,8 +1,9 @@
-"""Layers that run a few rows at a time with the pool behind them: what lies between is never whole in memory.
+"""Layers fused with the pool that follows: both run a few rows at a time, so the large tensor between them is never
+whole.
 
-The first layers of many networks give the largest tensors, and a pool of few elements follows at once. On a processor
-with caches both take as long as one after the other: weights and rows stay in a core's own cache, no row is computed
-twice, and none is kept for the next step.
+The first layers of many networks produce the largest tensors, and a pool follows at once. On a processor with caches
+the fused stage takes as long as the two layers one after the other: weights and rows stay in a core's own cache, no row
+is computed twice, and no row is kept for the next step.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ CACHED = 256 * 1024  # bytes of rows and weights that stay in a core's own cache
 
 
 def with_pools(network: Network, plan: Plan) -> Plan:
-    """The plan of whole layers with those in a stage that a pool follows, where that takes less RAM; else itself."""
+    """The plan of whole layers with pools fused to the layers before them, where that takes less RAM; else the plan
+    itself."""
     schedules = list(pool_schedules(network, plan.free))
     if not schedules:
         return plan
@@ -30,7 +32,7 @@ def with_pools(network: Network, plan: Plan) -> Plan:
 
 
 def pool_schedules(network: Network, free: Collection[str] = ()) -> Iterator[FusionSchedule]:
-    """A stage for every layer that multiplies, and a pool that reads each of its rows once and gives less."""
+    """A schedule for each pair of a convolution or dense layer and a pool that reads each of its rows once."""
     for pool in network.layers:
         maker = network.producers.get(pool.inputs[0])
         if maker is None or not network.macs(maker) or not isinstance(pool.op, MaxPool2d | AvgPool2d):
@@ -41,7 +43,8 @@ def pool_schedules(network: Network, free: Collection[str] = ()) -> Iterator[Fus
 
 
 def _schedule(network: Network, maker: Layer, pool: Layer) -> FusionSchedule | None:
-    """Both row by row, in steps of as many rows as the cache holds; None where it holds all, or not a single step."""
+    """The pair row by row, with as many rows in a step as the cache holds; None where the cache holds all, or not even
+    one step."""
     between, result = network.tensors[maker.output], network.tensors[pool.output]
     if between.name in network.outputs or len(network.readers[between.name]) > 1 or result.bytes >= between.bytes:
         return None

@@ -1,7 +1,7 @@
-"""What layers cost in parts, beyond what they cost whole: the prices by which routes are compared.
+"""What layers cost in parts, beyond their cost as a whole: the prices by which routes are compared.
 
-Prices hold for a layer wherever its fusion group begins and ends: windows roll, tiles are as large as the largest. A
-plan that is made of a route is timed for itself.
+A price holds for a layer wherever its fusion group begins and ends: it assumes rolling windows, and tiles as large as
+the largest. The plan that is made from a route is estimated anew.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ Parts = tuple[tuple[int, tuple[Interval, ...]], ...]  # axes, and what of a laye
 
 
 class Prices:
-    """Instructions of a network's layers in parts, and the scratch with which they take no more."""
+    """Extra instructions of a network's layers when they run in parts, and the scratch with which the extra is
+    least."""
 
     def __init__(self, network: Network, costs: Costs) -> None:
         self.network, self.costs = network, costs
@@ -31,7 +32,7 @@ class Prices:
         self._ideal = lru_cache(None)(self._whole)
 
     def _by_rows(self, name: str, is_summing: bool) -> tuple[int, int, int]:
-        """Extra instructions of the layer row by row without scratch, with it, and how many bytes that takes."""
+        """Extra instructions of the layer row by row: without scratch, with scratch, and the bytes of that scratch."""
         layer = self.network.by_name[name]
 
         def cost(room: int) -> float:
@@ -44,16 +45,17 @@ class Prices:
         return self._with_room(name, cost)
 
     def _tight(self, name: str) -> tuple[int, int, int]:
-        """Extra instructions of the whole layer apart from its input: without scratch, with it, and its bytes."""
+        """Extra instructions of the whole layer when its output does not overlap its input: without scratch, with
+        scratch, and the bytes of that scratch."""
         return self._with_room(name, lambda room: self._whole(name, Setting(room=room)))
 
     def _shared(self, name: str, in_planes: bool) -> int:
-        """Extra instructions of the whole layer with its output over its input."""
+        """Extra instructions of the whole layer when its output overlaps its input."""
         setting = Setting(room=0, is_shared=True, sweep=Sweep.CHANNELS if in_planes else Sweep.FORWARD)
         return round(self._whole(name, setting) - self._ideal(name))
 
     def tiles(self, layer: Layer, parts: Parts, by_rows: bool, is_summing: bool) -> int:
-        """Extra instructions of the layer in tiles; none where the estimate is below that of the whole."""
+        """Extra instructions of the layer in tiles; zero where the estimate lies below that of the whole layer."""
         setting = Setting(is_bent=by_rows)
         if is_summing:
             cost = self._summed(layer, parts, setting)
@@ -100,7 +102,7 @@ class Prices:
 
 
 def _largest(intervals: tuple[Interval, ...]) -> tuple[Interval, float]:
-    """The largest part, and how many like it all parts come to."""
+    """The largest part, and the number of parts of that size that all parts amount to."""
     largest = max(intervals, key=lambda part: part[1] - part[0])
     size = max(1, largest[1] - largest[0])
     return largest, sum(max(0, b - a) for a, b in intervals) / size

@@ -1,4 +1,4 @@
-"""What is asked of a plan, and the plan that comes of it: whole layers, rows, tiles by hand, or a search over all."""
+"""What is asked of a plan (`PlanRequest`), and how it is made: whole layers, rows, tiles by hand, or a search."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_LANES = 64
 
 
 class Method(Enum):
-    """Who searches."""
+    """Which search chooses the schedules."""
 
     JOINT = "joint"  # every way to run every group of layers at once
     PAPER = "paper"  # buffer by buffer, tiles alone (S 4.3.3)
@@ -34,7 +34,7 @@ class Method(Enum):
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """What a plan should be like. Nothing asked for: whole layers in the least RAM.
+    """What a plan should be like. By default: whole layers in the least RAM.
 
     A limit on extra work, `minimise_ram` or a `method` asks for a search: the least extra work that fits `ram` or the
     board, or the least RAM where nothing must fit or `minimise_ram` says so. Limits are shares: 0.05 for 5 % more.
@@ -73,9 +73,10 @@ class PlanRequest:
 
     @property
     def least_limits(self) -> tuple[float | None, float | None]:
-        """The limits of a search for the least RAM: not one MAC twice and about the time of whole layers, unless told.
+        """The limits of a search for the least RAM. Unless the request says otherwise: no extra MACs, and about the
+        time of whole layers.
 
-        Who allows extra MACs allows the instructions that they take.
+        A request that allows extra MACs also allows the instructions that they take.
         """
         overhead, slowdown = self.limits
         if slowdown is None:
@@ -84,7 +85,7 @@ class PlanRequest:
 
     @property
     def may_be_fitted(self) -> bool:
-        """Whether less RAM makes another plan: how layers run is left open, up to what fits."""
+        """Whether less RAM leads to another plan, because the request leaves open how layers run."""
         is_fixed = self.plain or self.phases or self.schedules or self.minimise_ram
         return not is_fixed and self.method is not Method.PAPER
 
@@ -96,14 +97,14 @@ class PlanRequest:
 def make_plan(
     network: Network, request: PlanRequest, board: Board | None = None, target: Target | str | None = None
 ) -> Plan:
-    """The plan that was asked for. `target` is whose instructions count, if not the board's."""
+    """The plan that was asked for. Instructions are those of `target`, or else of the board's target."""
     return find(network, request, board, target).plan
 
 
 def find(
     network: Network, request: PlanRequest, board: Board | None = None, target: Target | str | None = None
 ) -> FoundPlan:
-    """The plan that was asked for, and what the search found besides.
+    """The plan that was asked for, and the alternatives that the search found.
 
     A plan that pulls rows notes where holding the inputs would take less RAM.
     """
@@ -161,7 +162,7 @@ def _found(network: Network, request: PlanRequest, board: Board | None, target: 
 
 
 def fitted_words(plan: Plan, request: PlanRequest) -> str:
-    """What was done by itself so that the plan fits; nothing where that was asked for or was not needed."""
+    """What was done without being asked so that the plan fits, as a phrase; empty where nothing was."""
     stages = [stage for stage in plan.program.stages if not stage.schedule.is_undivided and not _pulls(plan, stage)]
     if request.plain or request.phases or request.schedules or request.is_search or not stages:
         return ""
@@ -172,13 +173,13 @@ def fitted_words(plan: Plan, request: PlanRequest) -> str:
 
 
 def _pulls(plan: Plan, stage: Stage) -> bool:
-    """Whether the stage is a layer that goes by rows for no other reason than that its input comes so."""
+    """Whether the stage is a single layer that runs row by row only because its input arrives row by row."""
     names = {name for layer in stage.layers for name in plan.network.by_name[layer].inputs}
     return len(stage.layers) == 1 and any(plan.views[name].window for name in names & {*plan.network.inputs})
 
 
 def plan_notes(plan: Plan, request: PlanRequest | None) -> tuple[str, ...]:
-    """What is to be said about how the plan was found, a sentence each; no request where it was made before."""
+    """Sentences about how the plan was found; `request` is None for a plan that was loaded."""
     asked = plan.lanes if request is None else request.lanes
     lanes = _lane_words(plan, asked) if asked > 1 else ""
     interrupted = f"the search for the plan was {INTERRUPTED}" if is_interrupted(plan) else ""
@@ -186,7 +187,7 @@ def plan_notes(plan: Plan, request: PlanRequest | None) -> tuple[str, ...]:
 
 
 def _lane_words(plan: Plan, asked: int) -> str:
-    """How many stages lanes share, and what it costs that there are more lanes than cores."""
+    """How many stages run in lanes, and what it costs where there are more lanes than cores."""
     shared = sum(stage.schedule.lanes > 1 for stage in plan.program.stages)
     if not shared:
         return f"no stage is worth sharing among {asked} lanes: barriers would cost more than they save"

@@ -27,7 +27,7 @@ _UNLIMITED = 1 << 60
 
 @dataclass(frozen=True)
 class Route:
-    """Stages from the first layer to the last. Memory is as priced; the layout says what it really is."""
+    """Stages from the first layer to the last. Its memory is an estimate; only the layout gives the real peak."""
 
     cuts: tuple[Candidate, ...]
 
@@ -42,7 +42,7 @@ class Route:
 
     @property
     def effort(self) -> int:
-        """Instructions beyond those of whole layers with all the memory they like, as priced."""
+        """Estimated instructions beyond those of whole layers with unlimited memory."""
         return sum(cut.effort for cut in self.cuts)
 
     @property
@@ -51,10 +51,10 @@ class Route:
 
 
 class Routes:
-    """All routes of a network. Groups in tiles are priced when a limit is asked for that cannot do without.
+    """All routes of a network. Groups in tiles are priced only when a limit cannot be met without them.
 
-    `room` is memory that is there anyway: routes within it are looked for even if there are some with less. Groups
-    that compute more than `most_macs` again are left out.
+    `room` is memory that is available anyway: routes within it are considered even where others need less. Groups that
+    recompute more than `most_macs` are left out.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Routes:
 
     @cached_property
     def _free(self) -> list[list[Candidate]]:
-        """By end: whole layers and groups by rows, which compute nothing twice."""
+        """The candidates that recompute nothing, by end: whole layers and groups that run by rows."""
         pricer = self.pricer
         wholes = [[pricer.whole(at)] for at in range(len(pricer.layers))]
         limit = max(self.room, self.by_rows.peak)
@@ -87,7 +87,7 @@ class Routes:
         return Route(tuple(self.pricer.best()))
 
     def reach(self, limit: int) -> bool:
-        """Takes in the groups in tiles that may lead below the limit; whether any may at all."""
+        """Prices the groups in tiles that may lead below the limit, and says whether there are any."""
         for at in self._stuck(limit):
             ends = [last for last in range(at + 1, len(self._outside)) if self._lightest(at, last) <= limit]
             for last in ends:
@@ -106,12 +106,12 @@ class Routes:
         return [at for at, covering in enumerate(accumulate(change[:-1])) if not covering]
 
     def _lightest(self, at: int, last: int) -> int:
-        """The least that lies outside of any group with this layer in it that ends right before `last`."""
+        """The least bytes outside any group that contains this layer and ends right before `last`."""
         return min(self._outside[last][self.pricer.earliest(last) : at + 1], default=_UNLIMITED)
 
     @cached_property
     def _outside(self) -> list[list[int]]:
-        """By end and beginning: bytes that lie in memory beside a group at least, whatever is kept inside."""
+        """Lower bounds, by end and beginning, of the bytes that are live beside a group, whatever it keeps inside."""
         ends = range(1, len(self._free) + 1)
         return [[], *([memory - shared for memory, shared in self.pricer.outside(last)] for last in ends)]
 
@@ -121,14 +121,14 @@ class Routes:
 
     @property
     def priced(self) -> int:
-        """How many candidates, ways to run a group, have been priced so far."""
+        """The number of candidates priced so far."""
         return sum(map(len, self.arriving))
 
     def cheapest(self, limit: int, is_roomy: bool = False, without: Collection[StageKey] = ()) -> Route | None:
-        """The route with the least extra MACs, and then the least effort, that stays within the limit.
+        """The route within the limit with the least extra MACs, and among these with the least extra instructions.
 
-        A roomy one prefers stages that need less where that costs hardly more: outputs that trail inputs which trail
-        others must be laid out far apart. Stages of `without` are not taken.
+        With `is_roomy`, stages that need less memory are preferred where that costs hardly more: chains of outputs that
+        trail their inputs often cannot be laid out as tightly as they are priced. Stages in `without` are not used.
         """
         fee = ROOMY * self.network.total_macs / max(1, limit) if is_roomy else 0.0
         best: list[tuple[int, float] | None] = [(0, 0)]
@@ -148,7 +148,7 @@ class Routes:
         return None if best[-1] is None else _backwards(taken)
 
     def choice(self, route: Route) -> PlanChoice:
-        """What a plan of the route decides."""
+        """The decisions of the route, from which its plan is made."""
         at = {layer.name: index for index, layer in enumerate(self.network.layers)}
         schedules, scratch, no_overlap = [], [], []
         for cut in route.cuts:
@@ -164,7 +164,8 @@ class Routes:
         return PlanChoice(tuple(schedules) or None, frozenset(no_overlap), tuple(sorted(scratch)))
 
     def front(self) -> Iterator[Route]:
-        """Routes with ever lower peaks, from the one without tiles; each computes the least again that it must."""
+        """Routes with ever lower peaks, beginning with the one without tiles, each with the least extra MACs for its
+        peak."""
         route: Route | None = self.by_rows
         while route is not None:
             yield route

@@ -1,7 +1,7 @@
-"""The joint search: the least RAM for a given amount of extra work, over every way to run every fusion group.
+"""The joint search: the least RAM for a given amount of extra work, over all ways to run every fusion group.
 
-Routes (`routes`) are priced by what their stages keep and cost; each one that is handed out has been laid out for real,
-and figures are those of its plan.
+Routes (`routes`) are compared by estimates. A route that is returned has been laid out, and its figures are those of
+its plan.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ JOINT = "joint search: the cheapest route through all priced ways"
 
 @dataclass(frozen=True)
 class Front:
-    """Plans of which none is better than another in RAM and in work, from most RAM to least."""
+    """Plans none of which is better than another in both RAM and extra work, from most RAM to least."""
 
     plans: tuple[Plan, ...]
     plain: Plan  # order and layout only
@@ -51,7 +51,7 @@ class Front:
 
 @dataclass(frozen=True)
 class Limits:
-    """How much a plan may cost beyond running every layer once, whole: each a share, None for any."""
+    """How much a plan may cost beyond running every layer once and whole, as shares; None for no limit."""
 
     overhead: float | None = None  # of MACs
     slowdown: float | None = None  # of estimated instructions
@@ -73,7 +73,7 @@ def front(
     most: int = 16,
     target: Target | str | None = None,
 ) -> Front:
-    """The plans worth choosing from: RAM against MACs, no more than so many."""
+    """The Pareto front of RAM against MACs, thinned to a given number of plans."""
     search = PlanSearch(network, board, alignment, pull_rows, target, Limits(max_overhead))
     limit = search.limits.macs(network)
     plans = [search.least_whole.plan, search.by_rows.plan]
@@ -100,10 +100,10 @@ def least(
     max_slowdown: float | None = None,
     target: Target | str | None = None,
 ) -> Plan:
-    """The plan with the least RAM whose extra work stays within the limits; without limits, the least there is.
+    """The plan with the least RAM whose extra work stays within the limits.
 
-    Instructions are those of the target, as estimated, against whole layers. An interrupt ends the search, and what it
-    has found so far is what it gives.
+    Instructions are estimated for the target, relative to whole layers. When the user interrupts the search, the best
+    plan found so far is returned.
     """
     limits = Limits(max_overhead, max_slowdown)
     return PlanSearch(network, board, alignment, pull_rows, target, limits).least().plan
@@ -120,13 +120,14 @@ def fitting(
     max_slowdown: float | None = None,
     target: Target | str | None = None,
 ) -> Plan:
-    """The plan with the least extra work that fits the RAM; an error that says the least possible where none does."""
+    """The plan with the least extra work that fits the RAM; where none does, an error that names the least RAM
+    possible."""
     limits = Limits(max_overhead, max_slowdown)
     return PlanSearch(network, board, alignment, pull_rows, target, limits, ram).fitting(ram).plan
 
 
 class PlanSearch:
-    """The routes of a network, and the plans they become."""
+    """The routes of a network, and the plans made from them."""
 
     def __init__(
         self,
@@ -167,12 +168,12 @@ class PlanSearch:
 
     @cached_property
     def bound(self) -> int:
-        """Bytes that no plan can do without, in whatever parts."""
+        """Bytes that no plan can do without, however layers are cut."""
         return least_bound(self.network, self.maker.techniques, self._unit)
 
     @property
     def budget(self) -> float:
-        """Instructions that a plan may take."""
+        """The number of instructions that a plan may take."""
         slowdown = self.limits.slowdown
         return float("inf") if slowdown is None else self.maker.timing.within(self.whole.cost, slowdown)
 
@@ -203,7 +204,7 @@ class PlanSearch:
         return self._found(replace(best.plan, bound_bytes=min(self.bound, best.peak), searched=searched))
 
     def _found(self, plan: Plan) -> FoundPlan:
-        """The plan among all that were laid out."""
+        """The plan, together with the other plans that were laid out."""
         made = [*self.maker.all_made, *(found.timed for found in self._streamed)]
         allowed = [trade_off_of(timed, self.whole.cost) for timed in made if self.limits.allow_macs(timed.plan)]
         own = trade_off_of(self.maker.timed(plan), self.whole.cost)
@@ -211,7 +212,7 @@ class PlanSearch:
         return FoundPlan(plan, self.whole.plan, undominated_trade_offs([*others, own]))
 
     def _lower(self, best: PlannedChoice) -> Iterator[PlannedChoice]:
-        """Plans with ever less RAM."""
+        """Plans with less and less RAM than `best`."""
         for found in (self.least_whole, self.by_rows):
             if self.allows(found) and found.peak < best.peak:
                 yield (best := found)
@@ -232,7 +233,8 @@ class PlanSearch:
                 yield (best := self._explained(found))
 
     def _laid_out(self, route: Route) -> PlannedChoice:
-        """The route's plan; where it needs far more than was priced, the best of those that go other ways."""
+        """The plan of a route. Where it needs far more RAM than was estimated, alternative routes are laid out too, and
+        the best plan is taken."""
         best = self.candidate(route)
         for other in self._detours(route):
             if best.peak <= MISSED * route.peak:
@@ -241,7 +243,8 @@ class PlanSearch:
         return best
 
     def _detours(self, route: Route) -> Iterator[Route]:
-        """Routes of the same peak as priced: a roomy one, and those without the stages that were laid out beyond it."""
+        """Alternative routes with the same estimated peak: one that prefers small stages, and those without the stages
+        whose layout exceeded the estimate."""
         limit, missed = route.peak, set[StageKey]()
         if roomy := self.routes.cheapest(limit, is_roomy=True):
             yield roomy
@@ -256,7 +259,7 @@ class PlanSearch:
             yield (route := detour)
 
     def _promising(self) -> list[Route]:
-        """Routes from the lowest peak up."""
+        """Routes in the order of their estimated peak, lowest first."""
         allowed = self.limits.macs(self.network)
         low = [route for route in self.routes.front() if allowed is None or route.macs <= allowed][::-1]
         if self.limits.slowdown is None:
@@ -268,7 +271,8 @@ class PlanSearch:
         return _spread(list(found), TRIES)
 
     def cheapest_first(self, ram: int) -> Iterator[PlannedChoice]:
-        """Plans that should fit the RAM, those that run layers whole before others, unless they are slow."""
+        """Plans that should fit the RAM, in the order in which they are preferred: whole layers first, unless these are
+        slow."""
         yield self.whole
         slow = None
         if self.least_whole.peak <= ram:
@@ -295,7 +299,7 @@ class PlanSearch:
             limit = min(limit, route.peak) - max(1, found.peak - ram)
 
     def _within(self, found: PlannedChoice, ram: int) -> PlannedChoice:
-        """The plan made faster with RAM that is there anyway, if it is slow."""
+        """The plan made faster with the RAM that is left, where it is above the limit of instructions."""
         budget = self.maker.timing.within(self.whole.cost, SLOWDOWN)
         if found.cost <= budget or found.peak > ram:
             return found
@@ -311,7 +315,7 @@ class PlanSearch:
         return replace(found, timed=replace(found.timed, plan=replace(found.plan, method=method)))
 
     def plans(self, routes: Sequence[Route]) -> Iterator[Plan]:
-        """The plans of several routes; with many large ones, each core makes some."""
+        """The plans of several routes; many large ones are divided over processes."""
         choices = [self.routes.choice(route) for route in routes]
         plans: Iterable[Plan]
         if len(routes) < MANY or len(self.network.layers) < LARGE:
@@ -342,7 +346,7 @@ def _undominated(plans: Sequence[Plan]) -> tuple[Plan, ...]:
 
 
 def _too_small(best: Plan, ram: int, limits: Limits, search: PlanSearch) -> str:
-    """Why the RAM does not do: the least possible, what fills it, what to try."""
+    """The error text for too little RAM: the least possible, the buffers that fill it, and what to try."""
     within = " within these limits" if limits.overhead is not None or limits.slowdown is not None else ""
     hints = ["to allow more overhead"] if within else []
     if not search.pull_rows and pullable(best.network):

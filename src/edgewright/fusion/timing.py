@@ -34,12 +34,13 @@ class Timing:
         self._costs: dict[int, Costs] = {}
 
     def within(self, instructions: float, extra: float) -> float:
-        """The estimate with which a plan takes at most that share more than so many instructions."""
+        """The estimate up to which a plan is trusted to take at most the share `extra` more than this many
+        instructions."""
         return instructions * (1 + self.caution * extra)
 
     @property
     def caution(self) -> float:
-        """The share of a limit on extra instructions that estimates may use."""
+        """The share of a limit on extra instructions that estimates may use up, since they may be wrong."""
         return 1 - REMAINS * model_of(self.target).error.total
 
     def costs(self, network: Network) -> Costs:
@@ -125,12 +126,12 @@ class TimedPlan:
         return total
 
     def _step(self, step: Step, setting: Setting) -> float:
-        """Instructions of a step; those of a kind that was never counted are feared to be more in parts."""
+        """Instructions of a step. Parts of a kind that was never counted are assumed to cost more."""
         cost = self.costs.step(step, setting)
         if self.costs.is_known(step.layer):
             return cost
         whole = Region.whole(self.plan.network.tensors[self.plan.network.by_name[step.layer].output].shape)
-        return cost if step.share is None and step.region == whole else FEARED * cost
+        return cost if step.partial is None and step.region == whole else FEARED * cost
 
     def without_overlap(self, index: int) -> float:
         """Instructions of a stage's steps if no output lay over its input."""

@@ -1,4 +1,4 @@
-"""Whole layers in little RAM that take about as long as with nothing shared."""
+"""Whole layers in little RAM that take about as long as a plan in which no memory is shared."""
 
 from __future__ import annotations
 
@@ -25,9 +25,11 @@ def find_whole_layers(
     explain: bool = False,
     outside: Collection[str] = (),
 ) -> FoundPlan:
-    """The plan of whole layers that needs the least RAM and takes about as long on the target as one without sharing.
+    """The plan of whole layers with the least RAM among those that are about as fast on the target as without sharing
+    memory.
 
-    Beside it stands the plan with the least RAM, where that would take longer; `explain` adds what techniques saved.
+    The plan with the least RAM of all is returned beside it where that is slower; `explain` adds what each technique
+    saved.
     """
     maker = PlanMaker(network, Timing(target), board, alignment, pull_rows, outside)
     found = fastest_whole_layers(maker)
@@ -38,7 +40,8 @@ def find_whole_layers(
 
 
 def fastest_whole_layers(maker: PlanMaker) -> PlannedChoice:
-    """The plan of whole layers in the least RAM; where sharing memory makes it slow, with less of that."""
+    """The plan of whole layers in the least RAM; where sharing memory makes it slow, some of the sharing is given
+    up."""
     least = _free_of_overlaps(maker, PlannedChoice(PlanChoice(), maker.made(PlanChoice())))
     if not any(least.timed.is_shared(index) for index in range(len(least.plan.program.stages))):
         return least
@@ -51,7 +54,7 @@ def fastest_whole_layers(maker: PlanMaker) -> PlannedChoice:
 
 
 def _free_of_overlaps(maker: PlanMaker, least: PlannedChoice) -> PlannedChoice:
-    """The plan with layers off their inputs wherever that is faster and takes no more RAM."""
+    """The plan without those overlaps of output and input that cost instructions and save no RAM."""
     gains = {}
     for index, stage in enumerate(least.plan.program.stages):
         gain = least.timed.steps(index) - least.timed.without_overlap(index) if least.timed.is_shared(index) else 0.0

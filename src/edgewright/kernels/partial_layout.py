@@ -9,7 +9,7 @@ import numpy as np
 
 from ..network import Array
 from ..network.operators import Conv2d, Dense
-from ..network.operators.shares import share_axes
+from ..network.operators.partial_sums import reduction_axes
 from ..platform.target import Family
 from .call import CCall, CTensor
 from .dsp.packing import LARGEST, grouped
@@ -88,7 +88,7 @@ def summed_type(site: Site) -> str:
 
 def summed(site: Site) -> Collection[int]:
     """The axes of the first input that are summed over."""
-    return share_axes(site.op, site.shapes).keys()
+    return reduction_axes(site.op, site.shapes).keys()
 
 
 def partial_range(call: CCall, axis: int) -> tuple[Expr, Expr]:

@@ -1,7 +1,8 @@
-"""From a network and who computes what of it to a Deployment: parts cut out, FIFOs between them, a plan for each.
+"""A Deployment made from networks and the parts they are to be cut into: FIFOs between the parts, and a plan for each.
 
-Who computes what is decided elsewhere (by hand, by mapping, by a cluster's strategies). Within a device a FIFO carries
-what its source computes as a whole, and readers look into it; to other devices go just the regions that they read.
+Which part computes what is decided elsewhere (by hand, by mapping, by a cluster's strategies). Within a device, a FIFO
+carries the whole of what its source computes, and readers look into it; other devices receive only the regions that
+they read.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ SLOTS = 2  # one is filled while the other is read
 
 @dataclass(frozen=True)
 class PartRequest:
-    """What a part computes: layers of a network, and the regions of what they give that others read."""
+    """A part to be cut out: layers of a network, and the regions of their outputs that other parts read."""
 
     name: str
     layers: tuple[str, ...]
@@ -44,7 +45,7 @@ def deploy(
     memory: str = "ram",
     planner: Planner | None = None,
 ) -> Deployment:
-    """The deployment in which these workers run these parts; every FIFO has so many slots.
+    """The deployment in which these workers run these parts, with a given number of slots for every FIFO.
 
     `planner` makes the plan of each part, None for parts that another runtime executes; by default the plan with the
     least RAM whose inputs and outputs lie in the FIFOs' slots.
@@ -77,7 +78,7 @@ def plan_in_slots(network: Network, alignment: int | None = None) -> Plan:
 
 
 class _DeploymentDraft:
-    """Parts in the making, and who gives what to whom."""
+    """A deployment under construction: the parts, and which part feeds which."""
 
     def __init__(self, networks: Sequence[Network], requests: Sequence[PartRequest], workers: Sequence[Worker]) -> None:
         self.networks = {network.name: network for network in networks}
@@ -113,7 +114,7 @@ class _DeploymentDraft:
         return replace(part, network=replace(part.network, name=request.name))
 
     def parts(self) -> dict[str, NetworkPart]:
-        """The parts with ends that are just what FIFOs carry."""
+        """The parts, with inputs and outputs that are exactly what FIFOs carry."""
         pieces = {
             name: {own: self._pieces(name, what) for own, what in part.inputs.items()}
             for name, part in self.cut.items()
@@ -151,7 +152,7 @@ class _DeploymentDraft:
         return found
 
     def _held(self, wanted: TensorRegion) -> list[tuple[str, TensorRegion]]:
-        """What parts give of a tensor, what is just wanted first."""
+        """The regions of a tensor that parts produce; a region that is exactly the wanted one comes first."""
         key = (wanted.network, wanted.tensor, wanted.share)
         found = [
             (name, held)

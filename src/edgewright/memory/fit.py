@@ -15,7 +15,7 @@ from .layout.problem import align_up
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What a plan needs beside what there is (None: nobody said)."""
+    """What a plan needs, and what is available (None where no limit was given)."""
 
     arenas: int
     stack: int | None  # None: not counted
@@ -37,7 +37,8 @@ class Fit:
 
 
 def fit(plan: Plan, board: Board | None = None, ram: int | None = None) -> Fit:
-    """The plan beside the board's memories, or beside `ram` bytes: arenas, and the stack where it is known."""
+    """The needs of a plan against the board's memories, or against `ram` bytes: its arenas, and its stack where that is
+    known."""
     if ram is not None and ram <= 0:
         raise InputError("there must be some RAM: give a size such as 64K")
     flash = None if board is None else board.flash_size
@@ -91,7 +92,7 @@ def _gaps(buffers: Sequence[Buffer], alignment: int) -> Mapping[tuple[str, str],
 
 
 def fullest(plan: Plan) -> tuple[int, tuple[Buffer, ...]]:
-    """The number of the stage, and its buffers from the largest down."""
+    """The index of the stage with the most live bytes, and its buffers from the largest down."""
     stage = max(range(len(plan.live_bytes)), key=plan.live_bytes.__getitem__)
     return stage, tuple(sorted(plan.live(stage), key=lambda buffer: (-buffer.size, buffer.offset, buffer.name)))
 

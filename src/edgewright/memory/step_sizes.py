@@ -50,7 +50,7 @@ def _heavy_rows(network: Network, views: Views, schedule: FusionSchedule) -> tup
 def _across(trace: RowTrace, chain: PixelChain) -> int:
     """The columns of what a chain goes through."""
     first = trace.fused.wholes[chain.layers[0]]
-    return (first.share or first.region).shape[COLUMNS]
+    return (first.partial or first.region).shape[COLUMNS]
 
 
 def narrow_steps(network: Network, views: Views, schedule: FusionSchedule) -> FusionSchedule:

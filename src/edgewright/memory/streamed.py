@@ -113,14 +113,15 @@ def _streamed(
 
 
 def _is_one_layer_in_lanes(schedule: FusionSchedule) -> bool:
-    """Whether lanes share one layer: no tile of it is computed twice, and none reads what another has overwritten."""
+    """Whether the schedule divides a single layer among lanes: no element is computed twice, and none is overwritten
+    before another lane reads it."""
     return schedule.lanes > 1 and len(schedule.layers) == 1
 
 
 def unfused_problem(
     network: Network, techniques: Techniques, alignment: int, copied: Collection[str] = ()
 ) -> PlanningProblem:
-    """The work as if every layer could be in a fusion group: what cuts into stages are chosen for."""
+    """The planning problem in which any layer may still join a fusion group: the basis for choosing stages."""
     views = _row_views(network, copied, techniques.outside) if techniques.views else no_views(network)
     unfused = with_rows_in_place(network, views, network.by_name) if techniques.in_place else views
     return PlanningProblem(network, unfused, techniques, alignment)
@@ -179,10 +180,8 @@ def named_groups(work: PlanningProblem, order: Sequence[int], names: Collection[
 
 
 def bottleneck_tensors(network: Network, views: Views) -> frozenset[str]:
-    """The tensors that alone lie across some cut, but inside a larger buffer that is filled later.
-
-    A group could end there cheaply if the tensor waited outside and were copied, row by row, into the larger one.
-    """
+    """The tensors that are the only ones live at some cut of the order, but lie inside a larger buffer that is filled
+    later."""
     places = views.places
     open_ends: set[str] = set()  # tensors made so far that are still to be read
     left = {name: len(readers) for name, readers in network.readers.items()}

@@ -16,10 +16,10 @@ import numpy as np
 
 from ..errors import ModelError, Unsupported
 from .alone import AloneOperator, alone
-from .kernels.shares import can_share
+from .kernels.partial_sums import can_sum_partially
 from .network import Layer, Network
 from .operators import AvgPool2d, Binary, BinaryKind, Conv2d, Dense, FinishSums, Op, PartialSum, Reduce, ReduceKind
-from .operators.shares import share_axes
+from .operators.partial_sums import reduction_axes
 from .part_draft import PartDraft, tensor_part
 from .region import Region
 from .tensor import DType, Tensor
@@ -45,11 +45,11 @@ def checked_share(network: Network, layer: Layer, share: Region) -> Region:
     """The share, whole along axes that are not summed over; refused where sums of shares are not the layer's."""
     title, x = f"layer '{layer.name}' ({type(layer.op).__name__})", network.tensors[layer.inputs[0]]
     tensors = [network.tensors[name] for name in layer.inputs]
-    axes = share_axes(layer.op, network.shapes(layer))
+    axes = reduction_axes(layer.op, network.shapes(layer))
     if not axes:
         kinds = "a convolution without groups, a dense layer on a matrix, a sum, a mean or a global average"
         raise Unsupported(f"{title} cannot be summed in parts: it is not {kinds}")
-    if not can_share(layer.op, tensors, network.tensors[layer.output], network.arithmetic):
+    if not can_sum_partially(layer.op, tensors, network.tensors[layer.output], network.arithmetic):
         kind = f"{x.dtype.value} in the arithmetic of {network.arithmetic.value}"
         raise Unsupported(f"{title} cannot be summed in parts: of {kind} it adds no numbers that fit in 32 bits")
     whole = Region.whole(x.shape)
@@ -69,7 +69,7 @@ def share_reads(network: Network, layer: Layer, sums: PartialSums) -> ShareReads
     assert isinstance(answer, AloneOperator) and answer.keep is None, f"{layer.name}: {answer}"
     assert isinstance(answer.op, Conv2d | Dense | Reduce | AvgPool2d)
     reads = [region for region in answer.reads if region is not None]
-    for axis, other in share_axes(layer.op, shapes).items():
+    for axis, other in reduction_axes(layer.op, shapes).items():
         reads[0] = reads[0].with_axis(axis, sums.share.bounds[axis])
         if other is not None:
             reads[1] = reads[1].with_axis(other, sums.share.bounds[axis])
@@ -92,7 +92,7 @@ def add_partial(draft: PartDraft, layer: Layer, sums: PartialSums) -> str:
         names = names[:2]
     else:
         op = _real_sum(found.op)
-        is_first = all(sums.share.bounds[axis][0] == 0 for axis in share_axes(layer.op, network.shapes(layer)))
+        is_first = all(sums.share.bounds[axis][0] == 0 for axis in reduction_axes(layer.op, network.shapes(layer)))
         names = names if is_first else names[:2]
     inputs = [draft.read(name, region) for name, region in names]
     return draft.add(op, inputs, layer.name, f"{layer.output}.sums", made)
@@ -174,7 +174,7 @@ def _finish_reals(draft: PartDraft, layer: Layer, region: Region, sums: list[str
         total = draft.add(add, [total, other], layer.name if is_last else f"{layer.name}.{i}", output, made)
     if not is_mean:
         return total
-    count = prod(x.shape[axis] for axis in share_axes(op, draft.whole.shapes(layer)))
+    count = prod(x.shape[axis] for axis in reduction_axes(op, draft.whole.shapes(layer)))
     divisor = draft.builder.constant(f"{layer.output}.count", np.array(count, np.float32))
     divide = Binary(BinaryKind.DIV, activation)
     return draft.add(divide, [total, divisor], layer.name, layer.output, made)

@@ -1,4 +1,5 @@
-"""The network as executed: steps over regions, stages of fused layers; plans as data; the judges of them."""
+"""The network as executed: steps over regions, stages of fused layers, plans and deployments as data, and their
+judges."""
 
 from ..network import Region
 from .check import checked, faults

@@ -47,7 +47,8 @@ def checked(plan: Plan) -> Plan:
 
 
 def _flaws_of_selections(plan: Plan) -> Iterator[str]:
-    """Kernels that are not those of the plan's calls, or scratch that is not theirs."""
+    """Selections that do not match the calls of the plan: a missing or superfluous kernel, or scratch of another
+    stage."""
     if not plan.selections:
         return
     if len(plan.selections) != len(plan.program.stages):
@@ -68,7 +69,8 @@ def _flaws_of_selections(plan: Plan) -> Iterator[str]:
 
 
 def _scratch_in_the_way(plan: Plan) -> Iterator[PlanFault]:
-    """Scratch that shares bytes with what is alive beside it: nobody knows when a kernel writes where."""
+    """Scratch that shares bytes with a buffer which is live at the same time. No overlap is allowed here, since a
+    kernel may write its scratch in any order."""
     buffers = {buffer.name: buffer for buffer in plan.buffers}
     for index, chosen in enumerate(plan.selections):
         names = {selection.scratch for selection in chosen if selection.scratch}
@@ -81,7 +83,7 @@ def _scratch_in_the_way(plan: Plan) -> Iterator[PlanFault]:
 
 
 def _broken_promises(plan: Plan) -> Iterator[str]:
-    """Figures that are not what the plan's own parts come to."""
+    """Predictions (peak RAM, MACs, flash, stack) that differ from what the plan's own buffers and steps add up to."""
     network = plan.network
     if any(saving.peak_bytes < 0 for saving in plan.savings):
         yield "a technique is said to have left less than no RAM"
@@ -97,7 +99,7 @@ def _broken_promises(plan: Plan) -> Iterator[str]:
 
 
 def _broken_code(plan: Plan) -> Iterator[str]:
-    """Figures of the code that are not what the plan's kernels come to."""
+    """Predicted code figures that differ from what the selected kernels add up to."""
     is_complete = plan.target is not None and plan.options is not None
     if plan.program.stages and bool(plan.selections) != is_complete:
         yield "kernels are selected for a target by options, and not all three are there"

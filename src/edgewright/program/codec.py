@@ -105,7 +105,8 @@ def load_plan(path: str | Path) -> Plan:
 
 
 def structure_digest(network: Network) -> str:
-    """A digest of what a network computes with, but for the values of its weights and its names for itself.
+    """A digest of all that decides what a network computes, except the values of its weights and the names of its
+    tensors.
 
     Times and plans that were made for one network hold for another with the same digest.
     """
@@ -151,7 +152,7 @@ def _selection_to_dict(selection: Selection) -> dict[str, Any]:
 
 
 def _entry(value: Any, *optional: str) -> dict[str, Any] | None:
-    """A value by its fields, of those that are optional the ones that differ from their default; None for none."""
+    """A value as a dict of its fields. An optional field is left out where it has its default; None stays None."""
     if value is None:
         return None
     given = {field: getattr(value, field.name) for field in fields(value)}

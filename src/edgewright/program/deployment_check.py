@@ -69,7 +69,7 @@ def checked_deployment(deployment: Deployment, *, with_plans: bool = True) -> De
 
 
 def turns(deployment: Deployment) -> int:
-    """After so many frames all workers have had their turns, and it begins anew."""
+    """The number of frames after which the assignment of frames to replicas repeats."""
     return lcm(*(worker.replica[1] for worker in deployment.workers))
 
 
@@ -108,7 +108,7 @@ def _flaws_of_names(deployment: Deployment) -> Iterator[str]:
 
 
 def _flaws_of_turns(deployment: Deployment) -> Iterator[str]:
-    """Every frame of every part has one worker."""
+    """Frames of a part that no worker runs, or that more than one runs."""
     for worker in deployment.workers:
         index, count = worker.replica
         if not 0 <= index < count:
@@ -183,7 +183,8 @@ def _flaws_of_parts(deployment: Deployment) -> Iterator[str]:
 
 
 def _differing(network: Network, planned: Network) -> str:
-    """What a plan's network has different from the part's, but for copies of tensors that are joined; or nothing."""
+    """How the network of a plan differs from that of its part, or an empty text. Copies that join tensors do not
+    count."""
     copies = {
         layer.output: layer.inputs[0]
         for layer in planned.layers
@@ -227,7 +228,8 @@ def _mismatch(deployment: Deployment, part: Part, own_name: str, what: TensorReg
 
 
 def _flaws_of_fifos(deployment: Deployment) -> Iterator[str]:
-    """Each FIFO carries what its source gives to parts that read just that; no end of a part is left open."""
+    """FIFOs whose source does not produce what they carry, or whose readers expect something else, and inputs or
+    outputs of parts that have no FIFO."""
     carried = Counter(fifo.what for fifo in deployment.fifos)
     yield from (f"two FIFOs carry {shown(what)}" for what, count in carried.items() if count > 1)
     for fifo in deployment.fifos:
@@ -250,7 +252,7 @@ def _flaws_of_fifos(deployment: Deployment) -> Iterator[str]:
 
 
 def _mismatched_ends(deployment: Deployment, fifo: Fifo) -> Iterator[str]:
-    """Ends of a FIFO that do not have what it carries."""
+    """Parts at either end of a FIFO whose tensor or region is not the one that the FIFO carries."""
     network, what = deployment.network_named[fifo.what.network], shown(fifo.what)
     if fifo.source == OUTSIDE:
         if fifo.what.tensor not in network.inputs or fifo.what.share is not None:
@@ -266,7 +268,8 @@ def _mismatched_ends(deployment: Deployment, fifo: Fifo) -> Iterator[str]:
 
 
 def _left_out(deployment: Deployment) -> Iterator[str]:
-    """Outputs of networks of which something never comes out; what is a constant or an input the caller has."""
+    """Regions of network outputs that no part produces. Constants and inputs are left out, since the caller has
+    them."""
     for network in deployment.networks:
         for name in dict.fromkeys(network.outputs):
             if name not in network.producers:
@@ -282,7 +285,7 @@ def _left_out(deployment: Deployment) -> Iterator[str]:
 
 
 def _gaps(whole: Region, boxes: Iterable[Region]) -> list[Region]:
-    """What the boxes leave of the whole, in boxes."""
+    """The boxes that remain of `whole` when all `boxes` are subtracted."""
     left = [whole]
     for box in boxes:
         left = [rest for region in left for rest in _without(region, box)]
@@ -302,7 +305,7 @@ def _without(region: Region, box: Region) -> Iterator[Region]:
 
 
 def _computed_twice(deployment: Deployment) -> Iterator[str]:
-    """Elements that two parts give: what one has computed the other should read."""
+    """Elements that two parts produce, although one could read them from the other."""
     given: dict[tuple[str, str], list[Fifo]] = {}
     for fifo in deployment.fifos:
         if fifo.source != OUTSIDE:
@@ -354,7 +357,7 @@ def _waits(deployment: Deployment) -> Iterator[str]:
 
 
 def _broken_promises(deployment: Deployment) -> Iterator[str]:
-    """Arenas that are not what workers and FIFOs come to."""
+    """Arena sizes that differ from what workers and FIFOs add up to."""
     found: Counter[tuple[str, str]] = Counter()
     for worker in deployment.workers:
         plans = [deployment.part_named[name].plan for name in worker.parts]

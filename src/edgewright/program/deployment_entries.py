@@ -122,7 +122,7 @@ class DeploymentFile(FileEntry):
 
 
 def _within(title: str, made: Callable[[Weight], Made], weight: Weight) -> Made:
-    """A piece of the file. What is wrong with it is wrong with the file, and is said with the piece's title."""
+    """Builds a piece of the file. An error inside it is raised as an error of the file, with the title of the piece."""
     try:
         return made(weight)
     except Damaged as error:

@@ -139,7 +139,8 @@ class DeploymentRun:
         return self._compute(worker.name, name, frame) if is_early else ""
 
     def _go_on(self, worker: str) -> str:
-        """The part of a worker ends: what it wrote is there, what it read is read."""
+        """Ends the part that a worker is running: its outputs become readable, and the slots that it read may become
+        free."""
         name, frame, is_computed = self.running.pop(worker)
         problem = "" if is_computed else self._compute(worker, name, frame)
         part = self.deployment.part_named[name]
@@ -169,7 +170,8 @@ class DeploymentRun:
                 self.rings[part.outputs[own]].value(frame)[...] = value
 
     def _interpret(self, interpreter: Interpreter, part: Part, frame: int) -> None:
-        """In the slots, for what the plan has there; the rest is copied in and out."""
+        """Interprets the part's plan: tensors that the plan keeps in slots are used there, all others are copied in and
+        out."""
         ends = {**part.inputs, **part.outputs}
         slots = {own: self.rings[ends[own]].slot(frame) for own in interpreter.plan.outside}
         given = {own: self.rings[what].value(frame).copy() for own, what in part.inputs.items() if own not in slots}
@@ -179,13 +181,13 @@ class DeploymentRun:
                 self.rings[what].value(frame)[...] = found[own]
 
     def _gifts(self) -> Iterator[tuple[_Ring, bool]]:
-        """Inputs that the outside world can put into a slot."""
+        """Network inputs that the outside world can put into a free slot now."""
         for what, frame in self.given.items():
             if frame < len(self.frames) and self.rings[what].is_free(frame):
                 yield self.rings[what], True
 
     def _results(self) -> Iterator[tuple[_Ring, bool]]:
-        """Outputs that the outside world can take."""
+        """Network outputs that the outside world can take out of a slot now."""
         for what, frame in self.taken.items():
             if self.rings[what].written.get(frame):
                 yield self.rings[what], False

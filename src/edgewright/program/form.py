@@ -147,7 +147,7 @@ def _flaws_of_views(plan: Plan) -> Iterator[str]:
 
 
 def _starts(buffer: Buffer, view: View) -> tuple[int, int]:
-    """Where the tensor begins, and how far the parts of lanes lie from each other."""
+    """The first byte of the tensor in each lane: where it begins, and the distance from one lane's copy to the next."""
     return buffer.offset + view.offset, buffer.part if buffer.lanes > 1 else 0
 
 
@@ -175,7 +175,8 @@ def _flaws_of_slots(plan: Plan) -> Iterator[str]:
 
 
 def _is_place(view: View, tensor: Tensor, buffer: Buffer) -> bool:
-    """Whether the tensor fits where it lies; along windows and tiles, whether one index does."""
+    """Whether the tensor fits into the buffer at its view. Along rolling windows and tiles a single index has to
+    fit."""
     shape, size = tensor.shape, tensor.dtype.bytes
     if len(view.strides) != len(shape) or any(stride < 0 or stride % size for stride in view.strides):
         return False
@@ -202,7 +203,7 @@ def _is_place(view: View, tensor: Tensor, buffer: Buffer) -> bool:
 
 
 def _is_pulled(view: View, tensor: Tensor) -> bool:
-    """Whether the rows of an image can be put into its window by whoever has them: each in one piece."""
+    """Whether the rows of an input can be written into its window one by one: each row must be contiguous."""
     if len(tensor.shape) != 4 or tensor.shape[0] != 1 or view.tiled or view.window is None:
         return False
     return view.window[0] == ROWS and view.strides[ROWS:] == tensor.strides[ROWS:]
@@ -246,7 +247,7 @@ def _flaws_of_stage(plan: Plan, stage: Stage) -> Iterator[str]:
 
 
 def _row_problem(trace: RowTrace) -> str:
-    """Why rows cannot be asked for, if they cannot."""
+    """Why the layers cannot run row by row, or an empty text where they can."""
     try:
         return "" if trace.demands else "nothing runs row by row"
     except ModelError as error:
@@ -254,7 +255,7 @@ def _row_problem(trace: RowTrace) -> str:
 
 
 def _flaws_of_sums(plan: Plan, stage: Stage) -> Iterator[str]:
-    """Running sums of integers have a buffer of their own; those of real numbers lie in the output."""
+    """Layers with running sums whose buffer is missing: integers need one of their own, real numbers use the output."""
     partial = plan.program.partial(stage)
     buffers = {buffer.name: buffer for buffer in plan.buffers} if partial else {}
     for name in partial:
@@ -266,7 +267,7 @@ def _flaws_of_sums(plan: Plan, stage: Stage) -> Iterator[str]:
 
 
 def _flaws_of_planes(plan: Plan, stage: Stage) -> Iterator[str]:
-    """A layer that works channel by channel computes each in scratch."""
+    """Layers that work channel by channel without the scratch that they compute a channel in."""
     names = _by_channels(stage)
     buffers = {buffer.name: buffer for buffer in plan.buffers} if names else {}
     for name in names:

@@ -24,7 +24,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class FusionSchedule:
-    """How layers run as one stage. One layer and nothing else said: that layer whole."""
+    """How layers run as one stage. With a single layer and no other field set, that layer runs whole."""
 
     layers: tuple[str, ...]  # producers first
     splits: tuple[Split, ...] = ()  # loops over tiles, outermost first
@@ -44,7 +44,7 @@ class FusionSchedule:
 
     @property
     def is_undivided(self) -> bool:
-        """Whether every layer is computed at once, by one core, or by several that have a part each."""
+        """Whether every layer is computed in one step, or in one step for each lane."""
         is_dealt = len(self.layers) == len(self.splits) == 1 and not self.streamed
         return self.is_whole or (is_dealt and self.lanes == len(self.splits[0].ends))
 
@@ -64,7 +64,8 @@ class FusionSchedule:
 
 
 def even_ends(size: int, parts: int, unit: int = 1) -> tuple[int, ...]:
-    """Where each of so many parts ends, each a multiple of `unit` but for the last, as even as can be."""
+    """The ends of `parts` intervals over 0..size, as equal as possible, where all but the last are multiples of
+    `unit`."""
     blocks = -(-size // unit)
     parts = min(parts, blocks)
     large, small = blocks % parts, blocks // parts
@@ -77,7 +78,8 @@ def even_ends(size: int, parts: int, unit: int = 1) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class FusedLayers:
-    """A schedule on its network: which layers drive the others, and which are summed up part by part."""
+    """A schedule applied to its network: which layers are the sinks that drive the others, and which are computed as
+    partial sums."""
 
     network: Network
     schedule: FusionSchedule
@@ -85,7 +87,8 @@ class FusedLayers:
 
     @cached_property
     def sinks(self) -> tuple[str, ...]:
-        """The layers whose output somebody outside reads: their parts are given, and those of others follow."""
+        """The layers whose output is read outside the group. The schedule splits their outputs; the parts of all others
+        follow."""
         inside = {*self.schedule.layers, *self.free}
 
         def is_read_outside(tensor: str) -> bool:
@@ -101,7 +104,7 @@ class FusedLayers:
 
     @cached_property
     def partial(self) -> tuple[str, ...]:
-        """The layers that add up what they read part by part; the others compute parts of their output."""
+        """The layers that run as partial sums over parts of their input; all others compute parts of their output."""
         if self.schedule.is_whole:
             return ()
         read = self._read_inside
@@ -114,17 +117,17 @@ class FusedLayers:
         for name in self.schedule.layers:
             layer = self.network.by_name[name]
             share = Region.whole(self.network.shapes(layer)[0]) if name in self.partial else None
-            found[name] = Step(name, Region.whole(self.network.tensors[layer.output].shape), share=share)
+            found[name] = Step(name, Region.whole(self.network.tensors[layer.output].shape), partial=share)
         return found
 
     def sums_over(self, name: str, axis: int) -> bool:
-        """Whether parts along the axis are parts of what the layer reads and adds up."""
+        """Whether a part along the axis is a part of the input that the layer sums over, not of its output."""
         layer = self.network.by_name[name]
         rank = len(self.network.tensors[layer.inputs[0]].shape)
         return name in self.partial and rank > 0 and axis % rank in summed_axes(self.network, layer)
 
     def driven(self, name: str, axis: int) -> Shape:
-        """The shape that parts along the axis are cut from: of the layer's output, or of what it adds up."""
+        """The shape that a split along the axis cuts: the layer's output, or the input that it sums over."""
         layer = self.network.by_name[name]
         return self.network.tensors[layer.inputs[0] if self.sums_over(name, axis) else layer.output].shape
 
@@ -144,7 +147,8 @@ class FusedLayers:
         return found
 
     def adds_up(self, name: str) -> bool:
-        """Whether a last layer adds up what it reads: channels that are made inside, or rows and columns."""
+        """Whether a sink runs as partial sums: over channels that are computed inside the group, or over rows and
+        columns."""
         layer = self.network.by_name[name]
         rank = len(self.network.tensors[layer.inputs[0]].shape)
         summed = summed_axes(self.network, layer)

@@ -35,7 +35,8 @@ def atom_axes(grain: Grain, sweep: Sweep, rank: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class TouchTimes:
-    """When each element of a region is touched, counted in atoms; -1 for never. Kept as terms that broadcast."""
+    """The time at which each element of a region is touched, counted in atoms, or -1 for never. Times are kept as one
+    term per axis, which broadcast to the region."""
 
     shape: Shape
     terms: tuple[Array, ...] = ()
@@ -62,7 +63,8 @@ def _within(term: Array, region: Sequence[slice]) -> tuple[slice, ...]:
 def overwritten_before_read(
     places: Places, step: Step, layer: Layer, which: int, name: str, needed: Region
 ) -> Iterator[tuple[tuple[slice, ...], Array]]:
-    """Which elements of an input the step would overwrite before it has read them: part by part of what it reads."""
+    """Which elements of an input the step overwrites before it has read them, one bounded part of the region at a
+    time."""
     network = places.network
     source, target = places.plan.views[name], places.plan.views[layer.output]
     x, y = network.tensors[name], network.tensors[layer.output]
@@ -93,7 +95,7 @@ def overwritten_before_read(
 
 
 def _grid(places: Places, names: Sequence[str]) -> int:
-    """The largest number of bytes of which all addresses of these tensors are multiples."""
+    """The largest number of bytes that divides every address of these tensors."""
     numbers = []
     for name in names:
         view = places.plan.views[name]
@@ -103,7 +105,7 @@ def _grid(places: Places, names: Sequence[str]) -> int:
 
 
 def _parts(region: Region) -> Iterator[tuple[tuple[slice, ...], Region]]:
-    """The region in parts of bounded size, each with its index in it: cut along the axis that is longest."""
+    """The region in boxes of bounded size, each with its index into the region. The longest axis is cut first."""
     if region.size <= MOST_AT_ONCE:
         yield (slice(None),) * len(region.bounds), region
         return
@@ -129,7 +131,7 @@ class _FirstWrites:
             np.minimum.at(self.times, (addresses[inside] + k - self.low) // self.grid, times[inside])
 
     def before(self, addresses: Array, times: Array, size: int, strict: bool) -> Array | None:
-        """Which elements are written to before these times, or at them if `strict`; None for none."""
+        """Which elements are written before their given times, or at them too if `strict`; None where no element is."""
         found: Array = np.zeros(addresses.shape, dtype=bool)
         for k in range(0, size, self.grid):
             inside = (addresses + k >= self.low) & (addresses + k < self.high)

@@ -1,4 +1,4 @@
-"""Numbers that depend on where loops stand: constants, straight lines (perhaps cut off at their ends), tables."""
+"""Index expressions over loop variables: constants, affine expressions (perhaps clamped), and tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..network import Interval
 
 @dataclass(frozen=True, slots=True)
 class AffineExpr:
-    """base + step * variable + ..., kept `within` an interval, its ends included."""
+    """base + step * variable + ..., clamped to the interval `within`, whose ends are included."""
 
     base: int
     terms: tuple[tuple[str, int], ...]
@@ -20,7 +20,7 @@ class AffineExpr:
 
 @dataclass(frozen=True, slots=True)
 class TableExpr:
-    """One of these values: where no line goes through them."""
+    """One value for each iteration of a loop, where no affine expression fits them."""
 
     values: tuple[int, ...]
     variable: str
@@ -36,7 +36,7 @@ def variable(name: str) -> AffineExpr:
 
 
 def value(expr: IndexExpr, at: Mapping[str, int]) -> int:
-    """The number where loops stand `at`."""
+    """The value of the expression in the iteration `at`."""
     match expr:
         case AffineExpr(base, terms, within):
             found = base + sum(step * at[name] for name, step in terms)
@@ -48,7 +48,7 @@ def value(expr: IndexExpr, at: Mapping[str, int]) -> int:
 
 
 def variables(expr: IndexExpr) -> Iterator[str]:
-    """The loops that the number depends on."""
+    """The loop variables that the expression depends on."""
     if isinstance(expr, AffineExpr):
         yield from (name for name, _ in expr.terms)
     elif isinstance(expr, TableExpr):
@@ -56,7 +56,7 @@ def variables(expr: IndexExpr) -> Iterator[str]:
 
 
 def scaled(expr: IndexExpr, factor: int) -> IndexExpr:
-    """The number times a factor."""
+    """The expression multiplied by a constant."""
     match expr:
         case AffineExpr(base, terms, within):
             ends = within and sorted(end * factor for end in within)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import ModelError
 from ..network import Array, Network, Region, Tensor
-from ..network.kernels import Operand, add_share, compute, finish_shares
+from ..network.kernels import Operand, add_partial_sum, compute, finish_partial_sums
 from . import hazards
 from .places import LaneTouches, Places, StoredPiece, cells_of
 from .plan import Plan, View, scratch_name, slot_name
@@ -66,7 +66,7 @@ class Interpreter:
         return self.results()
 
     def begin(self, inputs: Mapping[str, Array]) -> None:
-        """Puts inputs in place; one that is not given lies there already."""
+        """Writes the inputs into memory; an input that is not given is already there."""
         for name in self.network.inputs:
             if name not in inputs:
                 continue
@@ -83,12 +83,12 @@ class Interpreter:
                 self._store(name, Region.whole(tensor.shape), value)
 
     def advance(self, index: int) -> None:
-        """Runs one stage; all before it have run."""
+        """Runs one stage; all stages before it must have run."""
         for _ in self.by_turns(index):
             pass
 
     def by_turns(self, index: int) -> Iterator[None]:
-        """The same, with a stop at every place between rows, or tiles."""
+        """Runs one stage as a generator that yields between rows, or between tiles."""
         for buffer in self.plan.live(index):
             if buffer.name not in self._placed:  # scratch: nothing may rely on what is there
                 self.memories[buffer.memory][buffer.offset : buffer.end] = self.poison
@@ -144,7 +144,7 @@ class Interpreter:
             tensors = [self.network.tensors[x] for x in layer.inputs]
             constants = [self.network.constants.get(x) for x in layer.inputs]
             result = self.network.tensors[layer.output]
-            value = finish_shares(
+            value = finish_partial_sums(
                 layer.op, self._sums(name).copy(), tensors, constants, result, self.network.arithmetic
             )
             self._store(layer.output, Region.whole(result.shape), value)
@@ -172,11 +172,11 @@ class Interpreter:
             else:
                 self._pull(name, needed)
                 data = self._load(name, needed)
-                if step.share is None:  # else the output is written when the stage ends
+                if step.partial is None:  # else the output is written when the stage ends
                     self._spoil(step, which, name, needed, data)
             operands.append(Operand(data, needed, self.network.tensors[name]))
-        if step.share is not None:
-            self._sums(step.layer)[step.region.slices] += add_share(
+        if step.partial is not None:
+            self._sums(step.layer)[step.region.slices] += add_partial_sum(
                 layer.op, step.region, operands, result, self.network.arithmetic
             )
             return
@@ -197,7 +197,7 @@ class Interpreter:
         self._coming[name] = (value, max(had, needed.bounds[axis][1]))
 
     def _spoil(self, step: Step, which: int, name: str, needed: Region, data: Array) -> None:
-        """Poisons what the step itself would have overwritten before reading it."""
+        """Poisons the elements in `data` that the step itself overwrites before it reads them."""
         layer = self.network.by_name[step.layer]
         for part, wrong in hazards.overwritten_before_read(self.places, step, layer, which, name, needed):
             data[part][wrong] = np.frombuffer(bytes([self.poison] * 8), dtype=data.dtype)[0]

@@ -1,4 +1,4 @@
-"""Whether layers can run as a schedule says; if not, which one stands in the way and why.
+"""Whether layers can run as a schedule says, and if not, which layer prevents it and why.
 
 Plans by hand and plans from files are held against `problems`; searches ask the same questions layer by layer.
 """
@@ -21,7 +21,8 @@ AXES = {ROWS: "rows", COLUMNS: "columns", CHANNELS: "channels"}
 def problems(
     network: Network, schedule: FusionSchedule, free: Collection[str] = (), pulled: Collection[str] = ()
 ) -> Iterator[str]:
-    """Why the layers cannot run so; where something is wrong, looking further may not make sense.
+    """The reasons why the layers cannot run as scheduled; none where they can. After a first reason, others may follow
+    from it.
 
     Layers in `free` execute nothing, inputs in `pulled` come row by row.
     """
@@ -41,7 +42,7 @@ def problems(
 
 
 def known_layers(network: Network, names: Collection[str]) -> None:
-    """An error that names the first layer which the network does not have."""
+    """Raises an error that names the first layer which the network does not have."""
     for name in names:
         if name not in network.by_name:
             near = get_close_matches(name, network.by_name, 1)
@@ -50,7 +51,7 @@ def known_layers(network: Network, names: Collection[str]) -> None:
 
 
 def can_stream(network: Network, layer: Layer, free: Collection[str]) -> bool:
-    """Whether the layer can go from top to bottom, on inputs that come row by row."""
+    """Whether the layer can produce its rows from top to bottom while its inputs arrive row by row."""
     shape = network.tensors[layer.output].shape
     if len(shape) != 4 or shape[0] != 1 or 0 in shape:
         return False
@@ -58,7 +59,7 @@ def can_stream(network: Network, layer: Layer, free: Collection[str]) -> bool:
 
 
 def can_sum(network: Network, layer: Layer, axis: int = ROWS) -> bool:
-    """Whether the layer can take in what it reads part by part along the axis, and keep nothing but running sums."""
+    """Whether the layer can consume its input part by part along the axis, keeping only running sums."""
     shape = network.tensors[layer.inputs[0]].shape
     if axis == CHANNELS:
         return len(shape) - 1 in summed_axes(network, layer)
@@ -72,7 +73,7 @@ def can_split(shape: Shape, axis: int) -> bool:
 
 
 def is_cut(tiling: Tiling, layer: str) -> bool:
-    """Whether tiles take parts of a layer, and not all of it every time."""
+    """Whether the tiles compute different parts of a layer, and not the whole layer each time."""
     size = tiling.size(layer)
     return size == 1 or set(tiling.intervals[layer]) != {(0, size)}
 
@@ -87,7 +88,7 @@ def _comes_by_rows(network: Network, layer: Layer, name: str, free: Collection[s
 
 
 def _layers(fused: FusedLayers) -> Iterator[str]:
-    """Each layer stands once, and behind what it reads."""
+    """Layers that appear twice, or before a layer that they read."""
     schedule, names = fused.schedule, fused.schedule.layers
     if len(set(names)) < len(names):
         yield f"'{schedule.name}' names a layer twice"
@@ -102,7 +103,7 @@ def _layers(fused: FusedLayers) -> Iterator[str]:
 
 
 def _enclosed(fused: FusedLayers) -> Iterator[str]:
-    """Nothing outside may lie between the layers."""
+    """Layers outside the group that read one layer of it and feed another: nothing may run in between."""
     network = fused.network
     inside = set(fused.schedule.layers)
     places = [network.position[name] for name in inside]
@@ -147,7 +148,7 @@ def streaming(fused: FusedLayers, pulled: Collection[str] = ()) -> Iterator[str]
 
 
 def _axes(fused: FusedLayers, pulled: Collection[str]) -> Iterator[str]:
-    """Each axis is cut once, by tiles or by rows, and not where rows come but once."""
+    """Axes that are cut twice, and tiles that contradict inputs whose rows arrive once and one by one."""
     schedule, axes = fused.schedule, fused.schedule.axes
     if len(set(axes)) < len(axes) or not set(axes) <= set(AXES):
         yield f"tiles of '{schedule.name}': each axis once, out of {sorted(AXES)} (rows, columns, channels)"
@@ -163,7 +164,8 @@ def _axes(fused: FusedLayers, pulled: Collection[str]) -> Iterator[str]:
 
 
 def _bands(fused: FusedLayers) -> Iterator[str]:
-    """What runs row by row in bands: they lie around other tiles, and begin at the same row of all last layers."""
+    """Bands of rows that are not the outermost tiles, or take several rows in a step, or whose sinks differ in
+    height."""
     schedule = fused.schedule
     if not schedule.is_banded or schedule.rows:
         yield f"tiles of '{schedule.name}': bands of what runs row by row are the outermost, with single rows in a step"
@@ -187,7 +189,7 @@ def _tiles(fused: FusedLayers) -> Iterator[str]:
 
 
 def _parts(fused: FusedLayers, split: Split, what: str) -> Iterator[str]:
-    """The parts make up the last layer, and no layer is wanted whole by every part of the one that reads it."""
+    """Splits whose parts do not make up the sink, or of which every part needs the whole of some layer."""
     tiling, name = Tiling(fused, split), fused.schedule.name
     size, ends = tiling.size(fused.sinks[0]), split.ends
     if not ends or not all(a < b for a, b in pairwise((0, *ends))) or ends[-1] != size:
@@ -206,7 +208,7 @@ def _parts(fused: FusedLayers, split: Split, what: str) -> Iterator[str]:
 
 
 def _lanes(fused: FusedLayers) -> Iterator[str]:
-    """Lanes share the outermost loop alone, and no two of them compute the same element, or add to the same sum."""
+    """Lanes inside another loop, and lanes that would compute the same element or add to the same sum."""
     schedule, name = fused.schedule, fused.schedule.name
     if any(split.lanes < 1 for split in schedule.splits):
         yield f"'{name}' runs in no lanes at all"
@@ -227,6 +229,6 @@ def _lanes(fused: FusedLayers) -> Iterator[str]:
 
 
 def _meet(parts: Sequence[Interval], lanes: int) -> bool:
-    """Whether intervals of different lanes have indices in common; they rise from part to part."""
+    """Whether intervals of two different lanes overlap; the intervals ascend from part to part."""
     numbered = [(part, at % lanes) for at, part in enumerate(parts) if part[0] < part[1]]
     return any(one != other and max(a[0], b[0]) < min(a[1], b[1]) for (a, one), (b, other) in combinations(numbered, 2))

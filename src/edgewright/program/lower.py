@@ -1,7 +1,7 @@
-"""A stage as a small tree of loops and kernel calls: derived from the schedule, never stored.
+"""A stage lowered to a small tree of loops and kernel calls, derived from the schedule and never stored.
 
-What a tile or a row needs is worked out for every one of them, and then said once: as numbers, as straight lines over
-the loop's variable, or as a table. Written out again (`unrolled`) the tree gives the steps of the stage.
+The region of each call is worked out for every iteration, and then fitted by an expression over the loop variables: a
+constant, an affine expression or a table. Unrolling the tree (`unrolled`) gives back the steps of the stage.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class KernelCall:
     may_be_empty: bool = False  # in some tile nothing is left of it
 
     def step(self, at: Mapping[str, int]) -> Step | None:
-        """The step that it is where the loops stand there; None where nothing is left of it, or sums are finished."""
+        """The step that the call computes in the iteration `at`; None where its region is empty there, or it only
+        finishes sums."""
         if self.kind is CallKind.FINISH:
             return None
         region = settled(self.region, at)
@@ -55,7 +56,8 @@ class For:
 
 @dataclass(frozen=True)
 class OnDemand:
-    """Rows on demand: the last chains are driven, the others asked for rows; bodies compute rows ROW to BELOW."""
+    """Rows computed on demand: the chains in `sinks` are driven, and ask the others for rows. A body computes rows ROW
+    to BELOW of its chain."""
 
     trace: RowTrace
     bodies: tuple[tuple[Node, ...], ...]  # of each chain
@@ -66,7 +68,7 @@ Node = KernelCall | For | OnDemand
 
 
 def is_one_turn(nodes: Sequence[Node]) -> bool:
-    """Whether there is no place between rows, or tiles, within the nodes."""
+    """Whether the nodes contain no point between rows or tiles at which the run could be interrupted."""
     return all(
         isinstance(node, KernelCall)
         or (isinstance(node, For) and (node.count == 1 or node.variable == CHUNK) and is_one_turn(node.body))
@@ -75,7 +77,7 @@ def is_one_turn(nodes: Sequence[Node]) -> bool:
 
 
 def lower(plan: Plan, stage: Stage) -> tuple[Node, ...]:
-    """The stage as loops and calls; complete sums become output at its end."""
+    """The stage as a tree of loops and calls. Calls that finish running sums come at the end."""
     lowering = _Lowering(plan, stage)
     return (*lowering.nodes(), *(_finish(plan.network, name) for name in plan.program.partial(stage)))
 
@@ -86,7 +88,7 @@ def _finish(network: Network, name: str) -> KernelCall:
 
 
 class _Lowering:
-    """A stage on its way to loops and calls."""
+    """The lowering of one stage in progress."""
 
     def __init__(self, plan: Plan, stage: Stage) -> None:
         self.plan, self.stage, self.network = plan, stage, plan.network
@@ -111,7 +113,7 @@ class _Lowering:
         return body
 
     def _chain(self, trace: RowTrace, index: int) -> Iterator[Node]:
-        """A chain's turn: all columns at once, or a few after the other."""
+        """The loop body of a chain: one call over all columns, or a loop over groups of columns."""
         chain = trace.chains[index]
         below = AffineExpr(1, ((ROW, 1),)) if chain.rows == 1 else variable(BELOW)
         rows = _Cut(ROWS, (variable(ROW), below), chain.rows)
@@ -129,13 +131,13 @@ class _Lowering:
         yield For(CHUNK, len(known), tuple(call for step in steps for call in self._call(step, (rows, cut))))
 
     def _call(self, step: Step, cuts: tuple[_Cut, ...]) -> Iterator[KernelCall]:
-        """The call for a step, cut by all that lies around it, unless nothing is ever left of it."""
+        """The call for a step, restricted by all enclosing tiles; None where its region is empty in every iteration."""
         layer = self.network.by_name[step.layer]
         loops = self.loops[1:] if self.stage.schedule.is_banded else self.loops
         tiles = [_Cut.of_parts(name, tiling, step.layer) for name, tiling in loops]
         region: Bounds = step.region.bounds
         most = list(step.region.shape)
-        partial: Bounds | None = step.share.bounds if step.share else None
+        partial: Bounds | None = step.partial.bounds if step.partial else None
         may_be_empty = False
         for cut in (*tiles, *cuts):
             if partial is not None and cut.axis % len(partial) in summed_axes(self.network, layer):
@@ -147,14 +149,14 @@ class _Lowering:
             may_be_empty |= cut.may_be_empty
         if is_always_empty(region) or (partial is not None and is_always_empty(partial)):
             return
-        kind = CallKind.COMPUTE if step.share is None else CallKind.ADD
+        kind = CallKind.COMPUTE if step.partial is None else CallKind.ADD
         self._begin(layer.output, region)
         names = dict.fromkeys((*self.network.activations(layer), layer.output))
         origins = tuple(found for name in names for found in self._origins_of(name))
         yield KernelCall(step.layer, kind, region, partial, self.stage.sweep, tuple(most), origins, may_be_empty)
 
     def _begin(self, tensor: str, region: Bounds) -> None:
-        """Notes where the tile begins that the tensor's memory holds from now on."""
+        """Records where the tile begins that the tensor's buffer holds from here on."""
         view = self.plan.views[tensor]
         for axis in view.tiled:
             self.origins[view.buffer, axis - len(region)] = region[axis][0]
@@ -169,7 +171,7 @@ class _Lowering:
 
 @dataclass(frozen=True)
 class _Cut:
-    """What is left along an axis, of how many indices at most."""
+    """A restriction along one axis: the bounds that remain, and the largest number of indices between them."""
 
     axis: int
     bounds: tuple[IndexExpr, IndexExpr]
@@ -190,17 +192,17 @@ def _with_axis(bounds: Bounds, axis: int, part: tuple[IndexExpr, IndexExpr]) -> 
 
 
 def is_always_empty(bounds: Bounds) -> bool:
-    """Whether nothing is left wherever the loops stand."""
+    """Whether the region is empty in every iteration."""
     return any(isinstance(a, int) and isinstance(b, int) and b <= a for a, b in bounds)
 
 
 def settled(bounds: Bounds, at: Mapping[str, int]) -> Region:
-    """The region where the loops stand there."""
+    """The region in the iteration `at`, as plain numbers."""
     return Region(tuple((value(low, at), value(high, at)) for low, high in bounds))
 
 
 def iteration_points(bounds: Bounds, counts: Mapping[str, int]) -> Iterator[Mapping[str, int]]:
-    """Every place where the loops that these bounds depend on can stand."""
+    """All iterations of the loops whose variables occur in these bounds."""
     names = sorted({name for pair in bounds for end in pair for name in variables(end)} & counts.keys())
     for indices in product(*(range(counts[name]) for name in names)):
         yield dict(zip(names, indices, strict=True))
@@ -209,7 +211,7 @@ def iteration_points(bounds: Bounds, counts: Mapping[str, int]) -> Iterator[Mapp
 def calls(
     nodes: Sequence[Node], loops: Mapping[str, int] | None = None
 ) -> Iterator[tuple[KernelCall, Mapping[str, int]]]:
-    """The calls of a tree in the order in which they are written, each with how often the loops around it run."""
+    """All calls of a tree in program order, each with the number of times that it runs."""
     around = loops or {}
     for node in nodes:
         match node:
@@ -223,7 +225,7 @@ def calls(
 
 
 def unrolled(nodes: Sequence[Node], at: Mapping[str, int] | None = None) -> Iterator[Step]:
-    """The steps that the tree stands for, in the order in which they run."""
+    """The steps that the tree stands for, in execution order."""
     here = dict(at or {})
     for node in nodes:
         match node:

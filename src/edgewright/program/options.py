@@ -34,7 +34,7 @@ class Options:
 
     @property
     def of_selection(self) -> Options:
-        """Those that kernels are selected by: how the compiler optimises changes none of them."""
+        """The options that decide which kernels are selected; the compiler's optimisation level is not one of them."""
         return replace(self, optimise=None)
 
     def optimise_flag(self, target: Target) -> str:

@@ -1,4 +1,4 @@
-"""Whether each step of a program finds computed what it reads: counted in regions, without memory.
+"""Whether each step of a program finds its inputs computed: counted in regions, without looking at memory.
 
 The planner asks this of every program it writes down; finished plans are judged byte by byte (`check`).
 """
@@ -42,7 +42,7 @@ def check_order(program: Program) -> Program:
             for name, needed in zip(layer.inputs, program.needs(step), strict=True):
                 if not is_ready(name, needed):
                     raise ModelError(f"step '{step.layer}' {step.region} reads {needed} of '{name}' too early")
-            if step.share is None:
+            if step.partial is None:
                 _cover(covered.setdefault(layer.output, []), step.region)
         for name in program.partial(stage):
             output = network.by_name[name].output
@@ -54,7 +54,8 @@ def check_order(program: Program) -> Program:
 
 
 def _cover(parts: list[Region], region: Region) -> None:
-    """Adds a region; one that continues the last along one axis is joined to it, as rows of a stream do."""
+    """Adds a region to the list; one that continues the last region along one axis is merged with it, as rows of a
+    stream do."""
     if parts:
         pairs = list(zip(parts[-1].bounds, region.bounds, strict=True))
         differing = [axis for axis, (a, b) in enumerate(pairs) if a != b]

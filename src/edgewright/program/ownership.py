@@ -17,7 +17,7 @@ import numpy as np
 from ..errors import ModelError
 from ..network import Array, Layer, Network, Region
 from ..network.operators import Concat, Reshape, Slice
-from ..network.operators.shares import share_axes
+from ..network.operators.partial_sums import reduction_axes
 from . import hazards
 from .places import LaneTouches, Places, StoredPiece, cells_of
 from .plan import Buffer, FaultKind, Plan, PlanFault, scratch_name
@@ -28,14 +28,14 @@ MOST_CELLS = 1 << 25  # of a plan that is judged: 128 MiB of float32; marks take
 
 
 def is_too_large(plan: Plan) -> bool:
-    """Whether the marks of a plan would take more memory than can be expected."""
+    """Whether the marks of a plan would take more memory than is reasonable."""
     grid = _grid(plan)
     sizes = (*plan.memories.values(), *(plan.network.tensors[name].bytes for name in plan.views))
     return max(sizes, default=0) // grid > MOST_CELLS
 
 
 def misuses(plan: Plan) -> Iterator[PlanFault]:
-    """What goes wrong when the plan is carried out, as far as the first step that does; the plan is well formed."""
+    """The faults of the first step that goes wrong when the plan is carried out; the plan must be well formed."""
     run = _Run(plan)
     try:
         yield from run.faults()
@@ -119,7 +119,7 @@ class _Run:
         for step in self.plan.program.steps(stage):
             layer = self.network.by_name[step.layer]
             yield from self._step(step, layer)
-            if step.share is not None:
+            if step.partial is not None:
                 shares[step.layer].append(_part_of_sum(self.plan, step, layer))
         for name, parts in shares.items():
             layer = self.network.by_name[name]
@@ -145,9 +145,9 @@ class _Run:
                 return
             self._pull(name, needed)
             yield from self._read(who, name, needed)
-            if step.share is None and self.places.may_meet(name, needed, layer.output, step.region):
+            if step.partial is None and self.places.may_meet(name, needed, layer.output, step.region):
                 yield from self._collisions(step, layer, which, name, needed)
-        if step.share is not None:
+        if step.partial is not None:
             yield from self._read_sums(step.layer, step.region)
             return
         self._write(layer.output, step.region)
@@ -213,7 +213,7 @@ class _Run:
                 return
 
     def _missed(self, who: str, name: str, found: int) -> PlanFault:
-        """What a reader finds where the tensor should be."""
+        """Describes what a reader finds in memory where the tensor should be."""
         owner = self.marks.owner(found)
         if name in self.network.producers and not self._is_begun(name):
             return PlanFault(FaultKind.ORDER, f"{who} reads '{name}' before it is computed")
@@ -222,7 +222,7 @@ class _Run:
         return PlanFault(FaultKind.MEMORY, f"{who} reads '{name}' where '{owner}' lies by then")
 
     def _is_begun(self, name: str) -> bool:
-        """Whether something of the tensor, or of what it is made of for nothing, has been computed."""
+        """Whether any element of the tensor, or of a tensor that it is a view of, has been computed."""
         layer = self.network.producers.get(name)
         if name in self.begun or layer is None or not self.marks.moves(layer):
             return name in self.begun
@@ -316,7 +316,7 @@ class _Marks:
         return self._known[name]
 
     def moves(self, layer: Layer) -> bool:
-        """Whether the layer just moves elements, or some of them: they are its inputs' under another name."""
+        """Whether the layer only moves elements: then its output carries the marks of its inputs."""
         return isinstance(layer.op, Reshape | Slice | Concat) and any(
             self._is_alike(name, layer.output) for name in layer.inputs
         )
@@ -344,7 +344,7 @@ class _Marks:
         raise AssertionError(layer)
 
     def _joined(self, layer: Layer, own: Array, axis: int) -> Array:
-        """The marks of the inputs side by side; what is converted on the way has marks of its own."""
+        """The marks of a concat's inputs side by side; an input that is converted on the way gets marks of its own."""
         at = 0
         for name in layer.inputs:
             end = at + self.network.tensors[name].shape[axis]
@@ -363,18 +363,18 @@ def _taken(start: int, size: int, step: int) -> slice:
 def _part_of_sum(plan: Plan, step: Step, layer: Layer) -> Region:
     """What a step adds: a region of the output, and of the input's axes that are summed over."""
     needed = plan.program.needs(step)[0]
-    axes = share_axes(layer.op, plan.network.shapes(layer))
+    axes = reduction_axes(layer.op, plan.network.shapes(layer))
     return Region((*step.region.bounds, *(needed.bounds[axis] for axis in axes)))
 
 
 def _whole_sum(network: Network, layer: Layer) -> Region:
     shapes = network.shapes(layer)
     out = network.tensors[layer.output].shape
-    return Region.whole((*out, *(shapes[0][axis] for axis in share_axes(layer.op, shapes))))
+    return Region.whole((*out, *(shapes[0][axis] for axis in reduction_axes(layer.op, shapes))))
 
 
 def _are_all(parts: Sequence[Region], whole: Region) -> bool:
-    """Whether the parts make up the whole, each element once: counted on the grid that their bounds draw."""
+    """Whether the parts cover the whole exactly once, counted on the grid that their bounds define."""
     marks = [sorted({at for part in parts for at in part.bounds[axis]}) for axis in range(len(whole.bounds))]
     if any([line[0], line[-1]] != [0, end] for line, (_, end) in zip(marks, whole.bounds, strict=True) if line):
         return False

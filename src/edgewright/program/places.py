@@ -34,11 +34,11 @@ class Places:
         self.lane = 0  # that is at work: buffers with a part for each lane are those of this one
 
     def start(self, buffer: Buffer) -> int:
-        """Where the part of the buffer begins that belongs to the lane at work."""
+        """The first byte of the copy of the buffer that belongs to the current lane."""
         return buffer.offset + (self.lane * buffer.part if buffer.lanes > 1 else 0)
 
     def turn_to(self, name: str, region: Region) -> None:
-        """From now on, the buffer of a tiled tensor holds this part of it."""
+        """Makes the buffer of a tiled tensor hold this region of it from now on."""
         view = self.plan.views[name]
         for axis in view.tiled:
             self._origins[view.buffer, axis - len(view.strides)] = region.bounds[axis][0]

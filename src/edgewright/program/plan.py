@@ -140,7 +140,7 @@ class Plan:
 
     @property
     def standing(self) -> str:
-        """How good the plan is, in words."""
+        """How good the plan is, as a phrase: optimal, or how far above its bound it may be."""
         if self.optimal:
             return "proven least"
         if self.searched:
@@ -153,7 +153,7 @@ class Plan:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What should not go unsaid about the plan, for people."""
+        """What a user should know about the plan beyond its figures."""
         if self.resident_bytes is None:
             return ()
         return (
@@ -205,7 +205,7 @@ class Plan:
         return tuple(map(tuple, found))
 
     def hole(self, stage: int) -> tuple[str, int, int]:
-        """The largest piece of any memory that kernels find free during a stage: memory, offset and bytes.
+        """The largest contiguous piece of any memory that no buffer occupies during a stage: memory, offset and bytes.
 
         It begins at a multiple of 8. What is set aside for the kernels of the stage is free to them.
         """
@@ -247,7 +247,7 @@ def arena_sizes(buffers: Iterable[Buffer], alignment: int) -> Mapping[str, int]:
 
 
 def copied_parts(network: Network, views: Mapping[str, View]) -> Mapping[str, tuple[int, ...]]:
-    """Of each concat some of whose inputs already lie in its output: those that do not, and must be copied."""
+    """For each concat of which some inputs lie in place: the inputs that do not, and so must be copied."""
     found = {}
     for layer in network.layers:
         if not isinstance(layer.op, Concat) or not _is_joined(network, layer):
@@ -297,7 +297,7 @@ def _covered(buffers: Sequence[Buffer]) -> int:
 
 
 class FaultKind(Enum):
-    """Which of its duties a plan fails."""
+    """The requirement that a plan violates."""
 
     FORM = "form"  # names that exist, ranks that agree
     ORDER = "order"  # every step finds what it reads, every output is complete

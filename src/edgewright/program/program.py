@@ -8,7 +8,7 @@ from itertools import product
 
 from ..network import Network, Region
 from ..network.operators import Concat
-from ..network.operators.shares import share_macs, share_needs
+from ..network.operators.partial_sums import partial_macs, partial_needs
 from .fusion import FusedLayers, FusionSchedule
 from .row_trace import RowTrace
 from .steps import Step, Sweep, restricted
@@ -57,7 +57,7 @@ class Program:
         return (step for tile, step in self._tiled_steps(stage) if tile % stage.schedule.lanes == lane)
 
     def turns(self, stage: Stage) -> Iterator[tuple[Step, ...]]:
-        """The same from each place between rows, or tiles, to the next."""
+        """The steps of a stage, grouped into the pieces between two points at which the run could be interrupted."""
         return (turn for _, turn in self._tiled_turns(stage))
 
     def _tiled_steps(self, stage: Stage) -> Iterator[tuple[int, Step]]:
@@ -79,16 +79,16 @@ class Program:
                 yield (tile[0] if tile else 0), tuple(self._cut(stage, turn, tilings, tile))
 
     def _cut(self, stage: Stage, turn: Iterable[Step], tilings: list[Tiling], tile: tuple[int, ...]) -> Iterator[Step]:
-        """What is left of the steps in a tile; a band's own rows were followed already."""
+        """The steps restricted to a tile. Rows of a band are left out here, since `turns` has followed them already."""
         cut = slice(1, None) if stage.schedule.is_banded else slice(None)
         for step in turn:
             for tiling, at in zip(tilings[cut], tile[cut], strict=True):
                 step = restricted(self.network, step, tiling.split.axis, tiling.intervals[step.layer][at])
-            if not step.region.is_empty and not (step.share is not None and step.share.is_empty):
+            if not step.region.is_empty and not (step.partial is not None and step.partial.is_empty):
                 yield step if step.sweep is stage.sweep else replace(step, sweep=stage.sweep)
 
     def whole_steps(self, fused: FusedLayers) -> tuple[Step, ...]:
-        """Every layer at once; of a concat just those parts that do not lie in place yet."""
+        """One step for each layer; of a concat, only the parts that do not lie in place yet."""
         found: list[Step] = []
         for name, step in fused.wholes.items():
             copied = self.copied.get(name) if fused.schedule.is_whole else None
@@ -110,8 +110,8 @@ class Program:
         """The region of each input that the step reads."""
         layer = self.network.by_name[step.layer]
         shapes = self.network.shapes(layer)
-        if step.share is not None:
-            return share_needs(layer.op, step.region, shapes, step.share)
+        if step.partial is not None:
+            return partial_needs(layer.op, step.region, shapes, step.partial)
         return layer.op.needs(step.region, shapes)
 
     def macs(self) -> int:
@@ -123,8 +123,8 @@ class Program:
         for step in self.steps(stage):
             layer = self.network.by_name[step.layer]
             shapes = self.network.shapes(layer)
-            if step.share is not None:
-                total += share_macs(layer.op, step.region, shapes, step.share)
+            if step.partial is not None:
+                total += partial_macs(layer.op, step.region, shapes, step.partial)
             else:
                 total += layer.op.macs(step.region, shapes)
         return total

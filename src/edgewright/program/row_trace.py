@@ -22,7 +22,8 @@ from .tiling import Tiling
 
 @dataclass(frozen=True, slots=True)
 class PixelChain:
-    """Layers that hand each pixel on to the next one alone: one step of them all, with nothing kept in between."""
+    """Layers of which each reads only the pixel that the one before has just computed: they run as one step, and
+    nothing is kept between them."""
 
     layers: tuple[str, ...]
     rows: int  # in a step
@@ -53,7 +54,8 @@ class RowTrace:
 
     @cached_property
     def chains(self) -> tuple[PixelChain, ...]:
-        """Producers first. Who reads a pixel of a layer alone, and nothing else of it, runs along with it."""
+        """The chains, producers first. A layer joins the chain of its producer if it alone reads that layer, pixel by
+        pixel."""
         ends: dict[str, list[str]] = {}  # chains by what their last layer writes
         depth: dict[str, int] = {}  # layers that a row of each tensor has come through
         for name in self.fused.schedule.layers:
@@ -78,22 +80,22 @@ class RowTrace:
 
     @cached_property
     def place(self) -> Mapping[str, int]:
-        """In which chain each layer stands."""
+        """The index of the chain that contains each layer."""
         return {name: index for index, chain in enumerate(self.chains) for name in chain.layers}
 
     @cached_property
     def heights(self) -> tuple[int, ...]:
-        """Rows that each chain goes through: of its output, or of what it adds up."""
+        """The number of rows of each chain: of its output, or of the input that it sums over."""
         return tuple(self._height(chain.last) for chain in self.chains)
 
     @cached_property
     def sinks(self) -> tuple[int, ...]:
-        """The chains that are driven to their end."""
+        """The chains that nobody in the group reads: these are driven to their end."""
         return tuple(dict.fromkeys(self.place[name] for name in self.fused.sinks))
 
     @cached_property
     def rounds(self) -> int:
-        """The last layers advance in this many rounds, in proportion to their heights."""
+        """The number of rounds in which all sinks advance together, in proportion to their heights."""
         return max(self.heights[sink] for sink in self.sinks)
 
     @cached_property
@@ -103,7 +105,7 @@ class RowTrace:
 
     @cached_property
     def bands(self) -> tuple[tuple[Interval, ...], ...]:
-        """For each band the rows that each chain computes: those that nobody asks for are never computed."""
+        """For each band, the rows that each chain computes. Rows that no one asks for are never computed."""
         if self._rows is not None:
             return tuple(zip(*(self._rows.intervals[chain.last] for chain in self.chains), strict=True))
         ends = [taken * chain.rows for taken, chain in zip(self.taken, self.chains, strict=True)]
@@ -120,9 +122,10 @@ class RowTrace:
 
     @cached_property
     def demands(self) -> tuple[tuple[RowDemand, ...], ...]:
-        """For each chain what it asks for, in the order in which it asks.
+        """For each chain, the rows that it asks of others, in the order in which it asks.
 
-        What has come the longest way is asked for last: by then, what it was made of may be needed no more.
+        The producer with the longest path behind it is asked last: by then, fewer of the rows that it is made of may
+        still be needed.
         """
         found: list[tuple[RowDemand, ...]] = []
         depths: list[int] = []
@@ -137,7 +140,7 @@ class RowTrace:
 
     @cached_property
     def taken(self) -> tuple[int, ...]:
-        """Steps that each chain really takes: rows that nobody asks for are never computed."""
+        """The number of steps that each chain takes. Rows that no one asks for are never computed."""
         found = [self._count(index) if index in self.sinks else 0 for index in range(len(self.chains))]
         for index in reversed(range(len(found))):
             for demand in self.demands[index]:
@@ -162,7 +165,7 @@ class RowTrace:
         return tuple((rows[y][0], rows[min(y + size, len(rows)) - 1][1]) for y in range(0, height, size))
 
     def order(self, band: int = 0) -> Iterator[tuple[int, int]]:
-        """The steps of a band as they run: (place of the chain, how many steps lie before it)."""
+        """The steps of a band in execution order: (index of the chain, number of its steps before this one)."""
         is_cut = self._rows is not None
         done = [low for low, _ in self.bands[band]] if is_cut else [0] * len(self.chains)  # steps of each chain
         have = [*done]  # rows of each chain: where tiles cut them, one in a step
@@ -186,7 +189,8 @@ class RowTrace:
                             waiting.pop()
 
     def turns(self, band: int = 0) -> Iterator[tuple[Step, ...]]:
-        """The steps as they run, those of a chain together: a few columns after the other if it says so."""
+        """The steps of a band in execution order, grouped by chain; a chain that goes by columns yields one step for
+        each group of columns."""
         for index, done in self.order(band):
             rows = self.rows_of_step(index, done)
             parts = self.columns(index, self.chains[index].columns)
@@ -213,13 +217,14 @@ class RowTrace:
         return step if columns is None else restricted(self.network, step, COLUMNS, columns)
 
     def _hands_on(self, tensor: str, reader: Layer) -> bool:
-        """Whether the layer alone reads the tensor, and for each pixel just the one at the same place."""
+        """Whether only this layer reads the tensor, and for each pixel only the pixel at the same position."""
         if self.network.sole_reader(tensor) is not reader:
             return False
         return all(self._is_in_step(tensor, reader, axis) for axis in (ROWS, COLUMNS))
 
     def _is_in_step(self, tensor: str, reader: Layer, axis: int) -> bool:
-        """Whether index i along the axis is all that is read for index i; what is added up is taken as it comes."""
+        """Whether the reader needs just index i along the axis for its own index i. An input that is summed over always
+        qualifies."""
         if tensor == reader.inputs[0] and self.fused.sums_over(reader.name, axis):
             return True
         return is_in_step(self.network, reader, tensor, axis)
@@ -258,7 +263,8 @@ class RowTrace:
         return found
 
     def _through(self, name: str, stops: tuple[int, ...]) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """(chain, rows wanted of it) for a demand for rows of a tensor; concats and slices pass it on."""
+        """(chain, rows wanted of it) for a demand of rows of a tensor, followed through concats and slices that cost
+        nothing."""
         layer = self.network.producers[name]
         if layer.name in self.place:
             yield self.place[layer.name], stops

@@ -11,9 +11,9 @@ from enum import Enum
 from functools import lru_cache
 
 from ..network import DType, Interval, Layer, Network, Region, Shape
-from ..network.kernels import can_share
+from ..network.kernels import can_sum_partially
 from ..network.operators import Op
-from ..network.operators.shares import share_axes
+from ..network.operators.partial_sums import reduction_axes
 
 
 class Sweep(Enum):
@@ -32,7 +32,7 @@ class Step:
     region: Region
     sweep: Sweep = Sweep.FORWARD
     # The part of the first input that is added to the layer's running sums; they become output when the stage ends.
-    share: Region | None = None
+    partial: Region | None = None
 
 
 ROWS = 1  # the axis of an image (NHWC)
@@ -53,7 +53,7 @@ def rows_needed(network: Network, reader: Layer, name: str, axis: int = ROWS) ->
 
 
 def is_in_step(network: Network, reader: Layer, name: str, axis: int = ROWS) -> bool:
-    """Whether index i of tensor `name` along the axis is all that is read of it for index i of the output."""
+    """Whether index i of the output along the axis reads index i of tensor `name`, and no other."""
     out, shapes = network.tensors[reader.output].shape, network.shapes(reader)
     return all(_is_identity(reader.op, shapes, at, out, axis) for at, x in enumerate(reader.inputs) if x == name)
 
@@ -95,9 +95,9 @@ def summed_axes(network: Network, layer: Layer) -> Collection[int]:
     is_fixed = [name in network.constants for name in layer.inputs]
     if is_fixed[0] or not all(is_fixed[1:]):
         return ()
-    if not can_share(layer.op, tensors, network.tensors[layer.output], network.arithmetic):
+    if not can_sum_partially(layer.op, tensors, network.tensors[layer.output], network.arithmetic):
         return ()
-    return share_axes(layer.op, network.shapes(layer)).keys()
+    return reduction_axes(layer.op, network.shapes(layer)).keys()
 
 
 def sums_bytes(network: Network, layer: Layer) -> int:
@@ -114,8 +114,8 @@ def sums_name(layer: str) -> str:
 def restricted(network: Network, step: Step, axis: int, part: Interval) -> Step:
     """The step for a part along an axis: of the input where it sums over that axis, else of the output."""
     layer = network.by_name[step.layer]
-    if step.share is not None:
-        along = axis % len(step.share.bounds)
+    if step.partial is not None:
+        along = axis % len(step.partial.bounds)
         if along in summed_axes(network, layer):
-            return replace(step, share=step.share.with_axis(along, part))
+            return replace(step, partial=step.partial.with_axis(along, part))
     return replace(step, region=step.region.with_axis(axis % len(step.region.bounds), part))

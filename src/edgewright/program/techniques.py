@@ -11,7 +11,8 @@ from .program import Stage
 
 
 class Technique(Enum):
-    """A way to run layers: a word for people, and a colour that is told apart by all of them (Okabe & Ito)."""
+    """A memory-saving technique: its name for people, and its colour (Okabe & Ito, distinguishable with colour
+    blindness)."""
 
     WHOLE = ("whole layer", "#8a97a6")
     IN_PLACE = ("in place", "#009e73")

@@ -1,7 +1,7 @@
-"""Fused layers carried out part by part: what each part needs of every layer follows from the operators.
+"""Fused layers computed tile by tile: what each tile needs of every layer follows from the operators.
 
-The parts of the last layers are given. Going backwards, a layer computes what the layers that read it need: with
-its halo along rows and columns (FFMT), its own channels along channels (FDT).
+The parts of the last layers are given. Going backwards, a layer computes what the layers that read it need: with its
+halo along rows and columns (FFMT), its own channels along channels (FDT).
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ class Tiling:
         return self.fused.network
 
     def size(self, layer: str) -> int:
-        """What a layer has along the axis: of its output, or of the input that it adds up."""
+        """The size of a layer along the axis: of its output, or of the input that it sums over."""
         return self.fused.driven(layer, self.split.axis)[self.split.axis]
 
     @cached_property
     def intervals(self) -> Mapping[str, tuple[Interval, ...]]:
-        """For each layer, part by part: what it computes along the axis; of its input, where it sums over it."""
+        """For each layer and tile, the interval along the axis that it computes; of its input, where the layer sums
+        over the axis."""
         wanted: dict[str, list[Interval]] = {}  # of each tensor, part by part
         found: dict[str, tuple[Interval, ...]] = {}
         for layer in self._around:
@@ -66,7 +67,7 @@ class Tiling:
         return tuple(found)
 
     def _scaled(self, size: int) -> list[Interval]:
-        """The parts of a last layer; one of another size than the first is cut in proportion."""
+        """The tiles of a sink; where sinks differ in size, the others are cut in proportion to the first."""
         total = self.split.ends[-1]
         ends = [0, *(-(-end * size // total) for end in self.split.ends)]
         return list(pairwise(ends))
@@ -88,7 +89,7 @@ class Tiling:
 
     @cached_property
     def _around(self) -> tuple[Layer, ...]:
-        """The layers from the last of the fused ones back to the first, and what lies between."""
+        """All layers of the network from the last of the fused ones back to the first."""
         places = [self.network.position[name] for name in self.fused.schedule.layers]
         return self.network.layers[min(places) : max(places) + 1][::-1]
 

@@ -20,7 +20,7 @@ def run_time_constants(network: Network) -> tuple[str, ...]:
 
 
 class WeightDigests:
-    """Digests of arrays, each array that is met again looked at once."""
+    """Digests of arrays; an array that occurs again is hashed only once."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, tuple[int, ...], tuple[int, ...], str], tuple[str, Array]] = {}
@@ -78,12 +78,12 @@ def _address(value: Array) -> int:
 
 
 def without_weights(network: Network) -> Network:
-    """The network with the values of its constants left out, so that it travels lightly."""
+    """The network without the values of its constants, which makes it quick to store and to send."""
     return replace(network, constants=absent(network.tensors[name] for name in network.constants))
 
 
 def absent(constants: Iterable[Tensor]) -> Mapping[str, Array]:
-    """What stands for the values of these constants."""
+    """Placeholders for the values of these constants."""
     return {tensor.name: _Absent(tensor) for tensor in constants}  # type: ignore[misc]
 
 

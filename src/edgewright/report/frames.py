@@ -114,7 +114,7 @@ def _moment_ends(plan: Plan, stage: Stage, steps: Sequence[Step]) -> list[int]:
 
 def _continues(step: Step, other: Step) -> bool:
     """Whether the other step does the next columns of the same rows."""
-    a, b = part(step.share or step.region), part(other.share or other.region)
+    a, b = part(step.partial or step.region), part(other.partial or other.region)
     return a.rows == b.rows and a.channels == b.channels and a.columns[1] == b.columns[0]
 
 
@@ -129,8 +129,8 @@ def _sink(plan: Plan, stage: Stage) -> tuple[str, bool]:
 def _caption(plan: Plan, step: Step) -> str:
     """Where the last layer is."""
     layer = plan.network.by_name[step.layer]
-    at = part(step.share or step.region)
-    shape = plan.network.tensors[layer.inputs[0] if step.share else layer.output].shape
+    at = part(step.partial or step.region)
+    shape = plan.network.tensors[layer.inputs[0] if step.partial else layer.output].shape
     sizes = dict(zip(("rows", "columns", "channels"), image(shape), strict=True))
     spans = dict(zip(sizes, (at.rows, at.columns, at.channels), strict=True))
     told = [_span_words(name, span, sizes[name]) for name, span in spans.items() if span[1] - span[0] < sizes[name]]
@@ -190,7 +190,7 @@ class _Recorder:
         self.recent[name] = region
         self.done[name] = self.done.get(name, NOTHING) | region
         self.now[name] = self.now.get(name, NOTHING) | region
-        self.fresh[name] = self.fresh.get(name, NOTHING) | (region if step.share else self._unseen(name, region))
+        self.fresh[name] = self.fresh.get(name, NOTHING) | (region if step.partial else self._unseen(name, region))
 
     def next_moment(self) -> None:
         self.now.clear()

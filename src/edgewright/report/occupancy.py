@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..network import Array, Network
-from ..network.operators.shares import share_axes, share_macs
+from ..network.operators.partial_sums import partial_macs, reduction_axes
 from ..program import Buffer, Plan, Program, Stage, Step
 
 
@@ -51,12 +51,12 @@ def _step_work(network: Network, step: Step) -> tuple[int, int, int]:
     """MACs of the step, what it computes, and what there is to compute."""
     layer = network.by_name[step.layer]
     shapes, total = network.shapes(layer), network.tensors[layer.output].size
-    if step.share is None:
+    if step.partial is None:
         return layer.op.macs(step.region, shapes), step.region.size, total
-    axes = share_axes(layer.op, shapes)
-    part = step.region.size * prod(step.share.shape[axis] for axis in axes)
+    axes = reduction_axes(layer.op, shapes)
+    part = step.region.size * prod(step.partial.shape[axis] for axis in axes)
     return (
-        share_macs(layer.op, step.region, shapes, step.share),
+        partial_macs(layer.op, step.region, shapes, step.partial),
         part,
         total * prod(shapes[0][axis] for axis in axes),
     )

@@ -109,11 +109,6 @@ class PaperApplication:
             return True
         return x.first <= y.last and y.first <= x.last
 
-    def meet_as_printed(self, x: PaperEdge, y: PaperEdge) -> bool:
-        """The same as Algorithm 8 prints it: partitions outside J never meet, though one may feed the other."""
-        is_pipelined = next(one for one in self.networks if one.name == x.network).is_pipelined
-        return (x.partition == y.partition or x.network != y.network or is_pipelined) and self.meet(x, y)
-
 
 def paper_application(application: Application) -> PaperApplication:
     """The tuple of an application."""

@@ -29,7 +29,7 @@ class _HarnessPort:
 
 
 class Probes(Enum):
-    """What happens where a stage begins."""
+    """What the harness does at the beginning of each stage."""
 
     NONE = "none"
     STAMPS = "stamps"  # the time is noted
@@ -118,7 +118,8 @@ def _write_trace(c: CWriter, library: Library) -> None:
 
 
 def _write_inputs(c: CWriter, library: Library, inputs: list[_HarnessPort]) -> None:
-    """Before they are read, arenas are filled: a run that counts on zeroed memory shall fail."""
+    """Writes the C that reads the inputs. All arenas are filled with a pattern before, so that code which relies on
+    zeroed memory fails."""
     memories = _names(library).arenas.values()
     c.line("#ifndef BOARD_HOSTED")
     for memory in memories:

@@ -17,11 +17,11 @@ class Can(Peripheral):
 
     group: ClassVar[str | None] = "CanType"
 
-    def __init__(self, name: str, wires: Mapping[str, ModelField], seed: int = 0) -> None:
-        super().__init__(name, wires, seed)
+    def __init__(self, name: str, model_fields: Mapping[str, ModelField], seed: int = 0) -> None:
+        super().__init__(name, model_fields, seed)
         self.frames: deque[dict[str, int]] = deque()
-        for field, wire in wires.items():
-            self.state[field] = wire.field.reset
+        for field, model_field in model_fields.items():
+            self.state[field] = model_field.field.reset
 
     def read(self, name: str) -> int:
         self.reads[name] += 1

@@ -18,8 +18,8 @@ class Spi(Peripheral):
 
     group: ClassVar[str | None] = "SPIType"
 
-    def __init__(self, name: str, wires: Mapping[str, ModelField], seed: int = 0) -> None:
-        super().__init__(name, wires, seed)
+    def __init__(self, name: str, model_fields: Mapping[str, ModelField], seed: int = 0) -> None:
+        super().__init__(name, model_fields, seed)
         self.sent: deque[int] = deque()  # what waits in the FIFO
         self.received: deque[int] = deque()
 

@@ -16,8 +16,8 @@ class Timer(Peripheral):
 
     group: ClassVar[str | None] = "TimerType"
 
-    def __init__(self, name: str, wires: Mapping[str, ModelField], seed: int = 0) -> None:
-        super().__init__(name, wires, seed)
+    def __init__(self, name: str, model_fields: Mapping[str, ModelField], seed: int = 0) -> None:
+        super().__init__(name, model_fields, seed)
         self.now = seed << 28
 
     def read(self, name: str) -> int:

@@ -17,8 +17,8 @@ class Uart(Peripheral):
 
     group: ClassVar[str | None] = "UartType"
 
-    def __init__(self, name: str, wires: Mapping[str, ModelField], seed: int = 0) -> None:
-        super().__init__(name, wires, seed)
+    def __init__(self, name: str, model_fields: Mapping[str, ModelField], seed: int = 0) -> None:
+        super().__init__(name, model_fields, seed)
         self.line: deque[int] = deque()
         self.arrived: deque[int] = deque(seed >> shift & 0xFF for shift in range(0, seed.bit_length(), 8))
 

@@ -1,4 +1,4 @@
-"""Pieces of C text: questions about those of the source, and the types, literals and masks of generated code."""
+"""Helpers on C text: looking at the source, and the types, literals and masks of generated code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _END = re.compile(rb"(?:\s|/\*.*?\*/|//[^\n]*\n)*;", re.DOTALL)
 
 
 def grouped(text: str) -> str:
-    """The text as an operand: in parentheses unless it is one word."""
+    """The text as an operand: in parentheses, unless it is a single word."""
     return text if re.fullmatch(r"\w+", text) else f"({text})"
 
 

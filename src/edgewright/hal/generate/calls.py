@@ -32,7 +32,8 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What the source promises of an access beyond its field: that it happens with others, or is of one moment."""
+    """What the source promises about an access beyond its field: that it happens together with others, or at the same
+    moment."""
 
     moment: str = ""  # accesses of fields that are together
     snapshot: str = ""  # reads that may all be served by the first of them

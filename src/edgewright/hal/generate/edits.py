@@ -1,4 +1,4 @@
-"""Edits of a source text: each replaces a span, and may ask for the text of spans inside it, edited in their turn.
+"""Edits of a source text: each replaces a span, and may contain the edited text of spans inside it.
 
 Group definitions and devices leave the driver: the HAL header, included in place of the first, has them now.
 """
@@ -16,7 +16,7 @@ from .c_text import indentation, newline, whole_lines
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A span and what to put in its place; `text` is asked only when all edits are known."""
+    """A span and its replacement. `text` is evaluated only when all edits are known."""
 
     span: Span
     text: Callable[[], str]
@@ -24,14 +24,15 @@ class Edit:
 
 @dataclass(slots=True)
 class EditedFile:
-    """The text of one file with the edits to make in it; spans are nested or apart."""
+    """The text of one file with all its edits, whose spans are nested or disjoint."""
 
     original: bytes
     edits: dict[Span, Edit] = field(default_factory=dict)
     _sorted: list[Edit] = field(default_factory=list)
 
     def replace(self, span: Span, text: Callable[[], str]) -> None:
-        """Plans an edit; the first for a span counts, as a file that several units include is seen more than once."""
+        """Records an edit. The first one for a span counts, since a file that several units include is visited more
+        than once."""
         if span not in self.edits:
             self.edits[span] = Edit(span, text)
             self._sorted = []

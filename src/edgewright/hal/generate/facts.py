@@ -1,4 +1,4 @@
-"""What the compiler knows of indices and values in the source, beyond their text: signs, and what macros hide."""
+"""Facts about indices and values that their text does not show: signedness, and what macros expand to."""
 
 from __future__ import annotations
 

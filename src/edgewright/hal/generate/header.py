@@ -11,8 +11,8 @@ from ..design import Design
 from ..layout.layout import Piece, Register, SpaceLayout
 from .c_text import literal
 from .calls import Call
-from .ground import SpaceRegisters, space_registers
 from .read_functions import read_function
+from .space_registers import SpaceRegisters, space_registers
 from .support import struct_alignments, struct_sizes, support_struct
 from .write_functions import needs_critical_section, write_function
 
@@ -74,13 +74,13 @@ def _devices(design: Design) -> str:
 
 
 def _function(design: Design, call: Call, name: str) -> list[str]:
-    ground: SpaceRegisters = space_registers(design, call.space)
+    placement: SpaceRegisters = space_registers(design, call.space)
     write = write_function if call.kind is Kind.WRITE else read_function
-    return [*_note(ground, call), *write(ground, call, name)]
+    return [*_note(placement, call), *write(placement, call, name)]
 
 
-def _note(ground: SpaceRegisters, call: Call) -> list[str]:
-    if len(ground.registers(call)) < 2:
+def _note(placement: SpaceRegisters, call: Call) -> list[str]:
+    if len(placement.registers(call)) < 2:
         return []
     return ["/* Wider than the bus: the low part first, not all at one time. */"]
 

@@ -1,4 +1,4 @@
-"""The driver's files with every access made a call of its HAL function; all other text stays as it is (S 6.5).
+"""The driver's files with every access replaced by a call of its HAL function; all other text stays unchanged (S 6.5).
 
 Single accesses are rewritten in place, merged ones through temporaries.
 """
@@ -89,7 +89,7 @@ class Rewriter:
             self.sheet.replace(self.function.static, lambda: "static EDGEWRIGHT_INLINE")
 
     def _drop_snapshots(self) -> None:
-        """The word `snapshot` has done its work; what stands before a statement of a block goes up to that."""
+        """Removes the word `snapshot` of the language; the text before a statement of its block closes up."""
         text = self.sheet.original
         for first, start in self.function.snapshots:
             is_in_block = text[:first].rstrip()[-1:] in (b"{", b"}", b";")
@@ -112,7 +112,7 @@ class Rewriter:
         self.sheet.replace(span, lambda: self._text(accesses))
 
     def _drop(self, access: Access) -> None:
-        """An assignment whose value the merged write takes directly."""
+        """Removes an assignment whose value is passed directly to the merged write."""
         spot = access.spot
         if spot.in_block and not spot.labelled:
             self.sheet.replace(whole_lines(self.sheet.original, spot.statement), str)
@@ -135,7 +135,8 @@ class Rewriter:
         return self._in_a_row(last, stored, call)
 
     def _in_a_row(self, access: Access, first: str, second: str) -> str:
-        """C: two expressions or a declaration and an expression in place of one, on lines of their own if it is."""
+        """C: two expressions, or a declaration and an expression, in place of one; on separate lines where it is a
+        statement."""
         if access in self.temporaries.early:
             return f"{first}, {second}"
         text = self.sheet.original
@@ -231,7 +232,7 @@ class Rewriter:
             self._put_in_front(statement, merges)
 
     def _put_in_condition(self, where: Span, merges: list[Merge]) -> None:
-        """The calls as the first that the condition of a loop does, each time."""
+        """Puts the calls at the beginning of a loop's condition, so that every iteration makes them."""
         same = self.sheet.edits.get(where)  # the condition is an access and nothing else
 
         def edited() -> str:
@@ -298,7 +299,7 @@ class Rewriter:
         self.sheet.replace((first, first + 1), lambda: gap.join(["{", *lines]))
 
     def _can_wait(self, access: Access, place: Access) -> bool:
-        """Whether what is assigned is the same at a later access: then it is written there once more."""
+        """Whether the assigned expression still has the same value at a later access, where it can then be repeated."""
         spot = access.spot
         value = self.facts.values.get((spot.file, spot.value)) if spot.value else None
         if value is None or spot.value is None or spot.form is not Form.ASSIGN:
@@ -315,7 +316,7 @@ class Rewriter:
         return can_wait(value, list(self.paths.between(access.number, place.number)))
 
     def _is_ignored(self, whole: Span) -> bool:
-        """Whether nobody takes the value of an expression: it is the step of a `for`."""
+        """Whether the value of an expression is not used: it is the step of a `for`."""
         text = self.sheet.original
         return text[: whole[0]].rstrip().endswith(b";") and text[whole[1] :].lstrip()[:1] in (b")", b",", b";")
 

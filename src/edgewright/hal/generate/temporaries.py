@@ -75,7 +75,7 @@ def _is_known_at(access: Access, last: Access) -> bool:
 
 
 def can_wait(value: Expression, between: list[Event]) -> bool:
-    """Whether an expression has the same value after the events as before, and does nothing itself."""
+    """Whether an expression has the same value after the events as before them, and no effect of its own."""
     if not value.pure or "*" in value.names:
         return False
     changed = {event.name for event in between if isinstance(event, Assigned)}

@@ -1,4 +1,4 @@
-"""HAL functions that write: a plain store where nothing else must stay, else read, modify, write."""
+"""HAL functions that write: a plain store where no other bits must be preserved, otherwise a read-modify-write."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Iterator
 from ..layout.layout import Piece, Register
 from .c_text import arithmetic_type, end_bit, field_type, literal, ones, register_mask, type_bits
 from .calls import Call
-from .ground import SpaceRegisters, address, shift_amount, value_type
+from .space_registers import SpaceRegisters, address, shift_amount, value_type
 
 _SMALL = 1 << 11  # constants below it fit an instruction of RISC-V, and so do those whose complement does
 
 
-def write_function(ground: SpaceRegisters, call: Call, name: str) -> list[str]:
+def write_function(placement: SpaceRegisters, call: Call, name: str) -> list[str]:
     """The lines of one writing HAL function; a single write gives back the value as it is stored."""
-    slots = ground.slots(call.slots)
-    values = [f"{value_type(slot, call)} v{n}" for n, slot in enumerate(ground.slots(call.given))]
-    indices = [f"uint32_t {index}" for index in ground.indices(call)]
+    slots = placement.slots(call.slots)
+    values = [f"{value_type(slot, call)} v{n}" for n, slot in enumerate(placement.slots(call.given))]
+    indices = [f"uint32_t {index}" for index in placement.indices(call)]
     parameters = ", ".join([f"struct {call.space} *grp", *indices, *values])
-    stores = _stores(ground, call)
+    stores = _stores(placement, call)
     if len(slots) > 1:
         return [f"static inline void {name}({parameters})", "{", *stores, "}"]
     result = value_type(slots[0], call)
@@ -26,40 +26,40 @@ def write_function(ground: SpaceRegisters, call: Call, name: str) -> list[str]:
     return [f"static inline {result} {name}({parameters})", "{", *stores, f"    return {stored};", "}"]
 
 
-def _stores(ground: SpaceRegisters, call: Call) -> list[str]:
-    registers = ground.registers(call)
-    stores = [list(_store(ground, call, register)) for register in registers]
+def _stores(placement: SpaceRegisters, call: Call) -> list[str]:
+    registers = placement.registers(call)
+    stores = [list(_store(placement, call, register)) for register in registers]
     for n, lines in enumerate(stores):
         if len(stores) > 1 and len(lines) > 1:  # each with a `p` of its own
             stores[n] = ["{", *(f"    {line}" for line in lines), "}"]
     return [f"    {line}" for lines in stores for line in lines]
 
 
-def needs_critical_section(ground: SpaceRegisters, call: Call) -> bool:
+def needs_critical_section(placement: SpaceRegisters, call: Call) -> bool:
     """Whether the function reads, modifies and writes a register that an interrupt handler uses."""
     return any(
-        ground.is_shared(register) and is_read_modify_write(ground, call.given, register)
-        for register in ground.registers(call)
+        placement.is_shared(register) and is_read_modify_write(placement, call.given, register)
+        for register in placement.registers(call)
     )
 
 
-def is_read_modify_write(ground: SpaceRegisters, slots: tuple[str, ...], register: Register) -> bool:
+def is_read_modify_write(placement: SpaceRegisters, slots: tuple[str, ...], register: Register) -> bool:
     """Whether a write of the slots must put back other bits of the register."""
-    return _kept(ground, slots, register) != 0
+    return _kept(placement, slots, register) != 0
 
 
 def _stored(bits: int) -> str:
     return "v0" if bits == type_bits(bits) else f"({field_type(bits)})(v0 & {literal(ones(bits))})"
 
 
-def _store(ground: SpaceRegisters, call: Call, register: Register) -> Iterator[str]:
-    terms = " | ".join(_term(ground, call, register, p) for p in register.pieces if p.slot in call.given)
+def _store(placement: SpaceRegisters, call: Call, register: Register) -> Iterator[str]:
+    terms = " | ".join(_term(placement, call, register, p) for p in register.pieces if p.slot in call.given)
     cast = f"(uint{register.width}_t)" if register.width < 32 else ""
-    if not is_read_modify_write(ground, call.given, register):
+    if not is_read_modify_write(placement, call.given, register):
         yield f"*{address(register)} = {f'{cast}({terms})' if cast else terms};"
         return
-    shared = ground.is_shared(register)
-    text = f"{_rest(ground, call, register)} | {terms}"
+    shared = placement.is_shared(register)
+    text = f"{_rest(placement, call, register)} | {terms}"
     yield f"volatile uint{register.width}_t *const p = {address(register)};"
     if shared:
         yield "HAL_ENTER_CRITICAL();"
@@ -68,11 +68,11 @@ def _store(ground: SpaceRegisters, call: Call, register: Register) -> Iterator[s
         yield "HAL_EXIT_CRITICAL();"
 
 
-def _kept(ground: SpaceRegisters, slots: tuple[str, ...], register: Register) -> int:
+def _kept(placement: SpaceRegisters, slots: tuple[str, ...], register: Register) -> int:
     """The bits that a write of the slots must put back, the lane that is written included."""
     kept = 0
     for piece in register.pieces:
-        nature = ground.nature(piece.slot)
+        nature = placement.nature(piece.slot)
         if piece.slot in slots:
             kept |= register_mask(piece) if piece.lanes > 1 and not nature.neutral else 0
             continue
@@ -81,32 +81,32 @@ def _kept(ground: SpaceRegisters, slots: tuple[str, ...], register: Register) ->
     return kept
 
 
-def _rest(ground: SpaceRegisters, call: Call, register: Register) -> str:
+def _rest(placement: SpaceRegisters, call: Call, register: Register) -> str:
     """C: what was read, without the bits that are written."""
     lanes = [p for p in register.pieces if p.slot in call.slots and p.lanes > 1]
     if not lanes:
-        return f"(*p & {literal(_and_mask(ground, call.slots, register))})"
+        return f"(*p & {literal(_and_mask(placement, call.slots, register))})"
     kind = arithmetic_type(register.width)
     cleared = [f"~(({kind}){literal(ones(p.size))} << {shift_amount(register, p, call)})" for p in lanes]
-    alike = all(not ground.nature(p.slot).neutral or p.slot in call.slots for p in register.pieces)
-    static = [] if alike else [literal(_kept(ground, call.slots, register))]
+    alike = all(not placement.nature(p.slot).neutral or p.slot in call.slots for p in register.pieces)
+    static = [] if alike else [literal(_kept(placement, call.slots, register))]
     return f"(*p & {' & '.join(static + cleared)})"
 
 
-def _and_mask(ground: SpaceRegisters, slots: tuple[str, ...], register: Register) -> int:
+def _and_mask(placement: SpaceRegisters, slots: tuple[str, ...], register: Register) -> int:
     """A constant that keeps what must be kept and clears what must be cleared; short where there is a choice.
 
     Bits without a field and read-only ones may be either; in hardware that exists they stay what they were.
     """
-    kept = _kept(ground, slots, register)
+    kept = _kept(placement, slots, register)
     free = ones(register.width)
     for piece in register.pieces:
-        if ground.nature(piece.slot).writable:
+        if placement.nature(piece.slot).writable:
             free &= ~register_mask(piece)
-    return kept if kept < _SMALL and not ground.is_fixed else kept | free
+    return kept if kept < _SMALL and not placement.is_fixed else kept | free
 
 
-def _term(ground: SpaceRegisters, call: Call, register: Register, piece: Piece) -> str:
+def _term(placement: SpaceRegisters, call: Call, register: Register, piece: Piece) -> str:
     """C: the value in its place."""
     number = call.given.index(piece.slot)
     kind = arithmetic_type(register.width)
@@ -114,23 +114,23 @@ def _term(ground: SpaceRegisters, call: Call, register: Register, piece: Piece) 
     if call.is_bit:
         return f"(({kind})(v{number} & 1u) << {amount})"
     text = f"({kind})(v{number} >> {piece.low})" if piece.low else f"({kind})v{number}"
-    bits = ground.space.slot(piece.slot).field.bits
+    bits = placement.space.slot(piece.slot).field.bits
     if text.startswith(f"({field_type(bits)})v"):
         text = f"v{number}"
-    if _needs_mask(ground, register, piece, type_bits(bits) - piece.low):
+    if _needs_mask(placement, register, piece, type_bits(bits) - piece.low):
         text = f"({text} & {literal(ones(piece.size))})"
     return f"({text} << {amount})" if amount else text
 
 
-def _needs_mask(ground: SpaceRegisters, register: Register, piece: Piece, bits: int) -> bool:
+def _needs_mask(placement: SpaceRegisters, register: Register, piece: Piece, bits: int) -> bool:
     """Whether a value of so many bits could reach a field above; bits of our own that hold none ignore writes."""
     if piece.lanes > 1:
         return piece.size < bits
     above = range(piece.bit + piece.size, min(piece.bit + bits, register.width))
-    if ground.is_fixed:
+    if placement.is_fixed:
         return bool(above)
     return any(
-        other.bit < above.stop and end_bit(other) > above.start and ground.nature(other.slot).writable
+        other.bit < above.stop and end_bit(other) > above.start and placement.nature(other.slot).writable
         for other in register.pieces
         if other is not piece
     )

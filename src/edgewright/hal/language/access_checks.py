@@ -52,7 +52,7 @@ def member_misuses(node: Node, description: Description, source: Source) -> Iter
 
 
 def _is_hidden(cursor: Cursor, source: Source) -> bool:
-    """Whether the member's name, or the arrow before it, is not written where the access is."""
+    """Whether the member's name, or the arrow before it, comes from a macro and so is not written at the access."""
     at = written_at(cursor.location)
     text = source.files.get(str(cursor.location.file), b"")
     name = str(cursor.spelling).encode()
@@ -64,7 +64,7 @@ def _is_hidden(cursor: Cursor, source: Source) -> bool:
 
 
 def _closed(node: Node) -> tuple[str, str] | None:
-    """What an access stands in that it cannot be rewritten in."""
+    """The construct around an access in which it cannot be rewritten, or nothing."""
     read_it = "read it into a variable first"
     for above in node.above:
         kind = above.cursor.kind
@@ -96,7 +96,7 @@ def _closed_by_variable(node: Node, variable: Cursor) -> tuple[str, str] | None:
 
 
 def _child_misuses(node: Node, name: str) -> Iterator[Refusal]:
-    """A group in a group is stepped through, indexed, or pointed to; an array of groups is indexed, nothing else."""
+    """Uses of a group inside a group other than stepping through it, indexing it or taking its address."""
     around, here = node.around, place(node.cursor)
     if node.cursor.type.get_canonical().kind in ARRAYS and not _is_indexed(node, around):
         yield Refusal(here, f"{name}, an array of groups, is used without an index", "write &gpio->pads[0]")
@@ -167,7 +167,7 @@ def _is_indexed(node: Node, around: Node | None) -> bool:
 
 
 def index_misuses(node: Node, description: Description, source: Source) -> Iterator[Refusal]:
-    """A constant index beyond the array."""
+    """A constant index that lies beyond the end of the array."""
     parts = list(node.cursor.get_children())
     array = bare(parts[0])
     group = owner(array, description)

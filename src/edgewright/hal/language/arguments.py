@@ -1,4 +1,4 @@
-"""Fields in arguments of macros: taken where the macro evaluates its argument once, refused where it does not."""
+"""Fields in macro arguments: accepted where the macro evaluates its argument exactly once, refused elsewhere."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ACCESS = re.compile(rb"\b([A-Za-z_]\w*)\s*(?:->|\.)\s*([A-Za-z_]\w*)")
 
 
 def argument_misuses(node: Node, name: str, source: Source) -> Iterator[Refusal]:
-    """What is wrong with reading a field where it is an argument: it comes twice, or its text is used as text."""
+    """Why a field may not be read in this macro argument: the macro evaluates it more than once, or uses its text."""
     cursor = node.cursor
     if not is_in_argument(cursor):
         return
@@ -41,7 +41,8 @@ def _written_in(function: Cursor) -> Iterator[tuple[str, int]]:
 
 
 def unused_arguments(function: Cursor, description: Description, source: Source) -> Iterator[Refusal]:
-    """Fields in arguments that a macro leaves out: they would be left as they are, and mean nothing any more."""
+    """Fields in arguments that a macro drops. They would not be rewritten, and would name members that no longer
+    exist."""
     file = str(function.location.file)
     first, last = span(function)
     uses = [use for use in source.macros.uses.get(file, ()) if first <= use[0] and use[1] <= last]

@@ -1,4 +1,4 @@
-"""The attributes of a field (S 6.3.2): what they set, which contradict each other, what rse and wse name."""
+"""The attributes of a field (S 6.3.2): what each sets, which contradict each other, and the targets of rse and wse."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ def attributed(field: Field, notes: Notes) -> Field:
 
 
 def _targets(text: str) -> tuple[EffectTarget, ...]:
-    """As written: `EffectTarget(name)` may be a member or a group, `targets` looks it up."""
+    """The targets as written. `EffectTarget(name)` may mean a member or a group; `with_targets` looks it up."""
     names = [name.replace(" ", "") for name in text.split(",")]
     pairs = [name.partition("::") for name in names]
     return tuple(EffectTarget(group, member if colons else None) for group, colons, member in pairs)
 
 
 def contradictions(field: Field, notes: Notes) -> Iterator[tuple[str, str]]:
-    """What attributes say that cannot be, each with what to try."""
+    """Attributes that exclude each other, each with what to try instead."""
     kinds = [name.partition(":")[0] for name, _ in notes]
     for (one, other), why in _APART.items():
         if one in kinds and other in kinds:
@@ -86,7 +86,7 @@ def contradictions(field: Field, notes: Notes) -> Iterator[tuple[str, str]]:
 
 
 def with_targets(groups: Mapping[str, Group], refusals: list[Refusal]) -> dict[str, Group]:
-    """The groups, their fields' side effects naming what they touch."""
+    """The groups, with the targets of all side effects resolved to fields."""
 
     def found(field: Field, group: Group, targets: Iterable[EffectTarget]) -> tuple[EffectTarget, ...]:
         looked_up = [_look_up(target, group, groups) for target in targets]
@@ -105,7 +105,7 @@ def with_targets(groups: Mapping[str, Group], refusals: list[Refusal]) -> dict[s
 
 
 def _look_up(written: EffectTarget, group: Group, groups: Mapping[str, Group]) -> EffectTarget | tuple[str, str]:
-    """What a name stands for, or why it stands for nothing and what may have been meant."""
+    """What a target's name refers to, or the reason why it refers to nothing with the nearest names."""
     if written.member is not None:
         if written.group not in groups:
             return f"no group '{written.group}'", _near(written.group, groups)

@@ -1,4 +1,4 @@
-"""Contexts: a pointer to a group that a callback or an interrupt routine gets as `void *` and turns back at once."""
+"""Contexts: a group pointer that a callback or interrupt routine receives as `void *` and converts back at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .nodes import POINTER, Node, operand, pointee
 
 
 def is_context(node: Node, description: Description) -> bool:
-    """Whether a cast or conversion makes a parameter `void *` the group's pointer that a local is declared with."""
+    """Whether a cast or conversion initialises a local group pointer from a parameter of type `void *`."""
     group = pointee(node.cursor.type, description)
     above = node.parent
     while above is not None and above.cursor.kind in (*TRANSPARENT, KINDS.CSTYLE_CAST_EXPR):

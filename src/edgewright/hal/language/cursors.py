@@ -1,4 +1,4 @@
-"""What libclang's cursors do not tell by themselves: operators, spans, constants."""
+"""Facts about libclang cursors that its Python binding does not provide: operators, spans, constants."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def written_span(cursor: Cursor, in_argument: bool) -> Span:
 
 
 def written_at(location: Any) -> int:
-    """Where a location's text stands in its file: within a macro's arguments, not at the macro's name."""
+    """The position at which a location's text is written: inside the macro's arguments, not at the macro's name."""
     offset = c_uint()
     cindex.conf.lib.clang_getFileLocation(location, None, None, None, byref(offset))
     return offset.value
@@ -128,7 +128,7 @@ def _uses(unit: Any) -> dict[tuple[str, int], int]:
 
 
 def variable(declaration: Cursor) -> str:
-    """A name for a variable that no other one has: inner ones may be spelled as outer ones are."""
+    """A name for a variable that is unique in the function, even where an inner scope reuses the spelling."""
     name = str(declaration.spelling)
     if declaration.linkage in (cindex.LinkageKind.EXTERNAL, cindex.LinkageKind.INTERNAL):
         return name

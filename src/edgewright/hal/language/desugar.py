@@ -1,9 +1,9 @@
-"""Several fields at once, taken apart into one assignment of each: what follows knows of these only.
+"""Statements that access several fields at once, rewritten into one assignment per field before anything else reads
+them.
 
-For a compiler `assign(uart, parity = 1, stops = 2);` is a macro of the support header; its uses are those that libclang
-traces to that header, so that nothing else of that name is taken for one. So is `read_and_clear(uart->errors)`, which
-reads flags and writes back what it has read. `*channel = (bfGroup Channel){.count = 8};` is C, and makes members 0 that
-are not named.
+`assign(uart, parity = 1, stops = 2);` is a macro of the support header. Only uses that libclang traces to that header
+count, so another macro of the same name is left alone. `read_and_clear(uart->errors)` reads flags and writes back what
+it has read. `*channel = (bfGroup Channel){.count = 8};` is plain C and sets the members that it does not name to 0.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ Edits = list[tuple[int, int, bytes]]  # first byte, one past the last, what come
 
 
 def desugar(units: Iterable[Any], files: Mapping[str, bytes], header: str) -> dict[str, bytes]:
-    """The files with every such statement as assignments; one that cannot be taken apart stays, to be refused.
+    """The files with all such statements rewritten to single assignments; a statement that cannot be rewritten stays,
+    and is refused later.
 
-    `header` is the support header's name: a driver may have a copy of it.
+    `header` is the name of the support header, of which a driver may have a copy.
     """
     codes = {name: _APART.sub(lambda found: re.sub(rb"[^\n]", b" ", found[0]), text) for name, text in files.items()}
     edits: dict[str, set[tuple[int, int, bytes]]] = {}
@@ -51,7 +52,7 @@ def _edited(text: bytes, edits: Iterable[tuple[int, int, bytes]]) -> bytes:
 def _words(
     unit: Any, files: Mapping[str, bytes], codes: Mapping[str, bytes], header: str
 ) -> Iterator[tuple[str, Edits]]:
-    """The edits for each use of `assign` that is no part of another macro's."""
+    """The edits for each use of `assign` that is not inside another macro."""
     end = "", 0
     for cursor in unit.cursor.get_children():
         file = str(cursor.extent.start.file)
@@ -71,7 +72,7 @@ def _words(
 
 
 def _taken(text: bytes, code: bytes, start: int, inside: int) -> Edits:
-    """What to replace in `read_and_clear(uart->errors)`: it becomes `(uart->errors = uart->errors)`."""
+    """The edit for `read_and_clear(uart->errors)`, which becomes `(uart->errors = uart->errors)`."""
     commas, end = _commas(code, inside)
     is_plain = not commas and _TWICE.fullmatch(code, inside, end)
     begin = end - len(text[inside:end].lstrip())
@@ -79,7 +80,8 @@ def _taken(text: bytes, code: bytes, start: int, inside: int) -> Edits:
 
 
 def _assigned(text: bytes, code: bytes, start: int, inside: int) -> Edits:
-    """What to replace in a use: its name goes, each field gets the pointer, commas become semicolons."""
+    """The edits for one use of `assign`: the name is removed, each field gets the pointer, and commas become
+    semicolons."""
     commas, end = _commas(code, inside)
     if not commas:
         return []
@@ -98,9 +100,10 @@ def _statements(
     prefix: bytes,
     around: tuple[bytes, bytes] = (b"", b""),
 ) -> Edits:
-    """A statement taken apart: it begins, its list begins behind the first of the commas, and its last bracket stands.
+    """The edits that split a statement with a list of items into one statement per item.
 
-    Each item gets the prefix, and `around` goes before and behind all; none where it is no statement or no such list.
+    Each item gets the prefix, and the texts in `around` go before and behind all of them. There are none where the text
+    is not a statement, or has no such list.
     """
     start, begin, end = where
     after = re.compile(rb"\s*;").match(code, end + 1)
@@ -121,7 +124,7 @@ def _statements(
 
 
 def _commas(code: bytes, at: int) -> tuple[list[int], int]:
-    """The commas of a list that begins at a place, and the bracket behind them; none where it is open."""
+    """The commas of a list that begins at `at`, and the closing bracket; none where the list does not end."""
     commas, depth = [], 0
     for place in range(at, len(code)):
         sign = code[place : place + 1]
@@ -151,10 +154,11 @@ def _literals(unit: Any, files: Mapping[str, bytes], codes: Mapping[str, bytes])
 
 
 def _filled(text: bytes, code: bytes, whole: Span, target: Cursor, value: Cursor) -> Edits:
-    """A literal taken apart: its members in a row, those without a name with 0, of these what hardware changes last.
+    """The edits for a literal: one assignment per member in order, 0 for those without a value, and members that
+    hardware changes last.
 
-    In C all values are there before anything is stored, and the place is found once: where one of them reads a field,
-    or may, or does something else, it cannot be taken apart.
+    In C all values are computed before anything is stored, and the target is evaluated once. A literal with a value
+    that may read a field, or has another effect, is therefore not split.
     """
     group = value.type.get_canonical().get_declaration()
     through = target.kind is KINDS.UNARY_OPERATOR and unary_operator(target) == "*"
@@ -181,7 +185,7 @@ def _filled(text: bytes, code: bytes, whole: Span, target: Cursor, value: Cursor
 
 
 def _has_no_effect(expression: Cursor) -> bool:
-    """Whether an expression neither does anything nor reads a field."""
+    """Whether evaluating an expression has no side effect and reads no field."""
     return not any(_acts(inner) or _is_field(inner) for inner in walk(expression))
 
 

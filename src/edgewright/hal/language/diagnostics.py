@@ -1,4 +1,4 @@
-"""What libclang found wrong with a driver's files, and what to try."""
+"""Compile errors that libclang reports for a driver's files, as refusals with what to try."""
 
 from __future__ import annotations
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from .attributes import attributed, contradictions, with_targets
-from .bonds import bond_faults, pin_faults, with_bonds
 from .cursors import KINDS, Cursor, cindex, is_group, notes, place, span, walk
 from .description import Bus, Child, Description, Field, Group, Refusal, Refused
 from .devices import devices_of
+from .placement_rules import bond_faults, pin_faults, with_bonds
 from .source import Source
 from .status_words import with_words
 
@@ -140,7 +140,7 @@ def _bits(kind: cindex.Type) -> int | None:
 
 
 def _limited(group: Group, known: Mapping[str, Group], refusals: list[Refusal]) -> Group:
-    """The group; one of more elements than can be written out is refused, and goes on with none."""
+    """The group; one with too many elements is refused, and continues without any."""
 
     def elements(group: Group) -> int:
         inner = sum((child.count or 1) * elements(known[child.group]) for child in group.children)
@@ -153,7 +153,7 @@ def _limited(group: Group, known: Mapping[str, Group], refusals: list[Refusal]) 
 
 
 def _too_wide(description: Description) -> Iterator[Refusal]:
-    """Fields wider than the bus that do not say that they may be accessed in parts, or must not."""
+    """Fields wider than the bus that do not declare whether they may be accessed in parts."""
     for group in description.groups.values():
         width = description.bus_of(group.name).width
         for field in group.fields:

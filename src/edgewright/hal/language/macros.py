@@ -1,4 +1,4 @@
-"""Text that may mean something else elsewhere: macros defined more than once, and lines that #if takes or leaves."""
+"""Text whose meaning depends on its position: macros that are defined more than once, and lines under #if."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OWN = frozenset((LINE, "__COUNTER__", "__INCLUDE_LEVEL__", "__TIMESTAMP__", "__
 
 @dataclass(frozen=True, slots=True)
 class Macros:
-    """Where the driver's files use macros, and which of these do not mean the same everywhere."""
+    """The macro uses in a driver's files, and the macros that do not mean the same everywhere."""
 
     unsteady: frozenset[str]
     bodies: Mapping[str, str]  # all that a macro is defined as, put together
@@ -55,14 +55,14 @@ class Macros:
         return None
 
     def is_unsteady(self, file: str, where: Span) -> bool:
-        """Whether the text may mean something else in another place, or compiled with other macros."""
+        """Whether the text could mean something else at another position, or with other macro definitions."""
         return any(name in self.unsteady for name in self.used(file, where))
 
     def has_choice(self, file: str, where: Span) -> bool:
         return bool(self.within(file, where))
 
     def within(self, file: str, where: Span) -> list[int]:
-        """Where the lines begin that decide what is compiled."""
+        """The lines in the span that decide what is compiled (#if and the like)."""
         lines = self.choices.get(file, [])
         return lines[bisect_left(lines, where[0]) : bisect_left(lines, where[1])]
 
@@ -94,7 +94,7 @@ def macros_of(units: Iterable[Any], files: Mapping[str, bytes]) -> Macros:
 
 
 def _spread(unsteady: set[str], bodies: Mapping[str, str]) -> None:
-    """Adds macros that are made of unsteady ones."""
+    """Adds the macros that expand to unsteady ones, transitively."""
     words = {name: set(re.findall(r"\w+", body)) for name, body in bodies.items()}
     more = True
     while more:

@@ -1,4 +1,4 @@
-"""Uses of groups and fields that the tool does not take, because it could not rewrite them without changing them."""
+"""Uses of groups and fields that are refused, because they cannot be rewritten without changing their meaning."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ def _of(cursor: Cursor, source: Source, description: Description) -> Iterator[Re
 
 
 def _repeated(source: Source, description: Description) -> Iterator[Refusal]:
-    """Text that is several functions, as when its file is included again: it can be rewritten in one way only."""
+    """Text that is compiled as several functions, as when its file is included twice: it could be rewritten in one way
+    only."""
     first: dict[tuple[str, int], str] = {}
     for cursor in source.cursors:
         if cursor.kind is KINDS.FUNCTION_DECL and cursor.is_definition() and accesses(cursor, description):
@@ -65,7 +66,7 @@ def _repeated(source: Source, description: Description) -> Iterator[Refusal]:
 
 
 def _functions_of_other_files(source: Source) -> Iterator[Cursor]:
-    """Functions with a body that come from no file of the driver's."""
+    """Functions with a body that lie in none of the driver's files."""
     for unit in source.units:
         for cursor in unit.cursor.get_children():
             is_function = cursor.kind is KINDS.FUNCTION_DECL and cursor.is_definition()

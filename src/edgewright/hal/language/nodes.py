@@ -16,14 +16,14 @@ STEPS = ("x++", "x--", "++x", "--x")
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A cursor and the way up from it."""
+    """A cursor together with its parent node, so that checks can look at the enclosing expression."""
 
     cursor: Cursor
     parent: Node | None = None
 
     @property
     def around(self) -> Node | None:
-        """The nearest node above that is more than parentheses or an implicit conversion."""
+        """The nearest enclosing node other than parentheses and implicit conversions."""
         above = self.parent
         while above is not None and above.cursor.kind in TRANSPARENT:
             above = above.parent
@@ -46,7 +46,7 @@ class Node:
 
 
 def nodes(cursor: Cursor, parent: Node | None = None) -> Iterator[Node]:
-    """The cursor and all below it, each knowing what it stands in."""
+    """The cursor and all below it as nodes that know their parents."""
     waiting = [Node(cursor, parent)]
     while waiting:
         node = waiting.pop()

@@ -1,4 +1,4 @@
-"""What is refused of pointers to groups and of groups as values: anything that would need their layout in memory."""
+"""Uses of pointers to groups, and of groups as values, that are refused because they would need a layout in memory."""
 
 from __future__ import annotations
 

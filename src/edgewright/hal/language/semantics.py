@@ -1,4 +1,5 @@
-"""What the attributes of a field mean for whoever wants to read or write it, or a field beside it (S 6.3.2)."""
+"""The semantics of a field's attributes: what they allow when the field, or one beside it, is read or written (S
+6.3.2)."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from .description import Description, EffectTarget, Field, Mode
 
 @dataclass(frozen=True, slots=True)
 class Nature:
-    """The consequences of a field's attributes; `Natures` works them out for a whole description."""
+    """The consequences of a field's attributes; `Natures` derives them for a whole description."""
 
     reading_acts: bool  # reading does something: read alone, once for each read in the source, never speculatively
     writing_acts: bool  # writing does something whatever the value: no write that the source does not have
@@ -28,17 +29,18 @@ class Nature:
 
     @property
     def may_differ(self) -> bool:
-        """Whether two reads may differ though the function wrote nothing in between: they are never made one."""
+        """Whether two reads may return different values although the function wrote nothing in between; such reads are
+        never merged."""
         return self.changes or self.is_shared
 
     @property
     def kept(self) -> bool:
-        """Whether a write to its register that does not write it has to put it back."""
+        """Whether a write to its register that does not write this field must write its old value back."""
         return self.writable and not self.neutral
 
     @property
     def restorable(self) -> bool:
-        """Whether a write to its register may put back what was read: a plain stored value."""
+        """Whether a write to its register may write back the value that was read: true for plain stored values."""
         return self.kept and self.readable and not (self.acts or self.by_hardware)
 
 
@@ -79,7 +81,7 @@ class Natures:
         )
 
     def _is_written_for(self, own: EffectTarget) -> bool:
-        """Whether some write makes the peripheral write the field, at once or later.
+        """Whether some write makes the peripheral change the field, at once or later.
 
         A read that touches it (rse) acts there and then, so that what is read and put back afterwards is its new value.
         """

@@ -15,7 +15,8 @@ _OWN = "it has the attributes of its bits: give them to these"
 
 
 def with_words(groups: Mapping[str, Group], refusals: list[Refusal]) -> dict[str, Group]:
-    """The groups; words are like their bits, which are marked, and what touches the bits touches the word."""
+    """The groups with their status words: a word takes the attributes of its bits, the bits are marked, and what
+    affects the bits affects the word."""
     bits: dict[tuple[str, str], list[EffectTarget]] = {}  # field of the elements to the words that gather it
     words: dict[tuple[str, str], Field] = {}
     for group in groups.values():
@@ -77,7 +78,7 @@ def _like(word: Field, bit: Field) -> Field:
 
 
 def _fault(word: Field, group: Group, groups: Mapping[str, Group]) -> tuple[str, str] | None:
-    """Why a word cannot be, and what to write instead."""
+    """Why a status word is not possible, and what to write instead."""
     what = f"gathers {', '.join(word.gathers)}"
     array = next((member for member in group.members if member.name == word.gathers[0]), None)
     if array is None or array.count is None:
@@ -110,7 +111,7 @@ def _fault(word: Field, group: Group, groups: Mapping[str, Group]) -> tuple[str,
 
 
 def _loose(owner: str, name: str, gathering: list[EffectTarget], groups: Mapping[str, Group]) -> Iterator[Refusal]:
-    """Elements that no word gathers, or two: where would their bits lie?"""
+    """Elements whose bit is in no status word, or in two."""
     homes = [(group.name, child) for group in groups.values() for child in group.children if child.group == owner]
     gathered = [(target.group, _word(groups, target).gathers[0]) for target in gathering]
     hint = "let exactly one word gather it wherever its group is"

@@ -1,1 +1,1 @@
-"""Where fields lie: layouts, several ways to find them, what they cost, and the judge of all (S 6.4.4)."""
+"""Register layouts: data, several methods to find one, the cost model, and the judge of all (S 6.4.4)."""

@@ -1,4 +1,4 @@
-"""From cells to a layout: bits in each register, then addresses of registers and areas in each space."""
+"""A layout assembled from cells: the bits in each register, then the addresses of registers and areas in each space."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Arrange = Callable[[Space, tuple[Slot, ...], int], Mapping[str, int]]  # space, 
 
 
 def in_order(space: Space, slots: tuple[Slot, ...], width: int) -> dict[str, int]:
-    """First bits, one slot after the other from bit 0."""
+    """The first bit of each slot when they follow each other from bit 0."""
     bits: dict[str, int] = {}
     bit = 0
     for slot in slots:
@@ -26,7 +26,7 @@ def in_order(space: Space, slots: tuple[Slot, ...], width: int) -> dict[str, int
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
-    """How cells are turned into registers, beyond what the cells themselves say."""
+    """The options of assembling registers, beyond what the cells themselves say."""
 
     made_by: str
     arrange: Arrange = in_order
@@ -53,7 +53,7 @@ class _OccupiedBytes:
     taken: list[tuple[int, int]] = field(default_factory=list)
 
     def find(self, size: int, alignment: int) -> int:
-        """The first free place for so many bytes, which are then taken."""
+        """Reserves `size` bytes at the first free aligned offset, and returns it."""
         start = 0
         for first, end in sorted(self.taken):
             if start + size <= first:

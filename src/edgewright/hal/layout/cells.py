@@ -1,4 +1,4 @@
-"""Cells: which slots share a register, before bits and addresses are chosen; and the cells that pins dictate."""
+"""Cells: which slots share a register, before bits and addresses are chosen, and the cells that pins determine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..language.description import Bus, Description
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Slots of equal counts that share a register; with lanes, one slot with so many elements abreast."""
+    """Slots of equal counts that share a register. With lanes, a single slot with several elements side by side."""
 
     slots: tuple[str, ...]
     lanes: int = 1
@@ -31,7 +31,8 @@ def width_for(bits: int, bus: Bus) -> int:
 
 
 def most_lanes(slot: Slot, width: int) -> int:
-    """How many elements of its last dimension fit abreast, as a power of two; 1 where lanes make no sense."""
+    """How many elements of the slot's last dimension fit side by side, as a power of two; 1 where lanes make no
+    sense."""
     if not slot.counts or slot.field.bits * 2 > width:
         return 1
     lanes = 1 << ((width // slot.field.bits).bit_length() - 1)

@@ -114,7 +114,7 @@ def _bind(model: Model, chosen: PartVariables) -> None:
 
 
 def _separate(model: Model, chosen: PartVariables) -> None:
-    """Slots that may not meet; no register with a frail slot is written by read-modify-write."""
+    """Slots that must not share a register, and registers that must not be written by read-modify-write."""
     rules = chosen.part.rules
     for r in chosen.part.free:
         inside = chosen.inside[r]
@@ -140,7 +140,7 @@ def _capacity(model: Model, chosen: PartVariables) -> None:
 
 
 def _lanes(model: Model, chosen: PartVariables) -> None:
-    """Arrays of narrow fields may lie with several elements abreast, and are then alone in their registers."""
+    """Arrays of narrow fields may have several elements side by side in a register, which then holds nothing else."""
     for r in chosen.part.free:
         lanes = chosen.part.rules.lanes(r)
         if lanes == 1:
@@ -168,7 +168,7 @@ def _pay_lane(model: Model, lane: Literal, pattern: AccessPattern, slot: Slot, l
 
 
 def _positions(model: Model, chosen: PartVariables) -> None:
-    """Who begins at bit 0, who ends at the top, who is alone: these save shifts and masks."""
+    """Which slot begins at bit 0, ends at the top bit or is alone: each of these saves shifts or masks."""
     x = chosen.x
     for r in chosen.part.free:
         inside = chosen.inside[r]
@@ -251,9 +251,9 @@ def _rewrite(
 def _view(
     model: Model, chosen: PartVariables, pattern: AccessPattern, r: str, touched: Literal, kept: Sequence[str]
 ) -> Literal:
-    """A write that does not fill its register goes to an address of its own, which takes nothing but room.
+    """A write of part of a register goes to a view address of its own, which costs only address space.
 
-    Equal sets of slots have one; where different sets meet a register in the same slots, two are counted.
+    Equal sets of slots share one view; where different sets hit a register in the same slots, two are counted.
     """
     key = r, pattern.slots & frozenset(chosen.inside[r])
     view = chosen.views.get(key)

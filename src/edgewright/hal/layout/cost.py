@@ -1,4 +1,4 @@
-"""What a layout costs (after S table 6.1), and what one is to be best at: code, bus accesses, the size of the map.
+"""The cost of a layout (after S table 6.1) in code bytes, bus accesses and map size, and which of these is minimised.
 
 Every joint is one place in the code. For each register it touches it pays one access, for each field a shift unless it
 begins at bit 0, and when reading a mask unless it is alone or ends at the top. A write that must keep other bits is a
@@ -147,7 +147,7 @@ def register_cost(
 
 
 def _shift_bytes(register: Register, piece: Piece, writes: bool, is_rewritten: bool, sizes: CodeBytes) -> int:
-    """Bytes for getting a field to its bits, or from them."""
+    """Bytes of the shifts and masks that move a field to or from its bits."""
     shift = 0 if piece.bit == 0 and piece.lanes == 1 else sizes.shift + (sizes.far if is_rewritten else 0)
     alone = len(register.pieces) == 1 and piece.lanes == 1
     top = piece.bit + piece.size == register.width and piece.lanes == 1

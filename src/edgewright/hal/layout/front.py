@@ -1,4 +1,4 @@
-"""The trade between the size of the map and the code: layouts of which none is better than another in all respects."""
+"""The Pareto front of map size against code: layouts none of which is better than another in all respects."""
 
 from __future__ import annotations
 

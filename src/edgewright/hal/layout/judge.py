@@ -1,4 +1,4 @@
-"""Whether a layout is lawful: a slow and plain check that shares no code with those who make layouts."""
+"""The judge of layouts: a slow and plain check that shares no code with those who make layouts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Written = tuple[frozenset[str], frozenset[str]]  # slots that a place writes, an
 def faults(
     description: Description, spaces: Spaces, layout: Layout, joints: Sequence[Joint], max_map: int | None = None
 ) -> list[str]:
-    """What is wrong with a layout, in words; nothing for a lawful one."""
+    """What is wrong with a layout, as sentences; none for a correct one."""
     missing = [f"{name} has no layout" for name in spaces if name not in layout.spaces]
     if missing:
         return missing
@@ -34,7 +34,7 @@ def faults(
 
 
 def checked(description: Description, spaces: Spaces, layout: Layout, joints: Sequence[Joint]) -> Layout:
-    """The layout itself; where pins or the addresses of devices leave no lawful one, says so."""
+    """The layout itself if it is correct; an error where pins or device addresses allow none."""
     found = faults(description, spaces, layout, joints)
     if found:
         raise Infeasible(
@@ -152,7 +152,8 @@ def _use_faults(
     reads: Sequence[frozenset[str]],
     writes: Sequence[Written],
 ) -> Iterator[str]:
-    """What the code would do to the neighbours in a register that is as it is; what it never does is no fault."""
+    """What the code would do to neighbouring fields in a register of existing hardware; accesses that the code never
+    makes do not count."""
     inside = _natures(description, space, register)
     for read in dict.fromkeys(used for used in reads if used & set(inside)):
         for name, nature in inside.items():

@@ -12,7 +12,8 @@ from ..language.description import Description, Field
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Bits of a register that hold (part of) a slot; with lanes, so many elements of its last dimension abreast."""
+    """Bits of a register that hold a slot or a part of it. With lanes, several elements of its last dimension lie side
+    by side."""
 
     slot: str
     bit: int
@@ -44,7 +45,8 @@ class Register:
 
 @dataclass(frozen=True, slots=True)
 class WriteView:
-    """A further address of a register, at which a write reaches some of its fields alone: nothing has to be put back.
+    """A second address of a register at which a write affects only some of its fields, so that nothing has to be read
+    and written back.
 
     The fields have the same bits at both addresses, and elements of arrays lie as far apart.
     """

@@ -1,7 +1,7 @@
-"""Local search over cells: slots move, swap and registers merge as long as that makes the layout cheaper.
+"""Local search over cells: slots move or swap and registers merge as long as that lowers the cost.
 
-What a register costs depends on nothing outside it, so that every move is judged by the two registers it changes, and
-two registers that gained nothing by a move are looked at again only when one of them has changed.
+The cost of a register depends on nothing outside it. So a move is evaluated by the two registers that it changes, and a
+pair that gained nothing is tried again only when one of them has changed.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Search:
         return {name: tuple(self._cell(name, key) for key in keys) for name, keys in self.cells.items()}
 
     def _settle(self, name: str) -> bool:
-        """Makes all moves of one space that gain something; whether there were any."""
+        """Makes all improving moves in one space, and says whether there were any."""
         keys = self.cells[name]
         waiting, moved = list(reversed(keys)), False
         while waiting:
@@ -90,7 +90,7 @@ class Search:
         return self.maps[key]
 
     def _change(self, name: str, gone: Iterable[Key], come: Iterable[Key]) -> tuple[int, int]:
-        """By how much score and bytes of the registers differ after a move."""
+        """The difference in score and bytes when the cells `gone` are replaced by `come`."""
         before, after = [[self._cost(name, key) for key in keys] for keys in (gone, come)]
         return sum(c for c, _ in after) - sum(c for c, _ in before), sum(b for _, b in after) - sum(
             b for _, b in before
@@ -133,7 +133,7 @@ class Search:
                     yield (key, other), come
 
     def _near(self, name: str, slots: Iterable[str]) -> frozenset[str]:
-        """The slots that some place accesses together with one of these."""
+        """The slots that some access pattern contains together with one of these."""
         return frozenset[str]().union(*(self.companions.get((name, slot), ()) for slot in slots))
 
     def _merged(self, name: str, key: Key, other: Key) -> Iterator[tuple[Key, ...]]:
@@ -170,7 +170,7 @@ class Search:
 
 
 def _split_off(rules: Rules, slots: frozenset[str], lanes: int) -> Iterator[tuple[Key, ...]]:
-    """Lanes instead of elements or the reverse, and slots that leave for a register of their own."""
+    """Cells with lanes in place of elements or the reverse, and slots that move to a register of their own."""
     if len(slots) == 1:
         most = rules.lanes(min(slots))
         if most > 1:

@@ -1,4 +1,5 @@
-"""What lies where: groups in devices by address, and what is inside a built driver, whose layouts differ in that."""
+"""Maps from addresses to names: groups in devices, and objects of a built driver, whose addresses differ with the
+layout."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ class ModelBus:
             self._take_snapshot()
         for at in register.fields:
             wanted = asked is None or at.bit in asked
-            wire = self._wire(register.device, at)
+            model_field = self._wire(register.device, at)
             taken = self._taken.get(self.promise.snapshot, {}) if wanted and at.bit not in first else {}
             known = taken.get((register.device, at.name))
             part = self._answer(register.device, at, wanted, asked is not None) if known is None else known
@@ -122,9 +122,9 @@ class ModelBus:
                 self._taken[self.promise.snapshot][register.device, at.name] = part
             part = part >> at.low & ones(at.size)
             value |= part << at.bit
-            is_seen = wire.nature.changes or wire.field.shared_with_isr
-            if wire.nature.reading_acts or (wanted and known is None and is_seen):
-                self._step("read", register.device, at, wire, part)
+            is_seen = model_field.nature.changes or model_field.field.shared_with_isr
+            if model_field.nature.reading_acts or (wanted and known is None and is_seen):
+                self._step("read", register.device, at, model_field, part)
         self.log.append(BusAccess(False, address, bits, value))
         return value
 
@@ -135,8 +135,8 @@ class ModelBus:
         self._taken[snapshot] = {
             (device, name): model.sample(name, snapshot, self._opened[snapshot])
             for device, model in self.models.items()
-            for name, wire in model.wires.items()
-            if (wire.nature.changes or wire.field.shared_with_isr) and not wire.nature.reading_acts
+            for name, model_field in model.model_fields.items()
+            if (model_field.nature.changes or model_field.field.shared_with_isr) and not model_field.nature.reading_acts
         }
 
     def write(self, address: int, bits: int, value: int) -> None:
@@ -149,23 +149,23 @@ class ModelBus:
         register = self._register(address, bits, "write")
         self.log.append(BusAccess(True, address, bits, value))
         for at in register.fields:
-            wire = self._wire(register.device, at)
+            model_field = self._wire(register.device, at)
             part = value >> at.bit & ones(at.size)
             wanted = self.written is None or at.bit in self.written.get(address, frozenset())
             if wanted:
-                self._step("write", register.device, at, wire, part)
-            elif wire.field.shared_with_isr and wire.nature.kept and not self.critical:
+                self._step("write", register.device, at, model_field, part)
+            elif model_field.field.shared_with_isr and model_field.nature.kept and not self.critical:
                 what = f"{register.device}.{at.name} is read and put back outside a critical section"
                 raise Fault(StopReason.WRONG, f"{what}: an interrupt in between is undone")
-            if wire.nature.writable and (part or not wire.nature.neutral):
-                self._take(register.device, at, wire, part)
+            if model_field.nature.writable and (part or not model_field.nature.neutral):
+                self._take(register.device, at, model_field, part)
 
-    def _step(self, kind: str, device: str, at: FieldAt, wire: ModelField, value: int) -> None:
-        name = f"{device}.{at.name}" + (f" from bit {at.low}" if at.size < wire.field.bits else "")
-        nature = wire.nature
+    def _step(self, kind: str, device: str, at: FieldAt, model_field: ModelField, value: int) -> None:
+        name = f"{device}.{at.name}" + (f" from bit {at.low}" if at.size < model_field.field.bits else "")
+        nature = model_field.nature
         acts = nature.writing_acts or nature.neutral
-        is_plain = kind == "write" and not (acts or wire.field.shared_with_isr)
-        is_loose = self._devices[device].unordered and not wire.field.shared_with_isr
+        is_plain = kind == "write" and not (acts or model_field.field.shared_with_isr)
+        is_loose = self._devices[device].unordered and not model_field.field.shared_with_isr
         self.steps.append(BusEvent(kind, name, value, device, is_plain, self._now, is_loose, self.promise.moment))
 
     def _is_foreign(self, address: int) -> bool:
@@ -194,7 +194,7 @@ class ModelBus:
         for device, name in self._moved:
             model = self.models[device]
             found[device, name] = 0, model.peek(name)
-            if found[device, name][1] == model.wires[name].field.reset & model.wires[name].mask:
+            if found[device, name][1] == model.model_fields[name].field.reset & model.model_fields[name].mask:
                 del found[device, name]
         return found
 
@@ -206,7 +206,7 @@ class ModelBus:
             found |= {
                 f"reads of {model.name}.{name}": count
                 for name, count in model.reads.items()
-                if model.wires[name].nature.changes
+                if model.model_fields[name].nature.changes
             }
         return found
 
@@ -221,46 +221,46 @@ class ModelBus:
         return register
 
     def _wire(self, device: str, at: FieldAt) -> ModelField:
-        return self.models[device].wires[at.name]
+        return self.models[device].model_fields[at.name]
 
     def _answer(self, device: str, at: FieldAt, wanted: bool, is_exact: bool) -> int:
-        wire, model = self._wire(device, at), self.models[device]
-        if not wire.nature.readable:
+        model_field, model = self._wire(device, at), self.models[device]
+        if not model_field.nature.readable:
             if wanted and is_exact:
                 raise Fault(StopReason.WRONG, f"read of {device}.{at.name}, which is write-only")
             return 0
-        if not (wanted or wire.nature.reading_acts):
-            return model.peek(at.name) & wire.mask
-        return self._read_whole(device, at, wire)
+        if not (wanted or model_field.nature.reading_acts):
+            return model.peek(at.name) & model_field.mask
+        return self._read_whole(device, at, model_field)
 
-    def _read_whole(self, device: str, at: FieldAt, wire: ModelField) -> int:
+    def _read_whole(self, device: str, at: FieldAt, model_field: ModelField) -> int:
         """The field's value, read from the model once for all of its parts."""
         key = False, device, at.name
         value, parts = self._parts.get(key, (0, frozenset()))
         if not parts or at.low in parts:
-            value, parts = self.models[device].read(at.name) & wire.mask, frozenset()
-            if wire.nature.reading_acts:
+            value, parts = self.models[device].read(at.name) & model_field.mask, frozenset()
+            if model_field.nature.reading_acts:
                 self.record("read", f"{device}.{at.name}", value)
         parts |= {at.low}
-        self._parts[key] = value, parts if at.size < wire.field.bits else frozenset()
+        self._parts[key] = value, parts if at.size < model_field.field.bits else frozenset()
         return value
 
-    def _take(self, device: str, at: FieldAt, wire: ModelField, part: int) -> None:
-        if wire.nature.writing_acts:
-            self._act(device, at, wire, part)
+    def _take(self, device: str, at: FieldAt, model_field: ModelField, part: int) -> None:
+        if model_field.nature.writing_acts:
+            self._act(device, at, model_field, part)
             return
         key, model = (device, at.name), self.models[device]
-        before = self.stored().get(key, (0, wire.field.reset & wire.mask))[1]
-        kept = 0 if wire.nature.neutral else before & ~(ones(at.size) << at.low)
+        before = self.stored().get(key, (0, model_field.field.reset & model_field.mask))[1]
+        kept = 0 if model_field.nature.neutral else before & ~(ones(at.size) << at.low)
         value = kept | part << at.low
-        count = self.config.get(key, (0, 0))[0] + 1 if wire.nature.by_hardware else 0
+        count = self.config.get(key, (0, 0))[0] + 1 if model_field.nature.by_hardware else 0
         self.config[key] = count, value
-        if self.config[key] == (0, wire.field.reset & wire.mask):
+        if self.config[key] == (0, model_field.field.reset & model_field.mask):
             del self.config[key]
         model.write(at.name, value)
 
-    def _act(self, device: str, at: FieldAt, wire: ModelField, part: int) -> None:
-        """Writes a field that acts once all of its parts are there."""
+    def _act(self, device: str, at: FieldAt, model_field: ModelField, part: int) -> None:
+        """Writes a field with side effects once all of its parts have been written."""
         key = True, device, at.name
         value, parts = self._parts.get(key, (0, frozenset()))
         value, parts = value | part << at.low, parts | {at.low}
@@ -309,5 +309,9 @@ class Replay:
 def _moved(models: Mapping[str, Peripheral]) -> Iterator[tuple[str, str]]:
     """Fields that keep what is stored, except that some read changes them."""
     for device, model in models.items():
-        touched = {name for wire in model.wires.values() for name in wire.on_read}
-        yield from ((device, name) for name in model.wires if name in touched and model.wires[name].nature.restorable)
+        touched = {name for model_field in model.model_fields.values() for name in model_field.on_read}
+        yield from (
+            (device, name)
+            for name in model.model_fields
+            if name in touched and model.model_fields[name].nature.restorable
+        )

@@ -1,4 +1,4 @@
-"""Two layouts of one driver, call by call: the first difference of a function, told so that a person can follow it."""
+"""Two layouts of one driver compared call by call; the first difference of each function is described for people."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SEQUENCE = 4  # calls on one state before the devices are reset
 
 @dataclass(frozen=True, slots=True)
 class Runnable:
-    """A function to call, and below what to keep its indices."""
+    """A function to call, with upper bounds for the arguments that it uses as indices."""
 
     signature: Signature
     bounds: Mapping[str, int] = field(default_factory=dict)
@@ -93,7 +93,7 @@ def _sequence(
 
 
 def _step(naive: Prototype, optimised: Prototype, call: DrawnCall, tally: _Tally, counts: bool) -> str | None:
-    """One call on both: a story where they differ, "" where they agree, None where the sequence must end."""
+    """Runs one call on both: a description of the difference, "" where they agree, None where the sequence must end."""
     expected = naive.run(call)
     if expected.fault and expected.fault.reason is not StopReason.ENDLESS:
         if counts:
@@ -126,7 +126,7 @@ def _more(counts: Counts, outcome: Outcome) -> Counts:
 
 
 def difference_of(expected: Outcome, found: Outcome) -> str:
-    """How two outcomes of a call differ, or nothing. Of calls without end, what they did is compared."""
+    """How two outcomes of a call differ, or nothing. Calls that do not end are compared as far as they got."""
     endless = [o for o in (expected, found) if o.fault and o.fault.reason is StopReason.ENDLESS]
     if found.fault and found.fault.reason is not StopReason.ENDLESS:
         return f"faults: {found.fault}" + _after(found.events)

@@ -17,7 +17,7 @@ from .abi import Type
 from .build import HOOKS, Built, build, free_window, target_named
 from .bus import ModelBus
 from .machine import LIMIT, Machine
-from .peripheral import Peripheral, model_fields
+from .peripheral import Peripheral, fields_of_models
 from .verification import Fault
 
 
@@ -80,9 +80,9 @@ def _bus(
     models: Mapping[str, type[Peripheral]],
     seed: int,
 ) -> ModelBus:
-    wires = model_fields(description, registers, Natures(description))
+    model_fields = fields_of_models(description, registers, Natures(description))
     made = {
-        device.name: models.get(device.name, Peripheral)(device.name, wires[device.name], seed)
+        device.name: models.get(device.name, Peripheral)(device.name, model_fields[device.name], seed)
         for device in description.devices
     }
     return ModelBus(description, registers, made)

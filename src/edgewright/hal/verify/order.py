@@ -1,4 +1,4 @@
-"""What a driver did, access by access, and whether another layout's code did the same in an order that nobody can tell.
+"""Whether two traces of accesses are equivalent: the second may differ only in orders that no one can observe.
 
 Only writes of plain fields of one device may change places with each other, and accesses of a device that is declared
 unordered with those of others; accesses may happen at once. All else that is seen from outside keeps its order: calls,
@@ -30,7 +30,7 @@ class BusEvent:
 
 
 def disorder(expected: Sequence[BusEvent], found: Sequence[BusEvent], certain: int | None = None) -> str:
-    """How the second is no order of the first, or nothing.
+    """Why the second trace is not a valid reordering of the first, or nothing.
 
     Of a call that does not end, the first `certain` steps must be there and all further ones may.
     """

@@ -53,7 +53,7 @@ class ModelField:
         return (1 << self.field.bits) - 1
 
 
-def model_fields(
+def fields_of_models(
     description: Description, registers: Iterable[RegisterAt], natures: Natures
 ) -> dict[str, dict[str, ModelField]]:
     """The fields of every device, by name."""
@@ -95,34 +95,34 @@ class Peripheral:
     device: ClassVar[str | None] = None
     group: ClassVar[str | None] = None
 
-    def __init__(self, name: str, wires: Mapping[str, ModelField], seed: int = 0) -> None:
+    def __init__(self, name: str, model_fields: Mapping[str, ModelField], seed: int = 0) -> None:
         self.name = name
-        self.wires = wires
+        self.model_fields = model_fields
         self.seed = seed
         self.reads: Counter[str] = Counter()
         self.touches: Counter[str] = Counter()
-        self.state = {wire.name: self._initial(wire) for wire in wires.values()}
+        self.state = {model_field.name: self._initial(model_field) for model_field in model_fields.values()}
 
     def read(self, name: str) -> int:
         """What a read that the driver asked for gives; it may act."""
-        wire = self.wires[name]
+        model_field = self.model_fields[name]
         self.reads[name] += 1
-        value = self._arrived(wire)
-        self.state[name] = 0 if wire.field.clear_on_read else value
-        for other in wire.on_read:
+        value = self._arrived(model_field)
+        self.state[name] = 0 if model_field.field.clear_on_read else value
+        for other in model_field.on_read:
             self.touch(other)
         return value
 
     def write(self, name: str, value: int) -> None:
         """Takes a value of as many bits as the field has; one that writing 1 clears or sets never sees 0."""
-        wire = self.wires[name]
-        if wire.field.w1c:
+        model_field = self.model_fields[name]
+        if model_field.field.w1c:
             self.state[name] &= ~value
-        elif wire.field.w1s:
+        elif model_field.field.w1s:
             self.state[name] |= value
-        elif not wire.field.fifo:
+        elif not model_field.field.fifo:
             self.state[name] = value
-        for other in wire.on_write:
+        for other in model_field.on_write:
             self.touch(other)
 
     def peek(self, name: str) -> int:
@@ -131,40 +131,40 @@ class Peripheral:
 
     def sample(self, name: str, snapshot: str, number: int) -> int:
         """What a field holds when a snapshot is taken, which changes nothing; models of one's own are peeked at."""
-        wire = self.wires[name]
+        model_field = self.model_fields[name]
         is_own = type(self).read is not Peripheral.read or type(self).peek is not Peripheral.peek
-        if is_own or not wire.nature.changes:
-            return self.peek(name) & wire.mask
-        new = self._drawn(wire, "snapshot", snapshot, number)
-        if wire.field.w1c or wire.field.clear_on_read:
+        if is_own or not model_field.nature.changes:
+            return self.peek(name) & model_field.mask
+        new = self._drawn(model_field, "snapshot", snapshot, number)
+        if model_field.field.w1c or model_field.field.clear_on_read:
             return self.state[name] | new
-        return self.state[name] & new if wire.field.w1s else new
+        return self.state[name] & new if model_field.field.w1s else new
 
     def touch(self, name: str) -> None:
         """Hardware changes a field, as a side effect of another access."""
-        wire = self.wires[name]
+        model_field = self.model_fields[name]
         self.touches[name] += 1
-        value = self._drawn(wire, "touched", self.touches[name])
-        sticky = wire.field.w1c or wire.field.clear_on_read
-        if wire.field.mode is not Mode.WO:
+        value = self._drawn(model_field, "touched", self.touches[name])
+        sticky = model_field.field.w1c or model_field.field.clear_on_read
+        if model_field.field.mode is not Mode.WO:
             self.state[name] = self.state[name] | value if sticky else value
 
-    def _initial(self, wire: ModelField) -> int:
+    def _initial(self, model_field: ModelField) -> int:
         """The value at reset, and what hardware has done before the first access."""
-        reset = wire.field.reset & wire.mask
-        return reset | self._drawn(wire, "first") if wire.nature.changes else reset
+        reset = model_field.field.reset & model_field.mask
+        return reset | self._drawn(model_field, "first") if model_field.nature.changes else reset
 
-    def _arrived(self, wire: ModelField) -> int:
+    def _arrived(self, model_field: ModelField) -> int:
         """The field's value after what hardware did to it since it was last asked for."""
-        if not wire.nature.changes:
-            return self.state[wire.name]
-        new = self._drawn(wire, "read", self.reads[wire.name], self.touches[wire.name])
-        if wire.field.w1c or wire.field.clear_on_read:
-            return self.state[wire.name] | new
-        return self.state[wire.name] & new if wire.field.w1s else new
+        if not model_field.nature.changes:
+            return self.state[model_field.name]
+        new = self._drawn(model_field, "read", self.reads[model_field.name], self.touches[model_field.name])
+        if model_field.field.w1c or model_field.field.clear_on_read:
+            return self.state[model_field.name] | new
+        return self.state[model_field.name] & new if model_field.field.w1s else new
 
-    def _drawn(self, wire: ModelField, *key: object) -> int:
-        return seeded(wire.field.bits, self.seed, self.name, wire.name, *key)
+    def _drawn(self, model_field: ModelField, *key: object) -> int:
+        return seeded(model_field.field.bits, self.seed, self.name, model_field.name, *key)
 
 
 Models = tuple[type[Peripheral], ...]

@@ -23,7 +23,7 @@ from .bus import Event, ModelBus, Promise, Replay
 from .calls import Argument, ArgumentKind, DrawnCall
 from .machine import Machine
 from .order import BusEvent
-from .peripheral import Peripheral, model_fields, seeded
+from .peripheral import Peripheral, fields_of_models, seeded
 from .requests import Request, asked_by
 from .verification import Fault, StopReason
 
@@ -66,7 +66,7 @@ class Pointers:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a call did: compared between layouts, except for the counts."""
+    """What a call did. All of it is compared between layouts, except the counts."""
 
     result: object
     events: tuple[Event, ...]
@@ -92,7 +92,7 @@ class Prototype:
         self._signatures = dict(signatures)
         self._models = models or {}
         self._registers = elaborate(variant.description, variant.spaces, variant.layout)
-        self._wires = model_fields(variant.description, self._registers, Natures(variant.description))
+        self._model_fields = fields_of_models(variant.description, self._registers, Natures(variant.description))
         self._seed = 0
         self.reached: set[str] = set()  # HAL functions that were called
         self._halves: list[int] = []  # steps that were made when half of the time of a call was over
@@ -273,7 +273,9 @@ class Prototype:
 
     def _fresh_bus(self) -> ModelBus:
         models = {
-            device.name: self._models.get(device.name, Peripheral)(device.name, self._wires[device.name], self._seed)
+            device.name: self._models.get(device.name, Peripheral)(
+                device.name, self._model_fields[device.name], self._seed
+            )
             for device in self.variant.description.devices
         }
         return ModelBus(self.variant.description, self._registers, models, self.variant.foreign)

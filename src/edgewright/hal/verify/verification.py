@@ -1,4 +1,5 @@
-"""What verification says: what was called and what it cost, every difference as a story, why calls ended."""
+"""The result of a verification: what was called, what it cost, every difference described, and why calls ended
+early."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from math import prod
 
 from ...network import Network, Region
 from ...network.operators import Conv2d, Dense
-from ...network.operators.shares import share_macs, share_needs
+from ...network.operators.partial_sums import partial_macs, partial_needs
 from ...platform.target import Target
 from ...program import Plan, Step
 from ...program.lower import calls, lower
@@ -81,7 +81,7 @@ def works_of(plan: Plan, target: Target) -> list[list[tuple[str, KernelWork, int
                 works.append((call.layer, kernel.work(site, selection.offer, Region.whole(call.most), None), 1))
         for call, step, count in representative_calls(nodes):
             site, kernel, offer = known[id(call)]
-            works.append((call.layer, kernel.work(site, offer, step.region, step.share), count))
+            works.append((call.layer, kernel.work(site, offer, step.region, step.partial), count))
         found.append(works)
     return found
 
@@ -121,7 +121,7 @@ class Costs:
 
     def step(self, step: Step, setting: Setting | None = None) -> float:
         """Instructions of one step."""
-        return self.region(step.layer, step.region, setting or Setting(sweep=step.sweep), step.share)
+        return self.region(step.layer, step.region, setting or Setting(sweep=step.sweep), step.partial)
 
     def region(
         self, layer: str, region: Region, setting: Setting | None = None, partial: Region | None = None
@@ -156,8 +156,8 @@ class Costs:
         op, shapes = layer.op, self.network.shapes(layer)
         read = op.needs(region, shapes)
         if partial is not None:
-            read = share_needs(op, region, shapes, partial)
-            cost *= share_macs(op, region, shapes, partial) / max(1, op.macs(region, shapes))
+            read = partial_needs(op, region, shapes, partial)
+            cost *= partial_macs(op, region, shapes, partial) / max(1, op.macs(region, shapes))
         weights = read[1].size * self.network.tensors[layer.inputs[1]].dtype.bytes
         return cost + prices.call + prices.weight_byte * weights
 

@@ -7,7 +7,7 @@ from math import prod
 
 from ...network import Region
 from ...network.operators import Conv2d
-from ...network.operators.shares import share_needs
+from ...network.operators.partial_sums import partial_needs
 from ...platform.target import TARGETS
 from ...program import Sweep
 from ...program.selection import Offer
@@ -117,7 +117,7 @@ def loops_work(site: Site, region: Region) -> KernelWork:
 
 def _read(site: Site, region: Region, partial: Region | None) -> Region:
     assert partial is not None
-    return share_needs(site.op, region, site.shapes, partial)[0]
+    return partial_needs(site.op, region, site.shapes, partial)[0]
 
 
 def add_conv_work(site: Site, _: Offer, region: Region, partial: Region | None) -> KernelWork:

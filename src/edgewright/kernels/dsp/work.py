@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ...network import Region
 from ...network.operators import Conv2d, Dense
-from ...network.operators.shares import share_needs
+from ...network.operators.partial_sums import partial_needs
 from ..cost.products import dense_work
 from ..cost.work import Amounts, ConvPart, KernelWork, is_narrow, scaling, unrounded_type
 from ..kernel import Offer
@@ -127,7 +127,7 @@ def _fours(site: Site, part: ConvPart) -> Amounts:
 def add_conv(site: Site, offer: Offer, region: Region, partial: Region | None) -> KernelWork:
     """Two pixels and two channels at a time; in several goes where memory for their columns is short."""
     assert isinstance(site.op, Conv2d) and partial is not None
-    part = ConvPart(site, region, share_needs(site.op, region, site.shapes, partial)[0].shape[-1])
+    part = ConvPart(site, region, partial_needs(site.op, region, site.shapes, partial)[0].shape[-1])
     goes = -(-part.depth // offer["depth"])
     done = up(part.pixels, 2) * up(part.channels, 2)
     amounts = _gathered(part) | {

@@ -1,7 +1,7 @@
-"""Layout where any pair of buffers may or may not meet: conflicts are a graph, and no order in time explains them.
+"""Layout for an arbitrary conflict graph: which buffers are in use together is given pair by pair, not by lifetimes.
 
-Several programs that interrupt each other, or run side by side, have such graphs. The solvers for lifetimes take them
-too: all buffers are alive at one moment, and pairs that never meet may lie at any distance.
+Several programs that interrupt each other, or run side by side, lead to such graphs. The solvers for lifetimes are used
+for them too: all buffers are alive at one moment, and pairs without a conflict may lie at any distance.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ NEVER = (0, 0)  # the gaps of two buffers that never meet: any distance will do
 
 @dataclass(frozen=True)
 class ConflictGraph:
-    """Buffers by name with their sizes, and the pairs that meet.
+    """Buffers by name with their sizes, and the pairs that are in use at the same time.
 
-    Of a pair that meets and is in `gaps`, one may lie inside the other as far as the gaps say (`LayoutProblem`).
+    For a pair in `gaps`, one buffer may lie inside the other as far as the gap allows (`LayoutProblem`).
     """
 
     sizes: Mapping[str, int]
@@ -44,7 +44,7 @@ class ConflictGraph:
         return (x, y) in self.pairs or (y, x) in self.pairs
 
     def gap(self, below: str, above: str) -> int:
-        """Bytes from where one of a pair that meets begins to where the other may begin above it."""
+        """The least distance in bytes from the start of `below` to the start of `above`."""
         if (below, above) in self.gaps:
             return self.gaps[below, above][0]
         return self.gaps[above, below][1] if (above, below) in self.gaps else self.sizes[below]
@@ -68,9 +68,9 @@ class ConflictGraph:
 
 
 def place_graph(graph: ConflictGraph, bound: int = 0, effort: LayoutEffort = LayoutEffort.NORMAL) -> Placement:
-    """The placement with the least peak, part by part where buffers of two parts never meet.
+    """The placement with the least peak; connected components of the graph are placed independently.
 
-    `bound` bytes are needed anyway: less is not sought. `optimal` is proven.
+    `bound` bytes are needed in any case, so a lower peak is not sought. `optimal` means proven.
     """
     offsets: dict[str, int] = {}
     peak, least, methods = 0, 0, []
@@ -103,7 +103,7 @@ def _place_part(graph: ConflictGraph, enough: int, effort: LayoutEffort) -> Plac
 
 
 def components(graph: ConflictGraph) -> Iterator[ConflictGraph]:
-    """The parts of the graph between which nothing meets."""
+    """The connected components of the graph."""
     joined = nx.Graph(graph.pairs)
     joined.add_nodes_from(graph.sizes)
     place = {name: at for at, name in enumerate(graph.sizes)}
@@ -112,12 +112,12 @@ def components(graph: ConflictGraph) -> Iterator[ConflictGraph]:
 
 
 def heaviest_clique(graph: ConflictGraph) -> tuple[str, ...]:
-    """Buffers that all meet, no two of them inside each other: together they need the sum of their sizes."""
+    """Buffers that all conflict with each other and may not overlap: together they need the sum of their sizes."""
     return max(cliques(graph), key=lambda each: (sum(graph.sizes[name] for name in each), each), default=())
 
 
 def cliques(graph: ConflictGraph) -> Iterator[tuple[str, ...]]:
-    """Such cliques, each once, found greedily from every buffer, the largest first: each proves what is needed."""
+    """Cliques found greedily from every buffer, each once and the largest first. Each proves a lower bound."""
     names = sorted(graph.sizes, key=lambda name: (-graph.sizes[name], name))
     bit = {name: 1 << n for n, name in enumerate(names)}
     beside = dict.fromkeys(names, 0)

@@ -60,7 +60,7 @@ def place_in_memories(
 def place_graph_in_memories(
     graph: ConflictGraph, memories: Sequence[tuple[str, int]], traffic: Mapping[str, int]
 ) -> MemoryPlacement:
-    """The same where any pair of buffers may or may not meet: those that all do cannot exceed a memory."""
+    """The same for a conflict graph: the buffers of a clique together must not exceed a memory."""
     crowds = list(map(frozenset, cliques(graph)))
     most = max((sum(graph.sizes[name] for name in crowd) for crowd in crowds), default=0)
     question = _Question(
@@ -84,7 +84,8 @@ def place_graph_in_memories(
 
 @dataclass(frozen=True)
 class _Question:
-    """What an assignment of memories has to know: sizes in whole words, where buffers end at least, who is together."""
+    """The input of the assignment of buffers to memories: sizes in words, the least end of each buffer, and which are
+    live together."""
 
     sizes: Mapping[str, int]
     ends: Mapping[str, int]

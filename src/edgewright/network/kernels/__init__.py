@@ -2,8 +2,9 @@
 
 from .compute import checked_input, compute, execute, run_layer
 from .operand import Operand
-from .shares import add_share, can_share, finish_shares
+from .partial_sums import add_partial_sum, can_sum_partially, finish_partial_sums
 
 __all__ = [
-    "Operand", "add_share", "can_share", "checked_input", "compute", "execute", "finish_shares", "run_layer",
+    "Operand", "add_partial_sum", "can_sum_partially", "checked_input", "compute", "execute", "finish_partial_sums",
+    "run_layer",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ from ..region import Region
 from ..tensor import Array, Tensor
 from .onnx_quant import compute_onnx
 from .operand import Operand
-from .shares import finish_sums, partial_sum
+from .partial_sums import finish_sums, partial_sum
 from .table import KERNELS
 from .tflite import compute_tflite
 

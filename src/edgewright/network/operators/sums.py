@@ -20,7 +20,7 @@ from .window import AvgPool2d, Conv2d
 
 @dataclass(frozen=True, slots=True)
 class PartialSum(Operator):
-    """Inputs: those of the product, without bias. Gives int32: its sums over what it reads, as `shares` defines them.
+    """Inputs: those of the product, without bias. Gives int32: its sums over what it reads (see `partial_sums`).
 
     Convolutions and dense layers sum (x - zero of x) * (w - zero of w), reductions and global averages x as stored.
     """

@@ -18,7 +18,6 @@ T = TypeVar("T")
 POINTWISE = (
     *ops.ACTIVATIONS, ops.Binary, ops.Cast, ops.Compare, ops.Dequantize, ops.PRelu, ops.Quantize, ops.Select,
 )  # fmt: skip
-ALONG_AXIS = (ops.Softmax, ops.LogSoftmax, ops.L2Normalize)
 
 
 def identity(rank: int) -> Perm:

@@ -15,7 +15,7 @@ from .reduce import Reduce, ReduceKind
 from .window import AvgPool2d, Conv2d
 
 
-def share_axes(op: Op, shapes: Sequence[Shape]) -> Mapping[int, int | None]:
+def reduction_axes(op: Op, shapes: Sequence[Shape]) -> Mapping[int, int | None]:
     """The axes of the first input that are summed over, each with the axis of the weights that goes along with it."""
     rank = len(shapes[0])
     match op:
@@ -31,20 +31,20 @@ def share_axes(op: Op, shapes: Sequence[Shape]) -> Mapping[int, int | None]:
             return {}
 
 
-def share_needs(op: Op, out: Region, shapes: Sequence[Shape], share: Region) -> tuple[Region, ...]:
+def partial_needs(op: Op, out: Region, shapes: Sequence[Shape], share: Region) -> tuple[Region, ...]:
     """The region of each input that is read to add what `share`, a part of the first input, contributes to `out`."""
     first, *others = op.needs(out, shapes)
-    for axis, other in share_axes(op, shapes).items():
+    for axis, other in reduction_axes(op, shapes).items():
         first = first.with_axis(axis, (Region((first.bounds[axis],)) & Region((share.bounds[axis],))).bounds[0])
         if other is not None:
             others[0] = others[0].with_axis(other, first.bounds[axis])
     return (first, *others)
 
 
-def share_macs(op: Op, out: Region, shapes: Sequence[Shape], share: Region) -> int:
+def partial_macs(op: Op, out: Region, shapes: Sequence[Shape], share: Region) -> int:
     """Multiply-accumulates of the share."""
     total = op.macs(out, shapes)
-    for axis in share_axes(op, shapes):
+    for axis in reduction_axes(op, shapes):
         start, stop = share.bounds[axis]
         total = total * (stop - start) // shapes[0][axis]
     return total

@@ -1,4 +1,4 @@
-"""Where fields must lie: those that are together(a, b) in one register, those with pin(byte, bit) at their bits."""
+"""Constraints on where fields lie: together(a, b) puts fields into one register, pin(byte, bit) fixes their bits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _FARTHEST = 1 << 20  # bytes: no group reaches so far
 
 
 def with_bonds(groups: Mapping[str, Group], refusals: list[Refusal]) -> dict[str, Group]:
-    """The groups; `together` of each field names all fields of its set, itself included, in the group's order."""
+    """The groups, with `together` of each field completed to its whole set, the field included, in the order of the
+    group."""
     return {name: _bonded(group, refusals) for name, group in groups.items()}
 
 
@@ -48,7 +49,7 @@ def _fault(field: Field, other: str, fields: Mapping[str, Field], group: Group) 
 
 
 def bond_faults(description: Description) -> Iterator[Refusal]:
-    """Sets of fields that no register can hold, whatever the code does."""
+    """Sets of fields declared together that fit no register."""
     natures = Natures(description)
     for group in description.groups.values():
         for names in dict.fromkeys(field.together for field in group.fields if field.together):

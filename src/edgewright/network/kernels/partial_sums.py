@@ -10,7 +10,7 @@ The running sums of an element of the output begin at zero and hold, before bias
   a mean; TFLite's average of a pool keeps the zero point, which input and output have in common).
 
 Integer sums are exact, so that every split gives the bytes of the whole layer; those of real numbers differ from
-it in the order of additions. Nothing is summed up where the whole layer does not add integers (`can_share`).
+it in the order of additions. Nothing is summed up where the whole layer does not add integers (`can_sum_partially`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 
 from ..network import Arithmetic
 from ..operators import AvgPool2d, Clamp, Conv2d, Dense, FinishSums, Op, PartialSum, Reduce
-from ..operators.shares import share_axes
+from ..operators.partial_sums import reduction_axes
 from ..region import Region
 from ..tensor import Array, DType, Quant, Tensor
 from . import linear, onnx_quant, reduce, tflite_images, tflite_lines, tflite_products
@@ -51,15 +51,15 @@ _RANGES = {DType.INT8: (-128, 127), DType.UINT8: (0, 255)}
 _MOST = (1 << 31) - 1
 
 
-def can_share(op: Op, tensors: Sequence[Tensor], result: Tensor, arithmetic: Arithmetic) -> bool:
+def can_sum_partially(op: Op, tensors: Sequence[Tensor], result: Tensor, arithmetic: Arithmetic) -> bool:
     """Whether sums of shares give the layer's output: exactly, unless it is of real numbers."""
-    axes = share_axes(op, [tensor.shape for tensor in tensors])
+    axes = reduction_axes(op, [tensor.shape for tensor in tensors])
     if not axes or _kernel(op, tensors, result, arithmetic) is None:
         return False
     return result.dtype is DType.FLOAT32 or _largest_sum(axes, tensors) <= _MOST
 
 
-def add_share(op: Op, out: Region, operands: Sequence[Operand], result: Tensor, arithmetic: Arithmetic) -> Array:
+def add_partial_sum(op: Op, out: Region, operands: Sequence[Operand], result: Tensor, arithmetic: Arithmetic) -> Array:
     """What a share contributes to the sums of region `out`: int32, or float32 for real numbers."""
     kernel = _kernel(op, [operand.tensor for operand in operands], result, arithmetic)
     assert kernel is not None, f"{op} has no sums"
@@ -69,7 +69,7 @@ def add_share(op: Op, out: Region, operands: Sequence[Operand], result: Tensor, 
     return kernel.sums(op, out, operands, result).astype(dtype)
 
 
-def finish_shares(
+def finish_partial_sums(
     op: Op,
     sums: Array,
     tensors: Sequence[Tensor],
@@ -107,7 +107,7 @@ def _kernel(op: Op, tensors: Sequence[Tensor], result: Tensor, arithmetic: Arith
 
 
 def integer_sums(op: Op, arithmetic: Arithmetic) -> Summing:
-    """The two halves of an operator's integer kernel, where `can_share` has said that it has one."""
+    """The two halves of an operator's integer kernel, where `can_sum_partially` has said that it has one."""
     return (_TFLITE if arithmetic is Arithmetic.TFLITE else _ONNX)[type(op)]
 
 

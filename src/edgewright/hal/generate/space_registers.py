@@ -1,4 +1,4 @@
-"""What a HAL function stands on: the registers of one space, and what their fields allow."""
+"""The registers of one space and the semantics of their fields: what the generator of a HAL function needs to know."""
 
 from __future__ import annotations
 
