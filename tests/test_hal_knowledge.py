@@ -6,9 +6,11 @@ import pytest
 
 from edgewright.hal.analysis.conflicts import Conflicts
 from edgewright.hal.choosing import chosen_design
-from edgewright.hal.design import Design, acts
-from edgewright.hal.design_flow import analyse
+from edgewright.hal.design import Design, acts, total
+from edgewright.hal.design_flow import analyse, design
 from edgewright.hal.generate import rewritten
+from edgewright.hal.layout.assembly import Assembly, assemble
+from edgewright.hal.layout.cells import Cell
 from edgewright.hal.verify import verify
 
 HEAD = """
@@ -99,3 +101,28 @@ def test_verification_finds_what_was_not_known(tmp_path, monkeypatch):
     monkeypatch.setattr(Conflicts, "alters", lambda *_: False)
     design = made(tmp_path, {"updated": UNKNOWN["updated"], "branch": UNKNOWN["written in a branch"]})
     assert not verify(design.analysis, design, calls=40).is_equal
+
+
+CHAINED = """
+#include "edgewright_hal.h"
+bfGroup Dma { uint8 width; bit irq; uint16 hw count; bit hw enable; };
+make_device(Dma, dma, 0x40020000);
+void start(uint16_t n) { dma->width = 3; dma->irq = 1; dma->count = n; dma->enable = 1; }
+void stop(void) { dma->enable = 0; }
+"""
+
+
+def test_settings_go_along_with_what_hardware_changes_too_where_all_of_it_is_one_access(tmp_path):
+    """Moved down past `count` alone they would come after it; in one access with it nothing passes anything."""
+    (tmp_path / "dma.c").write_text(CHAINED)
+    analysis = analyse([tmp_path / "dma.c"])
+    best = chosen_design(analysis)
+    assert {f.name: total(acts(best, f.name)) for f in analysis.functions} == {"start": 1, "stop": 1}
+    apart = assemble(
+        analysis.description,
+        analysis.spaces,
+        {"Dma": (Cell(("width", "irq", "enable")), Cell(("count",)))},
+        Assembly("by hand"),
+    )
+    merges = design(analysis, apart).merging["start"].merges
+    assert [merge.slots for merge in merges if len(merge.uses) > 1] == [("width", "irq")]
