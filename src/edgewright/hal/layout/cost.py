@@ -176,9 +176,9 @@ def _indexing(register: Register, pattern: AccessPattern, sizes: CodeBytes) -> i
 
 # What one byte of code, one bus access (ten for each loop around it) and one byte of the map weigh. Where one is
 # asked for, the others only break ties. Balanced: an access is worth six bytes of code (two or three instructions, as
-# long as many a bus takes for it), ten bytes of the map one.
+# long as many a bus takes for it) and a little more, since bytes are estimated; ten bytes of the map are worth one.
 WEIGHTS = {
-    "balanced": (100, 600, 10),
+    "balanced": (100, 601, 10),
     "code": (1000, 10, 1),
     "accesses": (10, 1000, 1),
     "map": (10, 5, 100_000),
