@@ -388,7 +388,7 @@ def _way(access: Access) -> tuple[object, ...]:
 
 def _element(access: Access) -> str | None:
     index = access.hops[-1].index
-    return index and index.text
+    return None if index is None else index.text
 
 
 def _done(access: Access) -> str:
