@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from random import Random
 from subprocess import SubprocessError
 from tempfile import TemporaryDirectory
 
 from edgewright.errors import EdgewrightError
+from edgewright.hal.analysis.spaces import Joint
 from edgewright.hal.choosing import loose_slots
 from edgewright.hal.design import Analysis, Design
-from edgewright.hal.design_flow import analyse, design, naive
+from edgewright.hal.design_flow import analyse, designed, naive, real_joints
 from edgewright.hal.generate import generate
 from edgewright.hal.layout.cost import Wish
 from edgewright.hal.layout.judge import faults
@@ -64,7 +66,7 @@ def check(program: Program, methods: Sequence[str], target: str, calls: int = 4)
         means = run_source(program, plain, asked, folder, program.seed)
         variant = variant_of(plain, target, measure=False)
         for method in methods:
-            made = design(analysis, lay_out(analysis, method, program.seed))
+            made = designed(analysis, partial(lay_out, analysis, method, program.seed))
             if method == "roomy":
                 names = frozenset(f.name for f in analysis.functions if f.static and f.usr not in f.calls)
                 made = replace(made, inlined=names)
@@ -102,13 +104,13 @@ def _verdict(
     )
 
 
-def lay_out(analysis: Analysis, method: str, seed: int) -> Layout:
-    known = analysis.description, analysis.spaces, analysis.joints
+def lay_out(analysis: Analysis, method: str, seed: int, joints: Sequence[Joint]) -> Layout:
+    known = analysis.description, analysis.spaces, joints
     if method == "paper":
         return lay_out_paper(*known)
     if method == "roomy":
         spaces = with_spare_bits(analysis.spaces, loose_slots(analysis))
-        return side_by_side(lay_out_optimal(analysis.description, spaces, analysis.joints, Wish()), spaces)
+        return side_by_side(lay_out_optimal(analysis.description, spaces, joints, Wish()), spaces)
     if method != "limited":
         return lay_out_optimal(*known, Wish(minimise=method))
     least = lay_out_optimal(*known, Wish(minimise="map")).map_bytes(analysis.description)
@@ -117,7 +119,7 @@ def lay_out(analysis: Analysis, method: str, seed: int) -> Layout:
 
 def judged(made: Design) -> list[str]:
     analysis = made.analysis
-    return faults(analysis.description, analysis.spaces, made.layout, analysis.joints)
+    return faults(analysis.description, analysis.spaces, made.layout, real_joints(made))
 
 
 def against_source(program: Program, made: Design, means: Outcome, target: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,9 @@ from edgewright.application import library
 from edgewright.application.joint import JointLayout
 from edgewright.application.judge import Interleaving
 from edgewright.application.members import CrossingTensor, load_application
+from edgewright.application.pace import PacedMember, PipelinePace
 from edgewright.application.search import JointSearch
-from edgewright.application.slots import _period, last_use
+from edgewright.application.slots import last_use
 from edgewright.application.trial import AppTrial, TrialScript
 from edgewright.program import faults
 from edgewright.samples.builder import ModelBuilder
@@ -113,16 +115,15 @@ def test_double_buffers_stay_where_they_make_the_pipeline_faster(tmp_path: Path)
 )
 def test_periods_follow_from_runs_and_slots(stages: list[tuple[int, int]], slots: int) -> None:
     """With slots enough the slowest partition sets the pace; with one, a producer and the reading of its slot do."""
-    runs = {f"p{n}": float(read + rest) for n, (read, rest) in enumerate(stages)}
-    until = {f"p{n}": float(read) for n, (read, _) in enumerate(stages)}
-    chain = [
+    chain = tuple(
         CrossingTensor("net", f"t{n}", 1, (f"p{n}", "x"), ((f"p{n + 1}", "y"),), slots) for n in range(len(stages) - 1)
-    ]
-    found = _period(runs, until, chain)
-    slowest = max(runs.values())
+    )
+    members = tuple(PacedMember(f"p{n}", (float(read), float(rest))) for n, (read, rest) in enumerate(stages))
+    pace = PipelinePace(members, chain, {member.name: 0 for member in members})
+    found, slowest = pace.period(), pace.slowest
     assert found >= slowest - 1e-9
     if slots >= 2:
         assert found == pytest.approx(slowest)
     else:
-        pairs = [runs[f"p{n}"] + until[f"p{n + 1}"] for n in range(len(stages) - 1)]
+        pairs = [member.run + after.times[0] for member, after in pairwise(members)]
         assert found == pytest.approx(max(slowest, *pairs))

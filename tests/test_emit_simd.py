@@ -330,7 +330,7 @@ void finish(const k_simd_finish *how, const int32_t *sums, uint8_t *y, int32_t n
 class Finish(ctypes.Structure):
     """An ew_simd_finish."""
 
-    _fields_ = [(n, ctypes.c_void_p) for n in ("bias", "multiplier", "shift", "exact", "scale")] + [
+    _fields_ = [(n, ctypes.c_void_p) for n in ("multiplier", "shift", "exact", "scale")] + [
         (n, ctypes.c_int32) for n in ("zero", "low", "high")
     ]
 
@@ -353,10 +353,27 @@ def test_sums_are_rounded_twice_whatever_their_size(zero, low, tmp_path):
     sums[::3] = random.integers(-(1 << 31), 1 << 31, n)[::3]
     sums[::7], multiplier[::5] = random.choice([-(1 << 31), (1 << 31) - 1, -1, 0, 1], n)[::7], 1 << 30
     y = np.empty(n, np.int8)
-    how = Finish(None, multiplier.ctypes.data, shift.ctypes.data, None, None, zero, low, 127)
+    how = Finish(multiplier.ctypes.data, shift.ctypes.data, None, None, zero, low, 127)
     ctypes.CDLL(str(tmp_path / "k.so")).finish(
         ctypes.byref(how), *(a.ctypes.data_as(ctypes.c_void_p) for a in (sums, y)), n
     )
     high = (sums.astype(np.int64) * multiplier + (1 << 30)) >> 31
     steps = np.sign(high) * ((np.abs(high) + ((1 << -shift.astype(np.int64)) >> 1)) >> -shift)
     np.testing.assert_array_equal(y, np.clip(steps + zero, low, 127))
+
+
+def test_where_sums_start_comes_as_c_beside_a_binary(monkeypatch, tmp_path):
+    """One number for each channel, of the two that the compiler chooses from; the linker counts as planned."""
+    monkeypatch.setattr("edgewright.emit.files.LARGE", 0)
+    layers = Layers("onnx", 5)
+    x = layers.input(1, 6, 7, 5)
+    layers.end(layers.layer(Conv2d(pads=(1, 1, 1, 1)), [x, *layers.weights((21, 3, 3, 5))], "conv"))
+    (network,) = layers.groups
+    library = emit(make_plan(network), TARGETS["host"], network, "net")
+    starts = library.files["net_starts.c"]
+    assert isinstance(starts, str) and starts.count("NET_START(") == 32  # two whole panels of channels
+    blob = library.files["net_weights.bin"]
+    assert len(blob) + 4 * 32 == library.weight_bytes == sum(each.bytes for each in library.plan.packed)
+    inputs = random_inputs(network)
+    native, expected = build(library, tmp_path), execute(network, inputs)
+    np.testing.assert_array_equal(native.run(inputs)[network.outputs[0]], expected[network.outputs[0]])

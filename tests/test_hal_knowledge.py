@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from edgewright.hal.analysis.conflicts import Conflicts
+from edgewright.hal.analysis.spaces import parted
 from edgewright.hal.choosing import chosen_design
-from edgewright.hal.design import Design, acts
-from edgewright.hal.design_flow import analyse
+from edgewright.hal.design import Design, acts, total
+from edgewright.hal.design_flow import analyse, design, real_joints
 from edgewright.hal.generate import rewritten
+from edgewright.hal.layout.assembly import Assembly, assemble
+from edgewright.hal.layout.cells import Cell
+from edgewright.hal.layout.cost import Wish, cost_of
+from edgewright.hal.layout.judge import faults
+from edgewright.hal.layout.optimal import lay_out_optimal
 from edgewright.hal.verify import verify
 
 HEAD = """
@@ -99,3 +110,76 @@ def test_verification_finds_what_was_not_known(tmp_path, monkeypatch):
     monkeypatch.setattr(Conflicts, "alters", lambda *_: False)
     design = made(tmp_path, {"updated": UNKNOWN["updated"], "branch": UNKNOWN["written in a branch"]})
     assert not verify(design.analysis, design, calls=40).is_equal
+
+
+CHAINED = """
+#include "edgewright_hal.h"
+bfGroup Dma { uint8 width; bit irq; uint16 hw count; bit hw enable; };
+make_device(Dma, dma, 0x40020000);
+void start(uint16_t n) { dma->width = 3; dma->irq = 1; dma->count = n; dma->enable = 1; }
+void stop(void) { dma->enable = 0; }
+"""
+HAND = Assembly("by hand")
+
+
+def test_settings_go_along_with_what_hardware_changes_too_where_all_of_it_is_one_access(tmp_path):
+    """Moved down past `count` alone they would come after it; in one access with it nothing passes anything."""
+    (tmp_path / "dma.c").write_text(CHAINED)
+    analysis = analyse([tmp_path / "dma.c"])
+    best = chosen_design(analysis)
+    assert {f.name: total(acts(best, f.name)) for f in analysis.functions} == {"start": 1, "stop": 1}
+    apart = assemble(
+        analysis.description,
+        analysis.spaces,
+        {"Dma": (Cell(("width", "irq", "enable")), Cell(("count",)))},
+        HAND,
+    )
+    merges = design(analysis, apart).merging["start"].merges
+    assert [merge.slots for merge in merges if len(merge.uses) > 1] == [("width", "irq")]
+
+
+PARTED = """
+#include "edgewright_hal.h"
+bfGroup G { bit rse(level) level[3]; uint8 hw count[4]; uint17 en; bit rse(in) in; uint32 hw total; uint8 low; };
+make_device(G, dev, 0x40000000);
+void indexed(bfGroup G *g, uint8_t x) { g->in = x; g->level[x % 3u] = x; g->en = 3; }
+void wide(uint8_t x) { dev->low = x; dev->total = 5; dev->in = 1; }
+void branch(uint8_t x) { dev->low = x; if (x) dev->in = 1; dev->en = x; }
+uint32_t ahead(uint8_t x) { dev->low = x; dev->in = 1; x += dev->count[x & 3]; dev->en = x; return x + dev->low; }
+"""
+
+
+@pytest.mark.parametrize("views", [True, False])
+@pytest.mark.parametrize("minimise", ["balanced", "accesses", "code", "map"])
+def test_layouts_know_which_writes_stay_apart_at_others_of_what_hardware_changes(tmp_path, minimise, views):
+    """Laid out as if `in` and `en` were one write, a register would have to read `in` to put it back (seed 835761)."""
+    pytest.importorskip("unicorn")
+    (tmp_path / "driver.c").write_text(PARTED)
+    analysis = analyse([tmp_path / "driver.c"])
+    known = analysis.description, analysis.spaces
+    layout = lay_out_optimal(*known, analysis.joints, Wish(minimise=minimise, views=views))
+    made = design(analysis, layout)  # at the first try
+    assert not faults(*known, layout, real_joints(made))
+    assert verify(analysis, made, calls=20).is_equal
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.permutations("abhijk"), st.lists(st.integers(0, 2), min_size=6, max_size=6))
+def test_costs_of_places_are_those_of_what_is_merged(order, homes):
+    """However six fields are written and lie in three registers: joints and merges come to the same writes."""
+    fields = "uint3 a; uint3 b; uint3 hw h; uint3 hw i; uint3 w1c j; uint3 w1c k;"
+    source = f'#include "edgewright_hal.h"\nbfGroup G {{ {fields} }};\nmake_device(G, g, 0x1000);\n'
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "driver.c"
+        path.write_text(source + "void f(uint32_t x) { " + " ".join(f"g->{name} = x;" for name in order) + " }")
+        analysis = analyse([path])
+    cells = [Cell(tuple(name for name, home in zip("abhijk", homes, strict=True) if home == n)) for n in range(3)]
+    layout = assemble(
+        *(known := (analysis.description, analysis.spaces)), {"G": tuple(c for c in cells if c.slots)}, HAND
+    )
+    made = design(analysis, layout)
+    foreseen = [run for joint in analysis.joints for cell in cells for run in parted(joint.legs, frozenset(cell.slots))]
+    done = [frozenset(joint.slots) for joint in real_joints(made)]
+    assert sorted(map(sorted, foreseen)) == sorted(map(sorted, done))
+    before, after = (cost_of(*known, layout, joints).accesses for joints in (analysis.joints, real_joints(made)))
+    assert before >= after  # what is known of a field that another register's write parted was not counted on

@@ -400,6 +400,8 @@ def problems(draw, most=7, bus=WORDS, flavours=FLAVOURS):
         wanted = [x for x in wanted if x.count == wanted[0].count]
         if wanted:
             more = {"dynamic": wanted[0].count is not None, "depth": draw(st.integers(0, 1))}
+            if writes and not any(x.w1c for x in wanted):
+                more["gates"] = tuple(x.name for x in wanted[1:-1] if draw(st.booleans()))
             joints += joint(*(x.name for x in wanted), writes=writes, times=draw(st.integers(1, 4)), **more)
     return (*one_space(*fields, bus=bus), joints)
 
@@ -407,8 +409,13 @@ def problems(draw, most=7, bus=WORDS, flavours=FLAVOURS):
 KINDS = ["balanced", "code", "accesses", "map"]
 
 
+GATED = one_space(f("a"), f("b", by_hardware=True), f("c", 2), f("d", 3)), joint(*"abcd", writes=True, gates=("b", "c"))
+
+
 @settings(max_examples=25, deadline=None)
 @given(problems(most=5) | problems(most=5, flavours=PLAIN), st.sampled_from(KINDS))
+@example((*GATED[0], GATED[1] + joint("a", "d", times=3)), "accesses")
+@example((*GATED[0], GATED[1] + joint("a", "d", writes=True, times=3) + joint("b")), "code")
 @example((*one_space(f("a"), f("b", shared_with_isr=True)), joint("a", writes=True) + joint("b", writes=True)), "map")
 @example((*one_space(f("v", 1, count=8)), joint("v", writes=True, dynamic=True) + joint("v", dynamic=True)), "map")
 @example((*one_space(f("v", 8, count=8)), joint("v", writes=True) + joint("v", dynamic=True)), "map")

@@ -69,8 +69,8 @@ class JointSearch:
 
     @cached_property
     def by_rows(self) -> JointSearch | None:
-        """The same with rings of rows between partitions of pipelines; None where there can be none."""
-        chosen = possible_rings(self.application)
+        """The same with rings of rows between partitions of pipelines; None where there can be none, or are some."""
+        chosen = possible_rings(self.application) if not any(one.rows for one in self.application.crossings) else ()
         if len(chosen) > 1:  # one that cannot be leaves the others
             chosen = tuple(ring for ring in chosen if self._can_cross_in_rows(ring))
         return JointSearch(with_rings(self.application, chosen), self.made) if chosen else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache
 from importlib import resources
 
@@ -102,13 +102,20 @@ def weight_files(constants: Constants) -> dict[str, str | bytes]:
     if not constants.arrays:
         return files
     if constants.bytes > LARGE:
-        return files | _binary_weights(constants)
+        tables = {f"{prefix}_starts.c": _c_weights(constants, constants.unsigned)} if constants.unsigned else {}
+        return files | _binary_weights(constants) | tables
+    return files | {f"{prefix}_weights.c": _c_weights(constants, constants.names)}
+
+
+def _c_weights(constants: Constants, names: Collection[str]) -> str:
+    """C of these arrays."""
+    prefix = constants.prefix
+    arrays = [constants.arrays[name] for name in names]
     body = [
         f"/* {prefix}: weights and tables. */",
         f'#include "{prefix}_weights.h"',
-        "#include <math.h>"
-        if any(v.dtype.kind == "f" and not np.isfinite(v).all() for v in constants.arrays.values())
-        else "",
+        f'#include "{prefix}_kernels.h"' if constants.unsigned else "",
+        "#include <math.h>" if any(v.dtype.kind == "f" and not np.isfinite(v).all() for v in arrays) else "",
         "#if defined(__clang__)",
         "#define ALIGNED(n) __attribute__((aligned(n)))",
         "#elif defined(__GNUC__) /* gcc turns the order round, and with it the gaps between them */",
@@ -118,11 +125,11 @@ def weight_files(constants: Constants) -> dict[str, str | bytes]:
         "#endif",
         "",
     ]
-    for name, values in constants.arrays.items():
+    for name, values in zip(names, arrays, strict=True):
         alignment = constants.alignments[name]
         body.append(f"ALIGNED({alignment}) const {c_type(values)} {name}[{values.size}] = {{")
-        body += [initialiser(values), "};", ""]
-    return files | {f"{prefix}_weights.c": "\n".join(body)}
+        body += [initialiser(values, constants.unsigned.get(name), f"{prefix.upper()}_START"), "};", ""]
+    return "\n".join(body)
 
 
 def _binary_weights(constants: Constants) -> dict[str, str | bytes]:
@@ -139,8 +146,8 @@ def _binary_weights(constants: Constants) -> dict[str, str | bytes]:
         "#endif",
     ]
     blob = bytearray()
-    for name, values in constants.arrays.items():
-        alignment = constants.alignments[name]
+    for name in (name for name in constants.arrays if name not in constants.unsigned):
+        values, alignment = constants.arrays[name], constants.alignments[name]
         blob += bytes(-len(blob) % alignment)
         text += [
             f"    .balign {alignment}",

@@ -10,7 +10,7 @@ from functools import partial
 from ..errors import Infeasible
 from .analysis.accesses import Kind
 from .analysis.interrupts import guarded
-from .analysis.spaces import Joint, Space, Spaces
+from .analysis.spaces import Joint, Space, Spaces, parted
 from .design import Analysis, Design, totals
 from .design_flow import designed, naive, real_joints
 from .language.description import Refusal, Refused
@@ -322,6 +322,9 @@ def _check(analysis: Analysis, joints: Sequence[Joint], layout: Layout, wish: Wi
 
 def _among(joints: Sequence[Joint], spaces: Spaces) -> list[Joint]:
     """The joints of some slots alone."""
-    known = {(name, slot.name) for name, space in spaces.items() for slot in space.slots}
-    cut = [replace(j, slots=tuple(slot for slot in j.slots if (j.space, slot) in known)) for j in joints]
-    return [joint for joint in cut if joint.slots]
+    known = {name: frozenset(slot.name for slot in space.slots) for name, space in spaces.items()}
+    return [
+        replace(joint, slots=tuple(slot for slot in joint.slots if slot in run))
+        for joint in joints
+        for run in parted(joint.legs, known.get(joint.space, frozenset()))
+    ]

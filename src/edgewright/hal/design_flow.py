@@ -95,13 +95,16 @@ def designed(analysis: Analysis, lay_out: Callable[[Sequence[Joint]], Layout]) -
     """The driver with the layout that `lay_out` makes for it, sound for what is merged in the end.
 
     Layouts rest on what could be merged; where moves hinder each other some of it is not, and a write that was to fill
-    its register would have to put something back. Then the layout is made anew, for what is merged for certain.
+    its register would have to put something back. Then the layout is made anew, for what was merged, and at last for
+    single writes: these have what they need whatever is merged.
     """
-    for joints in (analysis.joints, _separate_writes(analysis.joints, analysis.spaces)):
+    joints: Sequence[Joint] = analysis.joints
+    for again in (real_joints, lambda made: _separate_writes(analysis.joints, analysis.spaces), None):
         made = design(analysis, lay_out(joints))
         _check_moments(made)
         if not faults(analysis.description, analysis.spaces, made.layout, real_joints(made)):
             return made
+        joints = again(made) if again else ()
     raise AssertionError("a layout for single writes is sound for merged ones")
 
 
@@ -144,7 +147,7 @@ def _single(joint: Joint, spaces: Spaces) -> list[Joint]:
     parts: dict[object, list[str]] = {}
     for slot in joint.slots:
         parts.setdefault(home.get(slot, slot), []).append(slot)
-    return [replace(joint, slots=tuple(slots), known=()) for slots in parts.values()]
+    return [replace(joint, slots=tuple(slots), known=(), gates=()) for slots in parts.values()]
 
 
 def naive(analysis: Analysis) -> Design:

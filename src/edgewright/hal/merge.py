@@ -14,7 +14,7 @@ from .analysis.paths import Paths
 from .analysis.spaces import Spaces, Use
 from .language.semantics import Natures
 from .layout.layout import Layout
-from .layout.rules import put_back
+from .layout.rules import put_back, rewrites, written_registers
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +51,19 @@ def merged(
 ) -> Merging:
     """What becomes one in this function, and what does not though its region would allow it."""
     paths = Paths(function.flow)
+    judge = Conflicts(function, natures, paths)
     clusters = clusters_of(function, regions, uses, natures, paths)
-    found = [merge for cluster in clusters for merge in _merges(cluster, layout, paths, natures)]
+    found = [merge for cluster in clusters for merge in _merges(cluster, layout, judge)]
     reads = [merge for merge in found if merge.kind is Kind.READ]
     ahead = {merge.at.access.number: merge for merge in reads}
     writes = (_without_overtaken(merge, ahead, paths) for merge in found if merge.kind is Kind.WRITE)
-    judge = Conflicts(function, natures, paths)
     merges = _in_order((*reads, *filter(None, writes)), judge)
     own = [uses[function.name, access.number] for access in function.accesses]
     kept = kept_apart(function, regions, uses, natures, paths)
     return Merging(tuple(_filling(merges, own, judge, spaces, layout)), (*kept, *_spread(clusters, layout)))
 
 
-def _merges(cluster: list[Use], layout: Layout, paths: Paths, natures: Natures) -> Iterable[Merge]:
+def _merges(cluster: list[Use], layout: Layout, judge: Conflicts) -> Iterable[Merge]:
     """The parts of a cluster that lie in one register each, where there are two or more accesses."""
     parts: dict[int, list[Use]] = {}
     for use in cluster:
@@ -71,7 +71,7 @@ def _merges(cluster: list[Use], layout: Layout, paths: Paths, natures: Natures) 
         if len(holding) == 1:
             parts.setdefault(holding[0].offset, []).append(use)
     for part in parts.values():
-        for together in gathered(part, paths, natures):
+        for together in gathered(part, judge):
             if len(together) > 1:
                 yield Merge(together[0].access.kind, tuple(together))
 
@@ -95,11 +95,12 @@ def _in_order(merges: tuple[Merge, ...], judge: Conflicts) -> tuple[Merge, ...]:
     Reads of what hardware changes keep their order among each other, and so do accesses that an interrupt routine sees.
     """
     at = {use.access.number: merge.at.access.number for merge in merges for use in merge.uses}
-    kept = [
-        replace(merge, uses=tuple(u for u in merge.uses if u is merge.at or not _overtakes(u.access, merge, at, judge)))
-        for merge in merges
-        if not _passes_its_statement(merge.at.access, merge, at, judge)
-    ]
+    kept = []
+    for merge in merges:
+        if not _passes_its_statement(merge.at.access, merge, at, judge):
+            late = {use for use in merge.uses if use is not merge.at and _overtakes(use.access, merge, at, judge)}
+            parts = [tuple(use for use in merge.uses if (use in late) == is_late) for is_late in (False, True)]
+            kept += [replace(merge, uses=part) for part in parts if part in parts[:1] or merge.kind is Kind.WRITE]
     found = tuple(merge for merge in kept if len(merge.uses) > 1)
     return found if found == merges else _in_order(found, judge)
 
@@ -114,7 +115,7 @@ def _overtakes(access: Access, merge: Merge, at: Mapping[int, int], judge: Confl
     is_read = access.kind is Kind.READ
     first, last = (here, access.number) if is_read else (access.number, here)
     for event in judge.paths.between(first, last):
-        if isinstance(event, Access) and judge.is_seen_with(event, access):
+        if isinstance(event, Access) and (judge.is_seen_with(event, access) or judge.may_go_along(event, access)):
             there = at.get(event.number, event.number)
             if there != here and (there > here) == is_read:
                 return True
@@ -137,8 +138,20 @@ def _filling(
     single = [Merge(use.access.kind, (use,)) for use in uses if use.access.number not in at]
     for merge in (*merges, *single):
         known = _put_back(merge, uses, at, judge, spaces, layout) if merge.kind is Kind.WRITE else ()
-        if known or len(merge.uses) > 1:
-            yield replace(merge, known=known)
+        filled = replace(merge, known=known)
+        if known or (len(merge.uses) > 1 and not _lacks_view(filled, judge, spaces, layout)):
+            yield filled
+
+
+def _lacks_view(merge: Merge, judge: Conflicts, spaces: Spaces, layout: Layout) -> bool:
+    """Whether a write would put back fields of a register that has views for this, but none for all of the write."""
+    placed, space = layout.spaces[merge.at.space], spaces[merge.at.space]
+    if merge.kind is Kind.READ or not placed.views:
+        return False
+    (register,) = written_registers(placed, merge.slots, merge.kept, space, judge.natures)
+    inside = {piece.slot for piece in register.pieces}
+    is_viewed = any(inside.intersection(view.slots) for view in placed.views)
+    return is_viewed and rewrites(register, (*merge.slots, *merge.kept), space, judge.natures)
 
 
 def _put_back(

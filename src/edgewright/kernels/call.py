@@ -68,9 +68,9 @@ class CCall(Site):
         """The number that belongs to the channels of the call."""
         return self.module.one_number([value(channels) for channels in self.ranges], self.which)
 
-    def add(self, values: Array, note: str, alignment: int = ALIGNMENT) -> str:
-        """The name of a constant in flash."""
-        return self.module.constants.add(values, f"{self.layer.name}: {note}", alignment)
+    def add(self, values: Array, note: str, alignment: int = ALIGNMENT, unsigned: Array | None = None) -> str:
+        """The name of a constant in flash; with others in its place where the processor multiplies `unsigned` bytes."""
+        return self.module.constants.add(values, f"{self.layer.name}: {note}", alignment, unsigned)
 
     def scratch(self, c: CWriter, ctype: str, count: int, name: str = "scratch") -> str:
         """C of a pointer (`ctype *`) to the scratch: in an arena, or declared here as a local array of so many."""

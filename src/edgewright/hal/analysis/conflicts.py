@@ -229,7 +229,7 @@ class Conflicts:
             return self._affected(event, access) or self.ordered(event, access)
         if self.is_flag(access) and not self.is_flag(event):
             return f"{access.field} acts, and {event.field} is {_done(event)} in between (line {event.place.line})"
-        is_passed = self.is_flag(access) or self.are_together(event, access)
+        is_passed = self.is_flag(access) or self.are_together(event, access) or self.may_go_along(event, access)
         if self.stops_writes(event) and not is_passed:
             return f"{_doing(event)} {event.field} in between may need it (line {event.place.line})"
         return self.ordered(event, access)
@@ -240,6 +240,25 @@ class Conflicts:
         is_beside = first.kind is second.kind and first.owner == second.owner and second.field in known
         is_pinned_beside = self._pinned_word(first) == self._pinned_word(second) != ()
         return (is_beside or is_pinned_beside) and _way(first) == _way(second)
+
+    def may_go_along(self, event: Access, access: Access) -> bool:
+        """Whether a write of what hardware changes too can be one access with an earlier write and a later one.
+
+        Then none of the three passes another. It is a gate: where it is not part of their access the two stay apart.
+        """
+        are_stored = event.kind is access.kind is Kind.WRITE and not (self.acts(event) or self.acts(access))
+        are_beside = _way(event) == _way(access) and _element(event) == _element(access)
+        return are_stored and self.nature(event).by_hardware and are_beside
+
+    def is_gate(self, access: Access) -> bool:
+        """Whether a write keeps its order to all those that it can be one access with."""
+        nature = self.nature(access)
+        return self.is_flag(access) or nature.is_shared or nature.by_hardware
+
+    def is_gate_for(self, event: Access, access: Access) -> bool:
+        """Whether an earlier write can move down across the event only together with it."""
+        is_written = event.kind is access.kind is Kind.WRITE
+        return is_written and (self.may_go_along(event, access) or self.is_seen_with(event, access))
 
     def _pinned_word(self, access: Access) -> tuple[object, ...]:
         """The register that a write has to fill, because pins put fields there that hardware changes too."""
@@ -306,7 +325,10 @@ class Conflicts:
     def has_exceptions(self) -> bool:
         """Whether some write may pass what stops all others."""
         groups = self.natures.description.groups.values()
-        return self.has_unordered or any(f.together or f.pinned for group in groups for f in group.fields)
+        natures = [self.natures.of(group.name, f.name) for group in groups for f in group.fields]
+        is_any_open = any(nature.by_hardware and nature.kept and not nature.acts for nature in natures)
+        is_any_bound = any(f.together or f.pinned for group in groups for f in group.fields)
+        return self.has_unordered or is_any_open or is_any_bound
 
     @cached_property
     def _unordered(self) -> frozenset[str]:
@@ -362,6 +384,11 @@ def _way(access: Access) -> tuple[object, ...]:
     """How an access gets to the group that declares its field."""
     hops = [(hop.member, hop.index and hop.index.text) for hop in access.hops[:-1]]
     return access.base.text, access.base.names, *hops
+
+
+def _element(access: Access) -> str | None:
+    index = access.hops[-1].index
+    return None if index is None else index.text
 
 
 def _done(access: Access) -> str:

@@ -67,14 +67,15 @@ def read_before(access: Access, paths: Paths) -> Iterable[Access]:
 
 def clusters_of(function: Function, regions: Regions, uses: Uses, natures: Natures, paths: Paths) -> list[list[Use]]:
     """The accesses of a function in sets that can become one; reads lead with the first, writes end with the last."""
+    judge = Conflicts(function, natures, paths)
     return [
         cluster
         for region in regions.regions
-        for cluster in gathered([uses[function.name, number] for number in region], paths, natures)
+        for cluster in gathered([uses[function.name, number] for number in region], judge)
     ]
 
 
-def gathered(uses: list[Use], paths: Paths, natures: Natures) -> list[list[Use]]:
+def gathered(uses: list[Use], judge: Conflicts) -> list[list[Use]]:
     """The uses in clusters: each joins the first leading one that it may; for writes, from the last up."""
     is_read = uses[0].access.kind is Kind.READ
     by_key: dict[object, list[list[Use]]] = {}
@@ -82,18 +83,31 @@ def gathered(uses: list[Use], paths: Paths, natures: Natures) -> list[list[Use]]
     for use in uses if is_read else reversed(uses):
         clusters = by_key.setdefault(use.key, [])
         clusters[:] = [one for one in clusters if abs(use.access.number - one[0].access.number) <= REACH]
-        home = next((one for one in clusters if _may_join(one[0], use, paths, natures)), None)
+        home = next((one for one in clusters if _may_join(one[0], use, judge)), None)
         if home is None:
             home = []
             clusters.append(home)
             found.append(home)
         home.append(use)
-    return found if is_read else [cluster[::-1] for cluster in found]
+    return found if is_read else [part for cluster in found for part in _parts(cluster[::-1], judge)]
 
 
-def _may_join(lead: Use, use: Use, paths: Paths, natures: Natures) -> bool:
+def _parts(cluster: list[Use], judge: Conflicts) -> list[list[Use]]:
+    """A cluster of writes, parted where one that is not in it keeps its place between two of them."""
+    inside = {use.access.number for use in cluster}
+    parts = [cluster[:1]]
+    for first, second in pairwise(cluster):
+        between = judge.paths.between(first.access.number, second.access.number)
+        others = (event for event in between if isinstance(event, Access) and event.number not in inside)
+        if any(judge.is_gate_for(event, first.access) for event in others):
+            parts.append([])
+        parts[-1].append(second)
+    return parts
+
+
+def _may_join(lead: Use, use: Use, judge: Conflicts) -> bool:
     first, second = (lead, use) if use.access.kind is Kind.READ else (use, lead)
-    return hindrance(first, second, paths, natures) is None
+    return hindrance(first, second, judge.paths, judge.natures) is None
 
 
 def kept_apart(function: Function, regions: Regions, uses: Uses, natures: Natures, paths: Paths) -> list[Kept]:
@@ -149,11 +163,13 @@ def _is_held(use: Use, last: Use, passed: Sequence[Event], judge: Conflicts) -> 
 def remembered(
     joint: Joint, cluster: Sequence[Use], uses: Sequence[Use], judge: Conflicts, ends: Mapping[int, int]
 ) -> Joint:
-    """The joint of a cluster with what is known wherever the layout puts its write; `ends` is the last of each cluster.
+    """The joint of a cluster with its gates, and with what is known wherever the layout puts its write; `ends` is the
+    last of each cluster.
 
     Assignments move down to the last of their cluster at most: what is known has been written by then.
     """
     first = cluster[0].access.number
     known = known_at(cluster[-1], uses, judge) if joint.writes else {}
     slots = [slot for slot, use in known.items() if slot not in joint.slots and ends[use.access.number] < first]
-    return replace(joint, known=tuple(sorted(slots)))
+    gates = [use.slot for use in cluster[1:-1] if joint.writes and judge.is_gate(use.access)]
+    return replace(joint, known=tuple(sorted(slots)), gates=tuple(gates))

@@ -6,7 +6,7 @@ to place. How a description becomes spaces is left to `flattening`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -95,6 +95,38 @@ class Joint:
     depth: int = 0  # loops around it
     dynamic: bool = False  # an index is not a constant
     known: tuple[str, ...] = ()  # slots beside a write whose values the function knows: they need not be read
+    gates: tuple[str, ...] = ()  # of the slots, in their order, those that no other write may pass
+
+    @property
+    def legs(self) -> Legs:
+        """The slots between its gates, and the gates: they part what is before them from what is after them."""
+        found = [set[str]()]
+        for slot in self.slots:
+            if slot in self.gates:
+                found += [{slot}, set()]
+            else:
+                found[-1].add(slot)
+        return tuple(map(frozenset, found))
+
+
+Legs = tuple[frozenset[str], ...]  # every second one is a gate
+
+
+def parted(legs: Legs, names: frozenset[str]) -> Iterator[frozenset[str]]:
+    """What one place really accesses at once of a register with these slots.
+
+    No write passes a gate: what comes before and after one is one access only with the gate between them, in the same
+    register. Whether it is depends on that register alone, so that layouts and their costs are judged by what will be.
+    """
+    run = frozenset[str]()
+    for number, leg in enumerate(legs):
+        here = leg & names
+        if number % 2 and not here and run:
+            yield run
+            run = here
+        run |= here
+    if run:
+        yield run
 
 
 Spaces = Mapping[str, Space]  # children before parents

@@ -47,7 +47,7 @@ class PartVariables:
     zero: dict[tuple[str, str], Literal] = field(default_factory=dict)  # begins at bit 0
     top: dict[tuple[str, str], Literal] = field(default_factory=dict)  # ends at the last bit
     inside: dict[str, list[str]] = field(default_factory=dict)  # slots that may lie in the register of r
-    views: dict[tuple[str, frozenset[str]], Literal] = field(default_factory=dict)  # of a register, for such writes
+    views: dict[tuple[str, frozenset[str], int], Literal] = field(default_factory=dict)  # of a register: writes, part
 
 
 @dataclass(slots=True)
@@ -65,6 +65,14 @@ class Model:
 
     def pay(self, variable: Literal, code: int = 0, accesses: int = 0) -> None:
         self.terms.append((self.weights[0] * code + self.weights[1] * accesses, variable))
+
+    def any_of(self, causes: Sequence[Literal]) -> Literal:
+        """Whether one of them is true."""
+        if len(causes) == 1:
+            return causes[0]
+        result = self.new("any")
+        self.cp.add_max_equality(result, causes)
+        return result
 
     def at_least_all(self, result: Literal, causes: Iterable[Literal]) -> None:
         """All causes together force the result."""
@@ -214,29 +222,59 @@ def _touches(model: Model, chosen: PartVariables) -> None:
             model.pay(touched, code, pattern.weight)
             beside = [g for g in inside if g not in pattern.slots and rules.kept(g)] if pattern.writes else []
             kept = [g for g in beside if g not in pattern.known]
+            again = _again(model, chosen, pattern, r)
+            for more in again:
+                model.pay(more, code, pattern.weight)
+            parts = again if any(map(rules.kept, hit)) else []
             partial = _view if rules.views else _rewrite
-            rewrite = partial(model, chosen, pattern, r, touched, kept) if kept else None
+            rewrite = partial(model, chosen, pattern, r, touched, kept, parts) if kept or parts else None
             for g in [g for g in beside if g in pattern.known]:
                 known = model.new("known")
                 model.at_least_all(known, (touched, x[g, r], *([rewrite.negated()] if rewrite is not None else [])))
                 model.pay(known, pattern.times * model.sizes.join)
 
 
+def _again(model: Model, chosen: PartVariables, pattern: AccessPattern, r: str) -> list[Literal]:
+    """Further accesses of a pattern to a register: of what comes after a gate that lies elsewhere."""
+    found: list[Literal] = []
+    before: list[Literal] = []  # slots of earlier legs
+    beside: list[Literal] = []  # of these, what nothing parts from the next leg
+    for number, leg in enumerate(pattern.legs if len(pattern.legs) > 1 else ()):
+        here = [chosen.x[f, r] for f in sorted(leg) if (f, r) in chosen.x]
+        if here and before:
+            found.append(model.new("again"))
+            earlier = model.any_of(before)
+            joined = [model.any_of(beside).negated()] if beside else []
+            for one in here:
+                model.at_least_all(found[-1], (one, earlier, *joined))
+        before += here
+        beside = here if number % 2 else [*beside, *here]
+    return found
+
+
 def _rewrite(
-    model: Model, chosen: PartVariables, pattern: AccessPattern, r: str, touched: Literal, kept: Sequence[str]
+    model: Model,
+    chosen: PartVariables,
+    pattern: AccessPattern,
+    r: str,
+    touched: Literal,
+    kept: Sequence[str],
+    again: Sequence[Literal],
 ) -> Literal:
     rules, x = chosen.part.rules, chosen.x
     rewrite = model.new("rmw")
     for g in kept:
         model.at_least_all(rewrite, (touched, x[g, r]))
-    model.pay(rewrite, pattern.times * model.sizes.rewrite, pattern.weight)
     guarded = [f for f in chosen.inside[r] if rules.slots[f].field.shared_with_isr]
-    critical = model.new("critical") if guarded else None
-    for f in guarded:
-        assert critical is not None
-        model.at_least_all(critical, (rewrite, x[f, r]))
-    if critical is not None:
-        model.pay(critical, pattern.times * model.sizes.critical)
+    for more in again:
+        model.cp.add_implication(more, rewrite)
+    for one in (rewrite, *again):
+        model.pay(one, pattern.times * model.sizes.rewrite, pattern.weight)
+        if guarded:
+            critical = model.new("critical")
+            model.pay(critical, pattern.times * model.sizes.critical)
+            for f in guarded:
+                model.at_least_all(critical, (one, x[f, r]))
     for f in chosen.inside[r]:
         if rules.frail(f):
             model.cp.add_at_most_one(rewrite, x[f, r])
@@ -249,16 +287,26 @@ def _rewrite(
 
 
 def _view(
-    model: Model, chosen: PartVariables, pattern: AccessPattern, r: str, touched: Literal, kept: Sequence[str]
+    model: Model,
+    chosen: PartVariables,
+    pattern: AccessPattern,
+    r: str,
+    touched: Literal,
+    kept: Sequence[str],
+    again: Sequence[Literal],
 ) -> Literal:
     """A write of part of a register goes to a view address of its own, which costs only address space.
 
     Equal sets of slots share one view; where different sets hit a register in the same slots, two are counted.
     """
-    key = r, pattern.slots & frozenset(chosen.inside[r])
+    key = r, pattern.slots & frozenset(chosen.inside[r]), 0
     view = chosen.views.get(key)
     if view is None:
         view = chosen.views[key] = model.new("view")
+    for number, more in enumerate(again, 1):
+        model.cp.add_implication(more, view)
+        other = chosen.views.setdefault((*key[:2], number), model.new("view"))
+        model.cp.add_implication(more, other)
     for g in kept:
         model.at_least_all(view, (touched, chosen.x[g, r], *([chosen.lane[r].negated()] if r in chosen.lane else [])))
     return view
@@ -274,7 +322,7 @@ def content(model: Model, chosen: PartVariables) -> Linear:
         lanes = rules.lanes(r)
         width = width_for(lanes * rules.slots[r].field.bits, rules.bus)
         total += _bytes(rules.slots[r], width, lanes, model.power_of_two) * lane
-    for (r, _), view in chosen.views.items():
+    for (r, _, _), view in chosen.views.items():
         total += _bytes(rules.slots[r], rules.bus.width, 1, model.power_of_two) * view
     return total
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib import resources
 
-from ..analysis.spaces import Joint, Space, Spaces
+from ..analysis.spaces import Joint, Legs, Space, Spaces, parted
 from ..language.description import Description
 from ..language.semantics import Natures
 from .layout import Layout, Piece, Register
@@ -79,6 +79,14 @@ class AccessPattern:
     indexed: int  # of these, with an index that is no constant
     weight: int  # with loops
     known: frozenset[str] = frozenset()  # slots that it puts back without reading them
+    legs: Legs = ()  # the slots, where gates part them
+
+    def inside(self, names: frozenset[str]) -> Iterator[AccessPattern]:
+        """What it does to a register with these slots, access by access."""
+        if len(self.legs) < 2:
+            yield self
+        else:
+            yield from (replace(self, slots=run, legs=()) for run in parted(self.legs, names))
 
 
 def access_patterns(joints: Iterable[Joint]) -> tuple[AccessPattern, ...]:
@@ -87,14 +95,15 @@ def access_patterns(joints: Iterable[Joint]) -> tuple[AccessPattern, ...]:
     indexed: Counter[_PatternKey] = Counter()
     weight: Counter[_PatternKey] = Counter()
     for joint in joints:
-        key = joint.space, frozenset(joint.slots), joint.writes, frozenset(joint.known)
+        key = joint.space, frozenset(joint.slots), joint.writes, frozenset(joint.known), joint.legs
         times[key] += 1
         indexed[key] += joint.dynamic
         weight[key] += LOOP ** min(joint.depth, 3)
-    return tuple(AccessPattern(*key[:3], times[key], indexed[key], weight[key], key[3]) for key in times)
+    return tuple(AccessPattern(*key[:3], times[key], indexed[key], weight[key], *key[3:]) for key in times)
 
 
-_PatternKey = tuple[str, frozenset[str], bool, frozenset[str]]  # space, slots, whether they are written, what is known
+# Space, slots, whether they are written, what is known, the slots between gates.
+_PatternKey = tuple[str, frozenset[str], bool, frozenset[str], Legs]
 
 
 def touching_slots(patterns: Iterable[AccessPattern]) -> dict[tuple[str, str], list[AccessPattern]]:
@@ -120,7 +129,9 @@ def cost_of(
     touching = touching_slots(access_patterns(joints))
     for name, placed in layout.spaces.items():
         for register in placed.registers:
-            for pattern in dict.fromkeys(w for piece in register.pieces for w in touching.get((name, piece.slot), ())):
+            names = frozenset(piece.slot for piece in register.pieces)
+            patterns = dict.fromkeys(w for piece in register.pieces for w in touching.get((name, piece.slot), ()))
+            for pattern in (part for whole in patterns for part in whole.inside(names)):
                 has_view = placed.view_of(register, pattern.slots) is not None
                 here, bus, time = register_cost(natures, spaces[name], register, pattern, sizes, has_view)
                 code, accesses, cycles = code + here, accesses + bus, cycles + time
@@ -165,9 +176,9 @@ def _indexing(register: Register, pattern: AccessPattern, sizes: CodeBytes) -> i
 
 # What one byte of code, one bus access (ten for each loop around it) and one byte of the map weigh. Where one is
 # asked for, the others only break ties. Balanced: an access is worth six bytes of code (two or three instructions, as
-# long as many a bus takes for it), ten bytes of the map one.
+# long as many a bus takes for it) and a little more, since bytes are estimated; ten bytes of the map are worth one.
 WEIGHTS = {
-    "balanced": (100, 600, 10),
+    "balanced": (100, 601, 10),
     "code": (1000, 10, 1),
     "accesses": (10, 1000, 1),
     "map": (10, 5, 100_000),

@@ -44,7 +44,7 @@ def checked(description: Description, spaces: Spaces, layout: Layout, joints: Se
 
 
 def _space_faults(description: Description, space: Space, layout: Layout, joints: Sequence[Joint]) -> Iterator[str]:
-    writes = [(frozenset(joint.slots), frozenset(joint.known)) for joint in joints if joint.writes]
+    writers = [joint for joint in joints if joint.writes]
     reads = [frozenset(joint.slots) for joint in joints if not joint.writes]
     placed = layout.spaces[space.name]
     bus = description.bus_of(space.name)
@@ -55,6 +55,7 @@ def _space_faults(description: Description, space: Space, layout: Layout, joints
         return
     for register in placed.registers:
         yield from _register_faults(space, register, bus)
+        writes = [(part, frozenset(joint.known)) for joint in writers for part in _at_once(joint, register)]
         if layout.is_fixed:
             yield from _use_faults(description, space, register, reads, writes)
         else:
@@ -65,6 +66,15 @@ def _space_faults(description: Description, space: Space, layout: Layout, joints
     yield from _together_faults(space, placed)
     yield from _area_faults(space, placed, layout)
     yield from _extent_faults(space, placed, layout, bus)
+
+
+def _at_once(joint: Joint, register: Register) -> Iterator[frozenset[str]]:
+    """What a joint writes of a register, cut at writes of other registers that nothing of it may pass."""
+    inside = {piece.slot for piece in register.pieces}
+    cuts = [n for n, slot in enumerate(joint.slots) if slot in joint.gates and slot not in inside]
+    for first, last in pairwise([0, *cuts, len(joint.slots)]):
+        if part := inside.intersection(joint.slots[first:last]):
+            yield frozenset(part)
 
 
 def _is_viewed(placed: SpaceLayout, register: Register, write: Written) -> bool:

@@ -103,7 +103,8 @@ class Search:
             (register, _), *_ = registers_of(space, self._cell(name, key), self.rules[name].bus, self.how)
             code = accesses = 0
             has_views = self.rules[name].views and key[1] == 1
-            for pattern in dict.fromkeys(pattern for slot in key[0] for pattern in self.touching.get((name, slot), ())):
+            patterns = dict.fromkeys(pattern for slot in key[0] for pattern in self.touching.get((name, slot), ()))
+            for pattern in (part for whole in patterns for part in whole.inside(key[0])):
                 here, bus, _ = register_cost(self.natures, space, register, pattern, self.sizes, has_views)
                 code, accesses = code + here, accesses + bus
             addresses = 1 + (len(self.rules[name].partial(key[0])) if has_views else 0)

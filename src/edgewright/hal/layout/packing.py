@@ -23,7 +23,8 @@ def by_gain(rules: Mapping[str, Rules], patterns: Sequence[AccessPattern], sizes
         here = tuple(dict.fromkeys(pattern for name in names for pattern in touching.get((space.name, name), ())))
         kept = {name for name in names if rules[space.name].kept(name)}
         partial = () if rules[space.name].views else here
-        rewritten = {name for w in partial if w.writes and kept - w.slots - w.known for name in w.slots & names}
+        writes = (part for pattern in partial if pattern.writes for part in pattern.inside(names))
+        rewritten = {name for part in writes if kept - part.slots - part.known for name in part.slots & names}
         low, high = _ends(here, slots, rewritten, sizes)
         rest = [slot for slot in slots if slot not in (low, high)]
         return _between(low, high, _sorted(rest), width)

@@ -47,8 +47,9 @@ class RegisterLayoutProblem:
         rules, space = self.rules[name], self.spaces[name]
         if not rules.views:
             return True
-        sets = {written for written, _ in rules.writes}
+        sets = {frozenset[str]().union(*legs) for legs, _ in rules.writes}
         is_clear = sum(map(len, sets)) == len(frozenset[str]().union(*sets)) and rules.bus.narrowest == rules.bus.width
+        is_clear = is_clear and all(len(legs) == 1 for legs, _ in rules.writes)
         code, access, byte = self.wish.weights
         most = max((_padded(slot.counts) for slot in space.slots), default=1) * rules.bus.width // 8
         is_worth = byte * most * self.instances()[name] <= access + code * self.wish.sizes.rewrite

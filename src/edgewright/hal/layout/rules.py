@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ..analysis.moments import bonds_of
-from ..analysis.spaces import Joint, Slot, Space
+from ..analysis.spaces import Joint, Legs, Slot, Space, parted
 from ..language.description import Bus, Description
 from ..language.semantics import Nature, Natures
 from .cells import Cell, most_lanes
@@ -21,7 +21,7 @@ class Rules:
     bus: Bus
     slots: dict[str, Slot]
     natures: dict[str, Nature]
-    writes: tuple[tuple[frozenset[str], frozenset[str]], ...]  # what places write at once; that with what they know
+    writes: tuple[tuple[Legs, frozenset[str]], ...]  # what places write at once, and what they know beside it
     bonds: tuple[frozenset[str], ...] = ()  # slots that share a register because their fields are together
     views: bool = False  # whether a write that would have to put something back may have an address of its own
     _known: dict[str, frozenset[str]] = field(default_factory=dict, compare=False, repr=False)
@@ -30,7 +30,7 @@ class Rules:
     def of(cls, description: Description, space: Space, joints: Iterable[Joint], views: bool = False) -> Rules:
         natures = Natures(description)
         here = [joint for joint in joints if joint.writes and joint.space == space.name]
-        writes = dict.fromkeys((frozenset(joint.slots), frozenset({*joint.slots, *joint.known})) for joint in here)
+        writes = dict.fromkeys((joint.legs, frozenset(joint.known)) for joint in here)
         return cls(
             description.bus_of(space.name),
             {slot.name: slot for slot in space.slots},
@@ -70,21 +70,26 @@ class Rules:
             return False
         if a.writable and b.writable and (_touchy(a) or _touchy(b)):
             return False
-        return self.views or not ((self.frail(first) or self.frail(second)) and self.splits((first, second)))
+        if self.views or not (self.frail(first) or self.frail(second)):
+            return True
+        kept = {name for name in (first, second) if self.kept(name)}
+        writes = (*self._writes_of.get(first, ()), *self._writes_of.get(second, ()))
+        return not any(kept - known.union(*legs) for legs, known in writes)
 
     def splits(self, names: Sequence[str]) -> bool:
         """Whether some write of the code would have to read and put back what else is in the register."""
         here = frozenset(names)
         kept = {name for name in here if self.kept(name)}
-        return any(kept - filled for name in here for filled in self._writes_of.get(name, ()))
+        writes = (write for name in here for write in self._writes_of.get(name, ()))
+        return any(kept - known - run for legs, known in writes for run in parted(legs, here))
 
     @cached_property
-    def _writes_of(self) -> dict[str, list[frozenset[str]]]:
-        """By slot, what its writes can fill: the sets that are written at once, with what is known beside them."""
-        found: dict[str, list[frozenset[str]]] = {}
-        for written, filled in self.writes:
-            for name in written:
-                found.setdefault(name, []).append(filled)
+    def _writes_of(self) -> dict[str, list[tuple[Legs, frozenset[str]]]]:
+        """By slot, the places that write it."""
+        found: dict[str, list[tuple[Legs, frozenset[str]]]] = {}
+        for write in self.writes:
+            for name in frozenset[str]().union(*write[0]):
+                found.setdefault(name, []).append(write)
         return found
 
     def together(self, names: Sequence[str]) -> bool:
@@ -100,7 +105,7 @@ class Rules:
         """What writes of the code reach of a register with these slots where they would have to put back the rest."""
         here = frozenset(names)
         kept = frozenset(name for name in here if self.kept(name))
-        found = [written & here for written, filled in self.writes if written & here and kept - filled]
+        found = [run for legs, known in self.writes for run in parted(legs, here) if kept - known - run]
         return tuple(dict.fromkeys(tuple(name for name in self.slots if name in hit) for hit in found))
 
     def _friends(self, name: str) -> frozenset[str]:

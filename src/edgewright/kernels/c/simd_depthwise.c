@@ -94,7 +94,7 @@ EW_INLINE void ew_simd_window_end(
         else
             ew_vf_store_some(y, v, some);
     } else {
-        const ew_vi total = ew_vi_add(ew_vi_nearest(sum), ew_vi_load(whole->finish.bias + channel));
+        const ew_vi total = ew_vi_add(ew_vi_nearest(sum), ew_vi_load(whole->bias + channel));
         ew_simd_put(y8, ew_simd_stored(ending, total), some);
     }
 }

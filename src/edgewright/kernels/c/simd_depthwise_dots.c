@@ -58,7 +58,7 @@ static void ew_dots_prepare(const ew_simd_depthwise8 *conv, const ew_dots_kept *
     int8_t *to = kept->weights;
     for (int32_t c = 0; c < kept->channels; c += EW_PANEL) {
         int32_t start[EW_PANEL];
-        memcpy(start, conv->finish.bias + kept->channel + c, sizeof start);
+        memcpy(start, conv->bias + kept->channel + c, sizeof start);
         for (int32_t g = 0; g < kept->fours; g++)
             for (int32_t kx = 0; kx < w->kernel_x; kx++, to += EW_DOTS_PANEL) {
                 uint8_t taps[4][EW_PANEL] = {{0}};

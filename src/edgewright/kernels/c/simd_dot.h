@@ -153,4 +153,11 @@ EW_INLINE int32_t ew_dot_surplus(int32_t is_signed, int32_t zero)
     return zero + (is_signed == EW_DOT_SIGNED ? 0 : is_signed ? 128 : -128);
 }
 
+/* Where a sum starts, its bias less that surplus for all weights: of the numbers for both kinds of bytes the one for these. */
+#if EW_DOT_SIGNED
+#define EW_START(for_signed, for_unsigned) (for_signed)
+#else
+#define EW_START(for_signed, for_unsigned) (for_unsigned)
+#endif
+
 #endif /* EW_SIMD_DOT_H */

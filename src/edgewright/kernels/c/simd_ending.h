@@ -6,7 +6,6 @@
 
 /* From sums to what is stored, as int32 within the type's range. Tables have a number for each channel, in whole panels. */
 typedef struct {
-    const int32_t *bias;
     const int32_t *multiplier, *shift; /* TFLite: rounded twice; or */
     const double *exact; /* TFLite's dense layers: rounded once, half away from zero; or */
     const float *scale; /* onnxruntime: rounded half to even */

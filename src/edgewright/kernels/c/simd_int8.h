@@ -9,8 +9,7 @@
 
 #include "simd_tiles.h"
 
-/* Computes a part of the output. Without a bias nothing is finished: y are int32 sums that are added to, `out` counts
- * bytes. `tile` has room for rows * EW_SIMD_STEP bytes, times the number of blocks. */
+/* Computes a part of the output. `tile` has room for rows * EW_SIMD_STEP bytes, times the number of blocks. */
 void ew_simd_int8_run(const ew_simd_int8 *conv, const void *x, void *y, ew_part part, uint8_t *tile);
 
 #endif /* EW_SIMD_INT8_H */

@@ -6,19 +6,12 @@
 #define EW_ROWS_6(X) EW_ROWS_4(X) X(4) X(5)
 #define EW_ROWS_8(X) EW_ROWS_6(X) X(6) X(7)
 
-/* Where the sums of a vector of channels start: at their bias, less what the bytes are too large for. */
-EW_INLINE void ew_dot_start(const ew_simd_int8 *conv, int32_t column, int32_t *start)
-{
-    const ew_vi surplus = ew_vi_times(ew_vi_load(conv->totals + column), ew_dot_surplus(conv->is_signed, conv->zero));
-    ew_vi_store(start, ew_vi_sub(conv->finish.bias ? ew_vi_load(conv->finish.bias + column) : ew_vi_all(0), surplus));
-}
-
 #if EW_HAS_PANELS && EW_HAS_DOTS
 /* Pixels times a panel of channels. */
 typedef struct {
     ew_dot_pixels at;
     const int8_t *weights;
-    int32_t start[EW_PANEL]; /* of the sums */
+    const int32_t *start; /* of the sums */
     const ew_panel_ending *ending; /* NULL: y are sums that are added to */
     int32_t column, columns; /* of the panel in y */
 } ew_panel_job;
@@ -144,16 +137,15 @@ EW_PANEL_PIXELS(4, FULL)
 /* All channels of `count` pixels. */
 EW_APART static void ew_panel_pixels(const ew_simd_int8 *conv, ew_panel_job *job, int32_t count)
 {
-    const int32_t kind = conv->finish.bias ? ew_panel_kind(&conv->finish, conv->channels) : EW_PANEL_REAL;
+    const int32_t kind = conv->is_share ? EW_PANEL_REAL : ew_panel_kind(&conv->finish, conv->channels);
     job->weights = conv->weights;
     for (int32_t column = 0; column < conv->channels; column += EW_PANEL, job->weights += (size_t)job->at.total * EW_PANEL) {
         ew_panel_ending ending;
         job->column = column;
         job->columns = ew_min(EW_PANEL, conv->channels - column);
-        for (int32_t i = 0; i < EW_PANEL; i += EW_LANES)
-            ew_dot_start(conv, column + i, job->start + i);
-        job->ending = conv->finish.bias ? &ending : NULL;
-        if (conv->finish.bias)
+        job->start = conv->start + column;
+        job->ending = conv->is_share ? NULL : &ending;
+        if (!conv->is_share)
             ending = ew_panel_prepared(&conv->finish, kind, column);
         if (job->columns <= 8)
             ew_panel_pixels_HALF_1(job, ew_panel_pixels_HALF_2(job, ew_panel_pixels_HALF_8(job, 0, count), count), count);
@@ -173,7 +165,7 @@ void ew_dot_pixels_run(const ew_simd_int8 *conv, const ew_dot_pixels *at, int32_
 typedef struct {
     ew_dot_pixels at;
     const int8_t *first, *second; /* weights */
-    int32_t start[2 * EW_LANES];
+    const int32_t *start[2]; /* of the sums */
     const ew_simd_finish *finish; /* NULL: y are sums that are added to */
     int32_t kind; /* of both endings */
     ew_simd_rounding roundings[2]; /* for the usual kinds */
@@ -199,14 +191,14 @@ typedef struct {
 #define EW_SOME_ROWS 2
 #endif
 
-#define EW_ONE_START(i) ew_vi s##i = ew_vi_load(job->start);
+#define EW_ONE_START(i) ew_vi s##i = ew_vi_load(job->start[0]);
 #define EW_ONE_WEIGHTS const ew_dot_w w0 = ew_dot_weights(first); first += 4 * EW_PANEL;
 #define EW_ONE_STEP(i) s##i = ew_dot(s##i, ew_dot_input(x[i] + at), w0);
 #define EW_ONE_STORE(i) ew_vi_store(sums[i], s##i);
 #define EW_ONE_PUT(i, kind) ew_simd_put(y[i], ew_simd_rounded(&e0, kind, s##i), job->columns);
 #define EW_ONE_UP(i) EW_ONE_PUT(i, EW_ENDING_UP)
 #define EW_ONE_AWAY(i) EW_ONE_PUT(i, EW_ENDING_AWAY)
-#define EW_TWO_START(i) EW_ONE_START(i) ew_vi t##i = ew_vi_load(job->start + EW_LANES);
+#define EW_TWO_START(i) EW_ONE_START(i) ew_vi t##i = ew_vi_load(job->start[1]);
 #define EW_TWO_WEIGHTS EW_ONE_WEIGHTS const ew_dot_w w1 = ew_dot_weights(second); second += 4 * EW_PANEL;
 #define EW_TWO_STEP(i) { const ew_dot_x v = ew_dot_input(x[i] + at); s##i = ew_dot(s##i, v, w0); t##i = ew_dot(t##i, v, w1); }
 #define EW_TWO_STORE(i) EW_ONE_STORE(i) ew_vi_store(sums[i] + EW_LANES, t##i);
@@ -320,7 +312,7 @@ static int32_t ew_vectors_TWO_FEW(const ew_vectors_job *job, int32_t done, int32
 
 void ew_dot_pixels_run(const ew_simd_int8 *conv, const ew_dot_pixels *at, int32_t count)
 {
-    const ew_simd_finish *const finish = conv->finish.bias ? &conv->finish : NULL;
+    const ew_simd_finish *const finish = conv->is_share ? NULL : &conv->finish;
     ew_vectors_job job;
     job.at = *at;
     job.finish = finish;
@@ -331,8 +323,8 @@ void ew_dot_pixels_run(const ew_simd_int8 *conv, const ew_dot_pixels *at, int32_
         job.columns = ew_min(2 * EW_LANES, conv->channels - job.column);
         job.first = conv->weights + (size_t)(job.column / EW_PANEL) * panel + job.column % EW_PANEL * 4;
         job.second = conv->weights + (size_t)(next / EW_PANEL) * panel + next % EW_PANEL * 4;
-        ew_dot_start(conv, job.column, job.start);
-        ew_dot_start(conv, has_next ? next : job.column, job.start + EW_LANES);
+        job.start[0] = conv->start + job.column;
+        job.start[1] = conv->start + (has_next ? next : job.column);
         if (finish)
             job.kind = ew_max(ew_simd_kind(finish, job.column), has_next ? ew_simd_kind(finish, next) : 0);
         if (job.kind <= EW_ENDING_AWAY) {

@@ -15,6 +15,7 @@ typedef struct {
 
 typedef struct {
     ew_simd_windows windows;
+    const int32_t *bias; /* whole panels */
     ew_simd_finish finish;
     int32_t is_signed, zero; /* the input's bytes and zero point */
 } ew_simd_depthwise8;

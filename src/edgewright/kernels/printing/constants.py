@@ -27,24 +27,34 @@ LARGE = 4 << 20  # bytes of weights beyond which they come as a binary file, not
 
 
 class Constants:
-    """Arrays by name. Adding the same bytes again gives the first name."""
+    """Arrays by name. Adding the same bytes again gives the first name.
+
+    Where sums of bytes start depends on what the processor multiplies: such an array has two versions, of which the
+    compiler takes one (EW_START).
+    """
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
         self.arrays: dict[str, Array] = {}
+        self.unsigned: dict[str, Array] = {}  # by name: what stands there where unsigned bytes are multiplied
         self.alignments: dict[str, int] = {}
         self.notes: dict[str, str] = {}
         self._known: dict[str, str] = {}  # by digest
         self._digests: dict[str, str] = {}
 
-    def add(self, values: Array, note: str, alignment: int = ALIGNMENT) -> str:
+    def add(self, values: Array, note: str, alignment: int = ALIGNMENT, unsigned: Array | None = None) -> str:
         """The C name of an array with these values (flat, in C order); `note` becomes its comment."""
         flat = np.ascontiguousarray(values).reshape(-1)
-        key = f"{flat.dtype.name}:{sha256(flat.data).hexdigest()[:32]}"
+        digest = sha256(flat.data)
+        if unsigned is not None:
+            digest.update(unsigned.data)
+        key = f"{flat.dtype.name}:{digest.hexdigest()[:32]}"
         if key not in self._known:
             name = f"{self.prefix}_c{len(self.arrays)}"
             self._known[key], self._digests[name] = name, key
             self.arrays[name], self.notes[name] = flat, note
+            if unsigned is not None:
+                self.unsigned[name] = unsigned
             self.alignments[name] = max(ALIGNMENT, flat.itemsize)  # as compilers align elements of eight bytes
         name = self._known[key]
         self.alignments[name] = max(self.alignments[name], alignment)
@@ -59,21 +69,28 @@ class Constants:
     def packed(self) -> tuple[Packed, ...]:
         """Every array, in the order of flash."""
         return tuple(
-            Packed(self.notes[name], values.nbytes, self.alignments[name], self._digests[name])
-            for name, values in self.arrays.items()
+            Packed(self.notes[name], self.arrays[name].nbytes, self.alignments[name], self._digests[name])
+            for name in self.names
         )
+
+    @property
+    def names(self) -> list[str]:
+        """In the order of flash: those of two versions last, since they come as C even beside a binary."""
+        return sorted(self.arrays, key=self.unsigned.__contains__)
 
 
 def c_type(values: Array) -> str:
     return C_TYPES[values.dtype.name]
 
 
-def initialiser(values: Array, width: int = 110) -> str:
-    """The values as C text, wrapped into lines."""
+def initialiser(values: Array, unsigned: Array | None = None, either: str = "EW_START", width: int = 110) -> str:
+    """The values as C text, wrapped into lines; where there are `unsigned` ones, `either` of the two."""
     if values.dtype == np.float16:
         values = values.view(np.uint16)
     dtype = values.dtype.name
     words = [number(value, dtype) for value in values.tolist()]
+    if unsigned is not None:
+        words = [f"{either}({a}, {number(b, dtype)})" for a, b in zip(words, unsigned.tolist(), strict=True)]
     lines, line = [], "   "
     for word in words:
         if len(line) + len(word) + 2 > width:

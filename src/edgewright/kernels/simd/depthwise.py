@@ -96,9 +96,10 @@ def write_int8(call: CCall, offer: Offer, c: CWriter) -> None:
     assert isinstance(op, Conv2d) and layer is not None
 
     def fields(channels: ChannelRange) -> Sequence[Expr]:
+        bias = call.add(padded(layer.bias[slice(*channels.channels)]), "bias", ALIGNMENT)
         finish = finish_fields(call, layer, channels.channels)
         windows = _windows(call, op, layer.weights.astype(np.float32), channels, offer)
-        return windows, finish, int(layer.is_signed), layer.zero
+        return windows, bias, finish, int(layer.is_signed), layer.zero
 
     _write(call, offer, c, "ew_simd_depthwise8_run", call.table("ew_simd_depthwise8", fields))
 

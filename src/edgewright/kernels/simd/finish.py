@@ -78,7 +78,7 @@ def finish_fields(call: CCall, layer: ByteLayer, channels: Interval) -> str:
     else:
         info = np.iinfo(result.dtype.numpy)
         low, high = int(info.min), int(info.max)
-    tables = [_table(call, values, channels) for values in (layer.bias, *_scales(call, len(layer.bias)))]
+    tables = [_table(call, values, channels) for values in _scales(call, len(layer.bias))]
     return braced((*tables, result.quant.zero[0], low, high))
 
 
@@ -108,4 +108,4 @@ def _table(call: CCall, values: Array | None, channels: Interval) -> str:
     """The name of a table of these channels in whole panels; 0, C's null pointer, where there is none."""
     if values is None:
         return "0"
-    return call.add(padded(values[slice(*channels)]), "bias and scales", ALIGNMENT)
+    return call.add(padded(values[slice(*channels)]), "scales", ALIGNMENT)

@@ -13,7 +13,7 @@ from ..kernel import Kernel, Offer
 from ..printing.source import CWriter, Expr
 from ..site import ChannelRange, Site
 from .finish import ByteLayer, byte_layer, finish_fields
-from .packing import ALIGNMENT, byte_panels, can_join, joined_groups, totals
+from .packing import ALIGNMENT, byte_panels, can_join, joined_groups, starts
 from .sites import (
     ROOM,
     SIMD,
@@ -78,11 +78,12 @@ def _table(call: CCall, layer: ByteLayer, weights: Array, window: Callable[[int]
     def fields(channels: ChannelRange) -> Sequence[Expr]:
         matrix = weights.reshape(len(weights), -1)[slice(*channels.channels)]
         finish = finish_fields(call, layer, channels.channels)
+        start, unsigned = starts(matrix, layer.bias[slice(*channels.channels)], layer.is_signed, layer.zero)
         tables = (
             call.add(byte_panels(matrix), "weights in panels", ALIGNMENT),
-            call.add(totals(matrix), "sums of weights", ALIGNMENT),
+            call.add(start, "start of sums", ALIGNMENT, unsigned),
         )
-        flags = (int(call.is_backward), int(layer.is_signed), layer.zero)
+        flags = (int(call.is_backward), int(layer.is_signed), layer.zero, 0)
         return *tables, finish, *window(channels.count), rows, *flags
 
     return call.table("ew_simd_int8", fields)

@@ -29,9 +29,12 @@ def byte_panels(matrix: Array) -> Array:
     return np.ascontiguousarray(whole.reshape(-1, PANEL, whole.shape[1] // 4, 4).transpose(0, 2, 1, 3))
 
 
-def totals(matrix: Array) -> Array:
-    """The sum of the weights of each channel, in whole panels."""
-    return padded(matrix.astype(np.int32).sum(axis=1, dtype=np.int32))
+def starts(matrix: Array, bias: Array, is_signed: bool, zero: int) -> tuple[Array, Array]:
+    """Where the sums of each channel start, in whole panels, as EW_START takes them: at the bias, less what the input's
+    bytes are larger than the numbers they stand for, multiplied as signed or as unsigned bytes."""
+    totals, surplus = matrix.sum(axis=1, dtype=np.int64), zero - (0 if is_signed else 128)
+    signed, unsigned = (padded(bias - totals * s).astype(np.int32) for s in (surplus, surplus + 128))
+    return signed, unsigned
 
 
 def can_join(groups: int) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
+
 from ...network import Array
 from ...network.operators import Conv2d, Dense
 from ...network.tensor import DType
@@ -20,7 +22,7 @@ from .conv import PITCH
 from .epilogue import Epilogue
 from .finish import byte_weights
 from .int8 import ROWS, pixel_bytes
-from .packing import ALIGNMENT, byte_panels, panels, totals
+from .packing import ALIGNMENT, byte_panels, panels, starts
 from .sites import ROOM, SIMD, is_image, is_real, tiles, working_room
 
 
@@ -92,18 +94,19 @@ def _sums_image(call: CCall) -> str:
 
 
 def _fields(call: CCall, part: Array, window: Sequence[Expr], rows: int) -> tuple[Expr, ...]:
-    """Of ew_simd_conv or ew_simd_int8, without a bias: sums go on."""
+    """Of ew_simd_conv, without a bias, or of ew_simd_int8: sums go on."""
     note, matrix = "weights of a share in panels", part.reshape(len(part), -1)
     if call.result.dtype.is_float:
         return (call.add(panels(matrix), note, ALIGNMENT), 0, *window, rows, 0, 0, *Epilogue().fields)
     x = call.inputs[0].tensor
     assert x.quant is not None
+    is_signed = x.dtype is DType.INT8
+    start, unsigned = starts(matrix, np.zeros(len(part), np.int32), is_signed, x.quant.zero[0])
     tables = (
         call.add(byte_panels(matrix), note, ALIGNMENT),
-        call.add(totals(matrix), "sums of weights", ALIGNMENT),
+        call.add(start, "start of sums", ALIGNMENT, unsigned),
     )
-    nothing = braced((0,) * 8)
-    return (*tables, nothing, *window, rows, 0, int(x.dtype is DType.INT8), x.quant.zero[0])
+    return *tables, braced((0,) * 7), *window, rows, 0, int(is_signed), x.quant.zero[0], 1
 
 
 def _run(
