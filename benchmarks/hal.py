@@ -31,7 +31,7 @@ from edgewright.hal.design import Analysis
 from edgewright.hal.examples.gpio import Gpio
 from edgewright.hal.examples.spi import Spi
 from edgewright.hal.generate import generate
-from edgewright.hal.layout.cost import Wish
+from edgewright.hal.layout.cost import LayoutGoal
 from edgewright.hal.layout.front import layout_front
 from edgewright.hal.layout.layout import Layout, RegisterAt, elaborate
 from edgewright.hal.layout.optimal import lay_out_optimal
@@ -109,7 +109,7 @@ def measured(analysis: Analysis, target: str, max_map: int) -> Iterator[Row]:
         yield row_of(analysis, files, fixed, target, name, hal_fixed.MAP_BYTES)
     description, spaces, joints = analysis.description, analysis.spaces, analysis.joints
     yield generated(analysis, lay_out_paper(description, spaces, joints), target, "paper's heuristic")
-    yield generated(analysis, lay_out_optimal(description, spaces, joints, Wish(max_map, "code")), target, "ours")
+    yield generated(analysis, lay_out_optimal(description, spaces, joints, LayoutGoal(max_map, "code")), target, "ours")
 
 
 def generated(analysis: Analysis, layout: Layout, target: str, name: str) -> Row:

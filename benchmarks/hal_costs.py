@@ -3,7 +3,7 @@
     python benchmarks/hal_costs.py [--targets rv32imc cortex-m0plus cortex-m4] [--drivers 12] [--write]
 
 For each target, the examples and random drivers are laid out in many ways: a register for each field, the paper's
-heuristic, and what the optimiser makes of each wish. The estimate is linear in its coefficients, so what a layout has
+heuristic, and what the optimiser makes of each goal. The estimate is linear in its coefficients, so what a layout has
 of each is the estimate with that coefficient 1 and all others 0. Coefficients are fitted to the bytes
 that gcc -Os makes, each driver with a constant of its own; those that too few layouts tell anything of stay as they
 were. Prints both fits, and writes them to src/edgewright/hal/layout/costs with --write.
@@ -28,7 +28,7 @@ from edgewright.hal.design import Analysis
 from edgewright.hal.design_flow import analyse, designed, naive, real_joints
 from edgewright.hal.generate import generate
 from edgewright.hal.layout import cost as sizes_file
-from edgewright.hal.layout.cost import WEIGHTS, CodeBytes, Wish, code_bytes, cost_of
+from edgewright.hal.layout.cost import WEIGHTS, CodeBytes, LayoutGoal, code_bytes, cost_of
 from edgewright.hal.layout.optimal import lay_out_optimal
 from edgewright.hal.layout.paper import lay_out_paper
 from edgewright.hal.verify.build import build, free_window, target_named
@@ -96,7 +96,7 @@ def _layouts(analysis: Analysis) -> Iterator[tuple[dict[str, str], tuple[int, ..
         naive(analysis),
         designed(analysis, lambda joints: lay_out_paper(*known, joints)),
         *(
-            designed(analysis, lambda joints, w=w: lay_out_optimal(*known, joints, Wish(minimise=w), 0.2))
+            designed(analysis, lambda joints, w=w: lay_out_optimal(*known, joints, LayoutGoal(minimise=w), 0.2))
             for w in WEIGHTS
         ),
     ]

@@ -24,12 +24,12 @@ from rich.table import Table
 
 import hal_five_maps
 from edgewright.hal import examples
-from edgewright.hal.choosing import chosen_design
 from edgewright.hal.design import Design
 from edgewright.hal.design_flow import analyse
 from edgewright.hal.generate import generate
-from edgewright.hal.layout.cost import Wish
+from edgewright.hal.layout.cost import LayoutGoal
 from edgewright.hal.layout.layout import RegisterAt, elaborate
+from edgewright.hal.layout_choice import chosen_design
 from edgewright.hal.verify import code_sizes_of, load_model, measure
 from edgewright.hal.verify.build import BUFFERS, free_window
 
@@ -134,8 +134,8 @@ def main() -> None:
 def measured(name: str, target: str, minimise: str = "balanced") -> Pair:
     """Both drivers of a peripheral, compiled and run."""
     analysis = analyse([EXAMPLES / f"{name}.c"])
-    wish, measure_code = Wish(minimise=minimise, target=target), partial(code_sizes_of, target=target)
-    design = chosen_design(analysis, wish=wish, measure=measure_code)
+    goal, measure_code = LayoutGoal(minimise=minimise, target=target), partial(code_sizes_of, target=target)
+    design = chosen_design(analysis, goal=goal, measure=measure_code)
     description = analysis.description
     fixed = {file: (HERE / file).read_text() for file in (f"{name}.c", f"{name}_registers.h", "register.h")}
     registers = elaborate(description, analysis.spaces, design.layout)

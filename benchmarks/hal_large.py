@@ -17,9 +17,9 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from edgewright.hal.choosing import chosen_design, total_accesses
 from edgewright.hal.design_flow import analyse, naive
-from edgewright.hal.layout.cost import WEIGHTS, Wish
+from edgewright.hal.layout.cost import WEIGHTS, LayoutGoal
+from edgewright.hal.layout_choice import chosen_design, total_accesses
 from hal_large import Shape, draw_large
 
 SHAPES = {
@@ -39,7 +39,7 @@ def measured(seed: int, shape: Shape, mode: str) -> dict[str, float]:
         start = process_time()
         analysis = analyse([path])
         read = process_time()
-        made = chosen_design(analysis, wish=Wish(minimise=mode))
+        made = chosen_design(analysis, goal=LayoutGoal(minimise=mode))
         end = process_time()
     plain = naive(analysis)
     return {

@@ -22,10 +22,10 @@ from rich.console import Console
 from rich.table import Table
 
 from edgewright.hal import examples
-from edgewright.hal.choosing import chosen_design, total_accesses
 from edgewright.hal.design import Analysis, Design
 from edgewright.hal.design_flow import analyse, naive
-from edgewright.hal.layout.cost import WEIGHTS, Wish
+from edgewright.hal.layout.cost import WEIGHTS, LayoutGoal
+from edgewright.hal.layout_choice import chosen_design, total_accesses
 from edgewright.hal.verify import code_sizes_of
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
@@ -61,13 +61,13 @@ class Figures:
 def faults(analysis: Analysis, target: str) -> tuple[Figures, Figures, list[str]]:
     """The figures with a register for each field and by default, and what is wrong with the default."""
     plain = Figures.of(naive(analysis), target)
-    wish, measure = Wish(target=target), partial(code_sizes_of, target=target)
-    best = Figures.of(chosen_design(analysis, wish=wish, measure=measure), target)
+    goal, measure = LayoutGoal(target=target), partial(code_sizes_of, target=target)
+    best = Figures.of(chosen_design(analysis, goal=goal, measure=measure), target)
     found = [f"{best.accesses} accesses, {plain.accesses} before"] if best.accesses > plain.accesses else []
     for minimise in WEIGHTS:
-        if minimise != wish.minimise:
-            asked = replace(wish, minimise=minimise)
-            other = Figures.of(chosen_design(analysis, wish=asked, measure=measure), target)
+        if minimise != goal.minimise:
+            asked = replace(goal, minimise=minimise)
+            other = Figures.of(chosen_design(analysis, goal=asked, measure=measure), target)
             found += [f"{minimise} has {other}, the default {best}"] if other.dominates(best) else []
     return plain, best, found
 

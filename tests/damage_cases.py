@@ -23,10 +23,10 @@ from edgewright.dataflow.formats.sdf3_text import sdf3
 from edgewright.dataflow.formats.text import to_json
 from edgewright.dataflow.graph import Actor, Channel, Graph, Rates
 from edgewright.fusion.request import PlanRequest, make_plan
-from edgewright.hal.choosing import chosen_design
 from edgewright.hal.design_flow import analyse
 from edgewright.hal.export.systemrdl import system_rdl
 from edgewright.hal.importing import import_files, imported
+from edgewright.hal.layout_choice import chosen_design
 from edgewright.hal.lock.lock_file import lock_text, read_lock
 from edgewright.memory.deploy import PartRequest, deploy
 from edgewright.network.read import read_bytes

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from edgewright.hal.analysis.accesses import Access, Expression, Form, Hop, Kind, Spot
+from edgewright.hal.analysis.clusters import SeparatePair
 from edgewright.hal.analysis.functions import Conflict, Flow, Function, Regions
-from edgewright.hal.analysis.joints import Kept
 from edgewright.hal.analysis.spaces import Area, Slot, Space, Use
 from edgewright.hal.design import Analysis, Design
 from edgewright.hal.language.description import (
@@ -149,7 +149,9 @@ def design(layout=LAYOUT):
     analysis = Analysis(source, DESCRIPTION, (FUNCTION,), {"start": REGIONS}, SPACES, USES, ())
     use = [USES["start", number] for number in range(5)]
     merges = (Merge(Kind.WRITE, tuple(use[:3])), Merge(Kind.READ, (use[3],)), Merge(Kind.WRITE, (use[4],)))
-    return Design(analysis, layout, {"start": Merging(merges, (Kept(0, 4, "the value of 1 is needed <first>"),))})
+    return Design(
+        analysis, layout, {"start": Merging(merges, (SeparatePair(0, 4, "the value of 1 is needed <first>"),))}
+    )
 
 
 def with_field(description, group, new):

@@ -12,16 +12,16 @@ from tempfile import TemporaryDirectory
 
 from edgewright.errors import EdgewrightError
 from edgewright.hal.analysis.spaces import Joint
-from edgewright.hal.choosing import loose_slots
 from edgewright.hal.design import Analysis, Design
 from edgewright.hal.design_flow import analyse, designed, naive, real_joints
 from edgewright.hal.generate import generate
-from edgewright.hal.layout.cost import Wish
+from edgewright.hal.layout.cost import LayoutGoal
 from edgewright.hal.layout.judge import faults
 from edgewright.hal.layout.layout import Layout
 from edgewright.hal.layout.optimal import lay_out_optimal
 from edgewright.hal.layout.packing import side_by_side, with_spare_bits
 from edgewright.hal.layout.paper import lay_out_paper
+from edgewright.hal.layout_choice import loose_slots
 from edgewright.hal.verify.verification import Verification
 from edgewright.hal.verify.verifier import compare_variants, variant_of
 from hal_random import Program, draw_program, shrunk
@@ -110,11 +110,11 @@ def lay_out(analysis: Analysis, method: str, seed: int, joints: Sequence[Joint])
         return lay_out_paper(*known)
     if method == "roomy":
         spaces = with_spare_bits(analysis.spaces, loose_slots(analysis))
-        return side_by_side(lay_out_optimal(analysis.description, spaces, joints, Wish()), spaces)
+        return side_by_side(lay_out_optimal(analysis.description, spaces, joints, LayoutGoal()), spaces)
     if method != "limited":
-        return lay_out_optimal(*known, Wish(minimise=method))
-    least = lay_out_optimal(*known, Wish(minimise="map")).map_bytes(analysis.description)
-    return lay_out_optimal(*known, Wish(max_map=Random(seed).randint(least, 2 * least)))
+        return lay_out_optimal(*known, LayoutGoal(minimise=method))
+    least = lay_out_optimal(*known, LayoutGoal(minimise="map")).map_bytes(analysis.description)
+    return lay_out_optimal(*known, LayoutGoal(max_map=Random(seed).randint(least, 2 * least)))
 
 
 def judged(made: Design) -> list[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from edgewright.hal.advice import advice_for
-from edgewright.hal.choosing import chosen_design, total_accesses
 from edgewright.hal.design_flow import analyse
+from edgewright.hal.layout_choice import chosen_design, total_accesses
 
 GROUPS = """
 #include "edgewright_hal.h"

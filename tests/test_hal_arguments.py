@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from edgewright.hal.choosing import chosen_design
 from edgewright.hal.design import Design
 from edgewright.hal.design_flow import analyse
 from edgewright.hal.generate import generate
 from edgewright.hal.language.description import Refused
+from edgewright.hal.layout_choice import chosen_design
 from edgewright.hal.verify.verifier import missing_tools, verify
 
 HEAD = """

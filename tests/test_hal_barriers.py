@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from edgewright.hal.choosing import chosen_design
 from edgewright.hal.design import Analysis
 from edgewright.hal.design_flow import analyse
 from edgewright.hal.generate import generate
 from edgewright.hal.language.description import Refused
-from edgewright.hal.layout.cost import Wish
+from edgewright.hal.layout.cost import LayoutGoal
+from edgewright.hal.layout_choice import chosen_design
 
 HEAD = """
 #include "edgewright_hal.h"
@@ -165,7 +165,7 @@ def test_what_an_interrupt_uses_is_read_only_where_the_source_reads_it(arm, tmp_
         "bfGroup D { uint4 mode; uint8 shared_with_isr seen; };\nmake_device(D, d, 0x40000000);\n"
         f"int f(void) {{ int v = 3; {arm} return v; }}\n"
     )
-    made = chosen_design(analyse([tmp_path / "f.c"]), wish=Wish(minimise="map"))
+    made = chosen_design(analyse([tmp_path / "f.c"]), goal=LayoutGoal(minimise="map"))
     assert not any(merging.merges for merging in made.merging.values())
 
 
@@ -173,13 +173,13 @@ def test_what_an_interrupt_writes_unmarked_is_never_put_back(tmp_path):
     """Nobody has asked for critical sections: a register that needs none, or refused where the map has no room."""
     (tmp_path / "f.c").write_text(INTERRUPTED)
     analysis = analyse([tmp_path / "f.c"])
-    made = chosen_design(analysis, wish=Wish(minimise="map"))
+    made = chosen_design(analysis, goal=LayoutGoal(minimise="map"))
     assert made.layout.map_bytes(analysis.description) == 8
     assert "CRITICAL" not in generate(made, "f")["f_hal.h"]
     with pytest.raises(Refused, match=r"f.c:3:\d+: 'irqEnable' is written by an interrupt routine, and in 4 bytes"):
-        chosen_design(analysis, wish=Wish(max_map=4))
+        chosen_design(analysis, goal=LayoutGoal(max_map=4))
     (tmp_path / "f.c").write_text(INTERRUPTED.replace("bit irqEnable", "bit shared_with_isr irqEnable"))
-    marked = chosen_design(analyse([tmp_path / "f.c"]), wish=Wish(max_map=4))
+    marked = chosen_design(analyse([tmp_path / "f.c"]), goal=LayoutGoal(max_map=4))
     assert "HAL_ENTER_CRITICAL" in generate(marked, "f")["f_hal.h"]
 
 

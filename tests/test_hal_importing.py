@@ -15,7 +15,6 @@ from click.testing import CliRunner
 from damage import damaged_text
 from edgewright.cli import main
 from edgewright.errors import EdgewrightError, InputError
-from edgewright.hal.choosing import chosen_design
 from edgewright.hal.design import Design
 from edgewright.hal.design_flow import analyse
 from edgewright.hal.export.svd import svd
@@ -23,6 +22,7 @@ from edgewright.hal.export.systemrdl import system_rdl
 from edgewright.hal.importing import import_files, imported
 from edgewright.hal.importing.fixed_map import registers_in
 from edgewright.hal.layout.layout import elaborate
+from edgewright.hal.layout_choice import chosen_design
 from edgewright.hal.lock.lock_file import lock_text, read_lock
 
 FILES = Path(__file__).parent / "svd"

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from edgewright.hal.analysis.conflicts import Conflicts
 from edgewright.hal.analysis.spaces import parted
-from edgewright.hal.choosing import chosen_design
 from edgewright.hal.design import Design, acts, total
 from edgewright.hal.design_flow import analyse, design, real_joints
 from edgewright.hal.generate import rewritten
 from edgewright.hal.layout.assembly import Assembly, assemble
 from edgewright.hal.layout.cells import Cell
-from edgewright.hal.layout.cost import Wish, cost_of
+from edgewright.hal.layout.cost import LayoutGoal, cost_of
 from edgewright.hal.layout.judge import faults
 from edgewright.hal.layout.optimal import lay_out_optimal
+from edgewright.hal.layout_choice import chosen_design
 from edgewright.hal.verify import verify
 
 HEAD = """
@@ -157,7 +157,7 @@ def test_layouts_know_which_writes_stay_apart_at_others_of_what_hardware_changes
     (tmp_path / "driver.c").write_text(PARTED)
     analysis = analyse([tmp_path / "driver.c"])
     known = analysis.description, analysis.spaces
-    layout = lay_out_optimal(*known, analysis.joints, Wish(minimise=minimise, views=views))
+    layout = lay_out_optimal(*known, analysis.joints, LayoutGoal(minimise=minimise, views=views))
     made = design(analysis, layout)  # at the first try
     assert not faults(*known, layout, real_joints(made))
     assert verify(analysis, made, calls=20).is_equal

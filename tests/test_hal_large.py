@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from edgewright.hal.choosing import chosen_design, total_accesses
 from edgewright.hal.design_flow import analyse, naive, real_joints
-from edgewright.hal.layout.cost import WEIGHTS, Wish
+from edgewright.hal.layout.cost import WEIGHTS, LayoutGoal
 from edgewright.hal.layout.judge import faults
+from edgewright.hal.layout_choice import chosen_design, total_accesses
 from hal_large import Shape, draw_large
 
 SMALL = Shape(fields=80, functions=60, reach=12)
@@ -16,7 +16,7 @@ SMALL = Shape(fields=80, functions=60, reach=12)
 def check(shape, mode, seed, tmp_path):
     (tmp_path / "driver.c").write_text(draw_large(seed, shape))
     analysis = analyse([tmp_path / "driver.c"])
-    made, plain = chosen_design(analysis, wish=Wish(minimise=mode)), naive(analysis)
+    made, plain = chosen_design(analysis, goal=LayoutGoal(minimise=mode)), naive(analysis)
     assert not faults(analysis.description, analysis.spaces, made.layout, real_joints(made))
     assert made.layout.map_bytes(analysis.description) < plain.layout.map_bytes(analysis.description)
     assert mode == "map" or total_accesses(made) < total_accesses(plain)

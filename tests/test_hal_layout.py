@@ -17,7 +17,6 @@ from edgewright.hal.analysis.accesses import Access, Expression, Form, Hop, Kind
 from edgewright.hal.analysis.flattening import flatten
 from edgewright.hal.analysis.functions import Flow, Function, Parameter
 from edgewright.hal.analysis.spaces import Joint, Slot, Space
-from edgewright.hal.choosing import chosen_design, total_accesses
 from edgewright.hal.design_flow import analyse, naive, real_joints
 from edgewright.hal.language.description import (
     Bus,
@@ -32,7 +31,7 @@ from edgewright.hal.language.description import (
 )
 from edgewright.hal.layout.assembly import Assembly, assemble, lay_out_naive
 from edgewright.hal.layout.cells import Cell, width_for
-from edgewright.hal.layout.cost import Wish, access_patterns, cost_of
+from edgewright.hal.layout.cost import LayoutGoal, access_patterns, cost_of
 from edgewright.hal.layout.front import layout_front
 from edgewright.hal.layout.judge import faults
 from edgewright.hal.layout.layout import Layout, Piece, Register, elaborate
@@ -40,6 +39,7 @@ from edgewright.hal.layout.optimal import lay_out_optimal
 from edgewright.hal.layout.packing import by_gain, side_by_side
 from edgewright.hal.layout.paper import combinations, lay_out_paper
 from edgewright.hal.layout.rules import Rules
+from edgewright.hal.layout_choice import chosen_design, total_accesses
 
 HERE = Place("driver.c", 1)
 WORDS = Bus()
@@ -126,7 +126,7 @@ def test_the_papers_example(pointers):
         (4, [("inner2.d", 0), ("inner2.e", 8)]),
         (8, [("f", 0)]),
     ]
-    best = lay_out_optimal(description, spaces, joints, Wish(minimise="accesses"))
+    best = lay_out_optimal(description, spaces, joints, LayoutGoal(minimise="accesses"))
     for together, where in (({a, b, c}, one), ({d, e}, two)):
         assert any(together <= found for found in grouping(best, where))
     assert best.optimal
@@ -325,11 +325,11 @@ def test_rules_of_lanes_pins_sizes_and_devices():
 # The optimiser
 
 
-def scored(description, spaces, joints, cells, wish):
+def scored(description, spaces, joints, cells, goal):
     rules = {"Dev": Rules.of(description, spaces["Dev"], joints)}
-    how = Assembly("test", by_gain(rules, access_patterns(joints), wish.sizes), power_of_two=wish.power_of_two)
+    how = Assembly("test", by_gain(rules, access_patterns(joints), goal.sizes), power_of_two=goal.power_of_two)
     layout = assemble(description, spaces, {"Dev": cells}, how)
-    return cost_of(description, spaces, layout, joints).score(wish.weights), layout
+    return cost_of(description, spaces, layout, joints).score(goal.weights), layout
 
 
 def partitions(names):
@@ -343,7 +343,7 @@ def partitions(names):
         yield [[first], *smaller]
 
 
-def every_layout(description, spaces, joints, wish):
+def every_layout(description, spaces, joints, goal):
     """All lawful ways to share registers, lanes included, judged one by one."""
     slots = {slot.name: slot for slot in spaces["Dev"].slots}
     rules = Rules.of(description, spaces["Dev"], joints)
@@ -359,8 +359,8 @@ def every_layout(description, spaces, joints, wish):
             options += [Cell(tuple(part), lanes)] if lanes > 1 else []
             choices = [[*cells, option] for cells in choices for option in options]
         for cells in choices:
-            score, layout = scored(description, spaces, joints, tuple(cells), wish)
-            if not faults(description, spaces, layout, joints, wish.max_map):
+            score, layout = scored(description, spaces, joints, tuple(cells), goal)
+            if not faults(description, spaces, layout, joints, goal.max_map):
                 yield score
 
 
@@ -421,48 +421,48 @@ GATED = one_space(f("a"), f("b", by_hardware=True), f("c", 2), f("d", 3)), joint
 @example((*one_space(f("v", 8, count=8)), joint("v", writes=True) + joint("v", dynamic=True)), "map")
 def test_optimal_equals_brute_force(problem, minimise):
     description, spaces, joints = problem
-    wish = Wish(minimise=minimise, views=False)
+    goal = LayoutGoal(minimise=minimise, views=False)
     with patch.object(cp_model, "CpSolver", side_effect=[solver := cp_model.CpSolver()]):
-        best = lay_out_optimal(description, spaces, joints, wish)
+        best = lay_out_optimal(description, spaces, joints, goal)
     assert best.optimal
-    assert best.cost == best.bound == min(every_layout(description, spaces, joints, wish))
+    assert best.cost == best.bound == min(every_layout(description, spaces, joints, goal))
     # The model's own objective counts what the places save; with what every layout pays it is the score.
-    sizes = wish.sizes
+    sizes = goal.sizes
     aside = {True: sizes.shift + sizes.join, False: sizes.shift + sizes.mask}
     always = sum(w.times * len(w.slots) * aside[w.writes] for w in access_patterns(joints))
-    assert solver.objective_value + wish.weights[0] * always == pytest.approx(best.cost)
+    assert solver.objective_value + goal.weights[0] * always == pytest.approx(best.cost)
 
 
 @settings(max_examples=15, deadline=None)
 @given(problems(most=5) | problems(most=5, flavours=PLAIN), st.integers(1, 12))
 def test_limits_are_kept_or_proven_impossible(problem, words):
     description, spaces, joints = problem
-    wish = Wish(max_map=4 * words, views=False)
-    scores = list(every_layout(description, spaces, joints, wish))
+    goal = LayoutGoal(max_map=4 * words, views=False)
+    scores = list(every_layout(description, spaces, joints, goal))
     if scores:
-        best = lay_out_optimal(description, spaces, joints, wish)
+        best = lay_out_optimal(description, spaces, joints, goal)
         assert best.cost == min(scores)
         assert best.map_bytes(description) <= 4 * words
     else:
         with pytest.raises(Infeasible, match=f"fits in {4 * words} bytes: the smallest has"):
-            lay_out_optimal(description, spaces, joints, wish)
+            lay_out_optimal(description, spaces, joints, goal)
 
 
 @settings(max_examples=25, deadline=None)
 @given(problems(bus=Bus(32, 8)) | problems(), st.sampled_from(KINDS))
 def test_all_layouts_are_lawful_and_the_optimal_is_best(problem, minimise):
     description, spaces, joints = problem
-    wish = Wish(minimise=minimise)
+    goal = LayoutGoal(minimise=minimise)
     layouts = [
         lay_out_naive(description, spaces),
         lay_out_paper(description, spaces, joints),
-        lay_out_optimal(description, spaces, joints, wish),
+        lay_out_optimal(description, spaces, joints, goal),
     ]
     layouts.append(side_by_side(layouts[2], spaces))
     assert [faults(description, spaces, layout, joints) for layout in layouts] == [[], [], [], []]
     for name in spaces:
         assert grouping(layouts[3], name) == grouping(layouts[2], name)
-    scores = [cost_of(description, spaces, layout, joints).score(wish.weights) for layout in layouts]
+    scores = [cost_of(description, spaces, layout, joints).score(goal.weights) for layout in layouts]
     assert scores[2] == min(scores)
 
 
@@ -484,7 +484,7 @@ def test_fields_of_a_register_lie_side_by_side_as_they_are_declared():
 def test_byte_lanes_give_narrow_registers():
     description, spaces = one_space(f("a", 8), f("b", 16), f("c", 8), bus=Bus(32, 8))
     joints = [x for name in "abc" for x in joint(name, writes=True, times=3)]
-    layout = lay_out_optimal(description, spaces, joints, Wish())
+    layout = lay_out_optimal(description, spaces, joints, LayoutGoal())
     assert sorted(r.width for r in layout.spaces["Dev"].registers) == [8, 8, 16]
     assert layout.map_bytes(description) == 4
     assert width_for(9, Bus(32, 8)) == 16
@@ -493,10 +493,17 @@ def test_byte_lanes_give_narrow_registers():
 def test_most_is_gained_by_keeping_apart_what_is_written_apart():
     description, spaces = one_space(f("a"), f("b"), f("c"))
     apart = [x for name in "abc" for x in joint(name, writes=True, times=3)]
-    assert len(lay_out_optimal(description, spaces, apart, Wish()).spaces["Dev"].registers) == 3
-    assert len(lay_out_optimal(description, spaces, apart, Wish(max_map=8, views=False)).spaces["Dev"].registers) == 2
+    assert len(lay_out_optimal(description, spaces, apart, LayoutGoal()).spaces["Dev"].registers) == 3
     assert (
-        len(lay_out_optimal(description, spaces, joint("a", "b", "c", writes=True), Wish()).spaces["Dev"].registers)
+        len(lay_out_optimal(description, spaces, apart, LayoutGoal(max_map=8, views=False)).spaces["Dev"].registers)
+        == 2
+    )
+    assert (
+        len(
+            lay_out_optimal(description, spaces, joint("a", "b", "c", writes=True), LayoutGoal())
+            .spaces["Dev"]
+            .registers
+        )
         == 1
     )
 
@@ -506,34 +513,34 @@ def test_indexed_areas_have_strides_of_a_power_of_two_where_the_limit_allows():
     description = described(pad, group("Dev", Child("pads", "Pad", HERE, 4), f("on", 1)))
     spaces, _ = flatten(description, [function(parameters=(Parameter("p", "Pad *", "Pad"),))])
     joints = joint("in", space="Pad") + joint("out", writes=True, space="Pad")
-    roomy = lay_out_optimal(description, spaces, joints, Wish())
+    roomy = lay_out_optimal(description, spaces, joints, LayoutGoal())
     assert roomy.spaces["Dev"].areas[0].strides == (16,)
     assert roomy.map_bytes(description) == 68
-    tight = lay_out_optimal(description, spaces, joints, Wish(max_map=52))
+    tight = lay_out_optimal(description, spaces, joints, LayoutGoal(max_map=52))
     assert tight.spaces["Dev"].areas[0].strides == (12,)
     with pytest.raises(Infeasible, match="the smallest has 52"):
-        lay_out_optimal(description, spaces, joints, Wish(max_map=51))
+        lay_out_optimal(description, spaces, joints, LayoutGoal(max_map=51))
 
 
 def test_areas_between_pins_count_once_under_a_limit():
     part = group("Part", f("cfg", 1), f("sel", 12), f("out", 2))
     description = described(part, group("Dev", Child("part", "Part", HERE), f("mask", 2, pinned=(8, 0)), f("on", 7)))
     spaces, _ = flatten(description, [function(parameters=(Parameter("p", "Part *", "Part"),))])
-    least = lay_out_optimal(description, spaces, [], Wish(minimise="map")).map_bytes(description)
+    least = lay_out_optimal(description, spaces, [], LayoutGoal(minimise="map")).map_bytes(description)
     assert least == 12  # the part lies between the free register and the pinned one
     for limit in range(least, least + 9):
-        assert lay_out_optimal(description, spaces, [], Wish(max_map=limit)).map_bytes(description) <= limit
+        assert lay_out_optimal(description, spaces, [], LayoutGoal(max_map=limit)).map_bytes(description) <= limit
     with pytest.raises(Infeasible, match="the smallest has 12"):
-        lay_out_optimal(description, spaces, [], Wish(max_map=least - 1))
+        lay_out_optimal(description, spaces, [], LayoutGoal(max_map=least - 1))
 
 
 def test_pins_hold_and_what_is_free_goes_around_them():
     description, spaces = one_space(f("a", 32), f("b", 4, pinned=(5, 2)), f("c", 4, pinned=(4, 0)), f("d", 32))
-    layout = lay_out_optimal(description, spaces, joint("a") + joint("b"), Wish())
+    layout = lay_out_optimal(description, spaces, joint("a") + joint("b"), LayoutGoal())
     assert offsets(description, spaces, layout) == [(0, [("a", 0)]), (4, [("b", 10), ("c", 0)]), (8, [("d", 0)])]
     description, spaces = one_space(f("a", 4, pinned=(0, 0), fifo=True), f("b", 4, pinned=(0, 4)))
     with pytest.raises(Infeasible, match=r"a and b share a register.*pins"):
-        lay_out_optimal(description, spaces, [], Wish())
+        lay_out_optimal(description, spaces, [], LayoutGoal())
 
 
 def test_hundreds_of_fields():
@@ -541,10 +548,10 @@ def test_hundreds_of_fields():
     description, spaces = one_space(*fields)
     joints = [x for n in range(0, 120, 3) for x in joint(f"f{n + 1}", f"f{n + 2}", writes=n % 5 not in (3, 4), times=2)]
     joints = [x for x in joints if not x.writes or all(int(name[1:]) % 5 for name in x.slots)]
-    layout = lay_out_optimal(description, spaces, joints, Wish())
+    layout = lay_out_optimal(description, spaces, joints, LayoutGoal())
     assert faults(description, spaces, layout, joints) == []
     paper = cost_of(description, spaces, lay_out_paper(description, spaces, joints), joints)
-    assert layout.bound <= layout.cost <= paper.score(Wish().weights)
+    assert layout.bound <= layout.cost <= paper.score(LayoutGoal().weights)
 
 
 def test_the_front_runs_from_the_least_map_to_the_least_code():
@@ -564,7 +571,7 @@ def test_a_solver_out_of_time_keeps_what_it_started_from():
     description, spaces = one_space(*(f(name) for name in "abcdefgh"))
     joints = joint(*"ab") + joint(*"cd", writes=True) + joint(*"efg") + joint("h", writes=True) + joint(*"ac")
     for limit in (None, 16):
-        layout = lay_out_optimal(description, spaces, joints, Wish(limit), patience=1e-9)
+        layout = lay_out_optimal(description, spaces, joints, LayoutGoal(limit), patience=1e-9)
         assert faults(description, spaces, layout, joints, max_map=limit) == []
         assert layout.bound <= layout.cost
 
@@ -579,7 +586,7 @@ def test_the_default_takes_no_more_accesses_than_a_register_for_each_field(name)
     figures = total_accesses(found), found.layout.map_bytes(analysis.description)
     cost = cost_of(analysis.description, analysis.spaces, found.layout, real_joints(found)).code
     for minimise in ("code", "accesses", "map"):
-        other = chosen_design(analysis, wish=Wish(minimise=minimise))
+        other = chosen_design(analysis, goal=LayoutGoal(minimise=minimise))
         theirs = total_accesses(other), other.layout.map_bytes(analysis.description)
         code = cost_of(analysis.description, analysis.spaces, other.layout, real_joints(other)).code
         dominates = theirs[0] <= figures[0] and theirs[1] <= figures[1] and code <= cost

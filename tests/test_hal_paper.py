@@ -5,10 +5,10 @@ import re
 import pytest
 
 from edgewright.hal.analysis.accesses import Kind
-from edgewright.hal.choosing import chosen_design
 from edgewright.hal.design_flow import analyse
 from edgewright.hal.generate import generate
 from edgewright.hal.layout.layout import elaborate
+from edgewright.hal.layout_choice import chosen_design
 from hal_cases import GPIO, GPIO_B, GROUPS, INNER_OUTER
 
 COMBINED = """

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgewright.hal.analysis.bodies import read_functions
+from edgewright.hal.analysis.clusters import clusters_of
 from edgewright.hal.analysis.colouring import regions_of
 from edgewright.hal.analysis.conflicts import Conflicts
 from edgewright.hal.analysis.flattening import flatten
 from edgewright.hal.analysis.functions import LISTED, Function
-from edgewright.hal.analysis.joints import clusters_of
 from edgewright.hal.analysis.paths import Paths
 from edgewright.hal.language.description import Description
 from edgewright.hal.language.groups import describe

@@ -11,18 +11,18 @@ import pytest
 
 from edgewright.board.toolchain import toolchain
 from edgewright.errors import EdgewrightError, InputError
-from edgewright.hal.choosing import chosen_design
 from edgewright.hal.design import Analysis, Design
 from edgewright.hal.design_flow import analyse, design, naive
 from edgewright.hal.generate import generate
 from edgewright.hal.generate.calls import Marks
 from edgewright.hal.language.description import Bus as BusWidth
 from edgewright.hal.language.description import Description, Device, Field, Group, Mode, Place
-from edgewright.hal.layout.cost import Wish
+from edgewright.hal.layout.cost import LayoutGoal
 from edgewright.hal.layout.layout import FieldAt, Layout, Piece, Register, RegisterAt, SpaceLayout
 from edgewright.hal.layout.optimal import lay_out_optimal
 from edgewright.hal.layout.packing import side_by_side, with_spare_bits
 from edgewright.hal.layout.paper import lay_out_paper
+from edgewright.hal.layout_choice import chosen_design
 from edgewright.hal.verify import Verification, code_sizes_of, load_model, measure, verify
 from edgewright.hal.verify.abi import Type, places_of
 from edgewright.hal.verify.build import build, free_window, target_named
@@ -475,7 +475,7 @@ def test_what_a_compiler_makes_smaller_is_taken_and_does_the_same(tmp_path: Path
     assert plain and inlined
     assert bool(made.inlined) == (sum(inlined.values()) < sum(plain.values()))
     spaces = with_spare_bits(analysis.spaces, {("Flash", "chip"), ("Flash", "speed"), ("Flash", "lines")})
-    layout = side_by_side(lay_out_optimal(analysis.description, spaces, analysis.joints, Wish()), spaces)
+    layout = side_by_side(lay_out_optimal(analysis.description, spaces, analysis.joints, LayoutGoal()), spaces)
     (register,) = layout.spaces["Flash"].holding("chip")
     assert [(piece.slot, piece.bit) for piece in register.pieces] == [("chip", 0), ("speed", 8)]
     other = replace(design(analysis, layout), inlined=frozenset({"start"}))

@@ -12,17 +12,17 @@ from click.testing import CliRunner
 from edgewright.cli import main
 from edgewright.errors import EdgewrightError, InputError
 from edgewright.hal import examples
-from edgewright.hal.choosing import chosen_design, total_accesses
 from edgewright.hal.design import acts, total
 from edgewright.hal.design_flow import analyse, design, naive, real_joints
 from edgewright.hal.export import exports
 from edgewright.hal.export.peakrdl import compiled
 from edgewright.hal.export.systemrdl import system_rdl
-from edgewright.hal.layout.cost import Wish
+from edgewright.hal.layout.cost import LayoutGoal
 from edgewright.hal.layout.front import layout_front
 from edgewright.hal.layout.judge import faults
 from edgewright.hal.layout.layout import WriteView, elaborate
 from edgewright.hal.layout.optimal import lay_out_optimal
+from edgewright.hal.layout_choice import chosen_design, total_accesses
 from edgewright.hal.lock.lock_file import lock_text, read_lock
 from edgewright.hal.verify import verify
 from tools import needs_board
@@ -87,7 +87,7 @@ def analysis(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def made(analysis):
-    return design(analysis, lay_out_optimal(analysis.description, analysis.spaces, analysis.joints, Wish()))
+    return design(analysis, lay_out_optimal(analysis.description, analysis.spaces, analysis.joints, LayoutGoal()))
 
 
 def test_every_function_needs_one_access_though_hardware_changes_a_neighbour(made):
@@ -104,8 +104,8 @@ def test_every_function_needs_one_access_though_hardware_changes_a_neighbour(mad
 
 
 def test_the_map_without_views_is_what_it_was(analysis):
-    plain = chosen_design(analysis, wish=Wish(views=False))
-    small = chosen_design(analysis, wish=Wish(minimise="map"))
+    plain = chosen_design(analysis, goal=LayoutGoal(views=False))
+    small = chosen_design(analysis, goal=LayoutGoal(minimise="map"))
     assert not any(space.views for one in (plain, small) for space in one.layout.spaces.values())
     assert sum(total(acts(plain, f.name)) for f in analysis.functions) > 6
 
@@ -167,7 +167,7 @@ def test_nobody_gets_views_that_are_not_wanted(analysis, made, tmp_path):
     (tmp_path / "pump.c").write_text(DRIVER + "void pump_power(void) { pump->power = 1; }\n")
     with pytest.raises(EdgewrightError, match=r"pump\.lock\.json"):
         chosen_design(
-            analyse([tmp_path / "pump.c"]), wish=Wish(views=False), lock=read_lock(tmp_path / "pump.lock.json")
+            analyse([tmp_path / "pump.c"]), goal=LayoutGoal(views=False), lock=read_lock(tmp_path / "pump.lock.json")
         )
     known = analysis.description, analysis.spaces, analysis.joints
     fronts = [layout_front(*known, views=views) for views in (True, False)]
@@ -207,5 +207,5 @@ def test_the_command_shows_views_and_does_without_them(tmp_path):
 def test_limits_on_views_cost_no_accesses(target):
     """The default has no more than one register for each field, whatever maps it may not have."""
     analysis = analyse([Path(examples.__file__).with_name("gpio.c")])
-    made = chosen_design(analysis, wish=Wish(target=target))
+    made = chosen_design(analysis, goal=LayoutGoal(target=target))
     assert total_accesses(made) <= total_accesses(naive(analysis))

@@ -7,7 +7,6 @@ from subprocess import run
 
 import pytest
 
-from edgewright.hal.choosing import chosen_design
 from edgewright.hal.design import Design
 from edgewright.hal.design_flow import analyse
 from edgewright.hal.export import exports
@@ -15,7 +14,8 @@ from edgewright.hal.generate import generate
 from edgewright.hal.language.description import Refused
 from edgewright.hal.language.desugar import desugar
 from edgewright.hal.language.source import HEADER, _parse
-from edgewright.hal.layout.cost import Wish
+from edgewright.hal.layout.cost import LayoutGoal
+from edgewright.hal.layout_choice import chosen_design
 from edgewright.hal.verify.measurement import code_sizes_of
 from edgewright.hal.verify.verifier import missing_tools, verify
 from tools import command
@@ -44,7 +44,7 @@ uint32_t other(uint32_t value);
 
 def made(folder, text: str, minimise: str = "balanced") -> Design:
     (folder / "f.c").write_text(HEAD + text)
-    return chosen_design(analyse([folder / "f.c"]), wish=Wish(minimise=minimise))
+    return chosen_design(analyse([folder / "f.c"]), goal=LayoutGoal(minimise=minimise))
 
 
 def merged(design: Design, function: str = "f") -> set[frozenset[str]]:

@@ -17,7 +17,6 @@ from .. import text
 from ..errors import EdgewrightError, InputError
 from ..files import write_together
 from ..hal.advice import advice_for
-from ..hal.choosing import chosen_design
 from ..hal.design import Analysis, Design
 from ..hal.design_flow import analyse, naive
 from ..hal.export import exports
@@ -26,8 +25,9 @@ from ..hal.generate import generate
 from ..hal.importing.address_file import address_macros, read_addresses
 from ..hal.language.description import Bus, Refused
 from ..hal.language.diagnostics import NotC
-from ..hal.layout.cost import Wish
+from ..hal.layout.cost import LayoutGoal
 from ..hal.layout.front import FrontPoint, layout_front
+from ..hal.layout_choice import chosen_design
 from ..hal.lock.lock_file import Lock, lock_text, read_lock
 from ..hal.verify import Verification, code_sizes_of, load_model, missing_tools, verify
 from ..report.hal_page import hal_page
@@ -164,10 +164,10 @@ def _show_checked(analysis: Analysis, as_json: bool) -> None:
 
 
 def _made(analysis: Analysis, asked: HalOptions) -> HalResult:
-    wish = Wish(asked.max_map, asked.minimise, asked.target, views=asked.has_views)
+    goal = LayoutGoal(asked.max_map, asked.minimise, asked.target, views=asked.has_views)
     measure = partial(code_sizes_of, target=asked.target, includes=asked.includes, defines=asked.defines)
     with working("laying out registers"):
-        found = chosen_design(analysis, asked.method, wish, _lock(asked), measure)
+        found = chosen_design(analysis, asked.method, goal, _lock(asked), measure)
         front = _front(analysis, asked) if asked.pareto else ()
     missing = "" if asked.verify else missing_tools(asked.target)
     if asked.verify is False or (asked.verify is None and (not asked.output or missing)):

@@ -1,4 +1,4 @@
-"""What a driver could say to need fewer accesses: reads that one could serve if the source called them one moment."""
+"""Advice for drivers: reads that one access could serve if the source declared them to be of one moment."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from .analysis.accesses import Access, Kind
+from .analysis.clusters import clusters_of
 from .analysis.colouring import regions_of
 from .analysis.functions import LISTED, Function
-from .analysis.joints import clusters_of
 from .analysis.paths import Paths
 from .analysis.spaces import Use
 from .design import Design, acts

@@ -1,4 +1,4 @@
-"""A driver's design, step by step: source, analysis, spaces, layout, merges; and the bus accesses in its code."""
+"""A driver's design as data: source, analysis, spaces, layout, merges, and the resulting bus accesses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The steps in a row: from files to an analysis, from an analysis and a layout to a design."""
+"""The design flow: from files to an analysis, and from an analysis and a layout to a design."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from .analysis.bodies import read_functions
+from .analysis.clusters import Uses, clusters_of, joints_of, with_known_values
 from .analysis.colouring import regions_of
 from .analysis.conflicts import Conflicts
 from .analysis.flattening import flatten
 from .analysis.functions import Function
 from .analysis.interrupts import interrupts_of, shared_fields
-from .analysis.joints import Uses, clusters_of, joints_of, remembered
-from .analysis.moments import bonds_of, moments_of, partial_writes, torn
+from .analysis.moments import bonds_of, moments_of, partial_writes, split_moments
 from .analysis.paths import Paths
 from .analysis.spaces import Joint, Spaces, Use
 from .design import Analysis, Design
@@ -58,7 +58,7 @@ def analyse(
         refusal
         for function in functions
         for refusal in (
-            *torn(moments[function.name], judges[function.name], spaces),
+            *split_moments(moments[function.name], judges[function.name], spaces),
             *partial_writes(moments[function.name], description, spaces),
         )
     )
@@ -76,7 +76,7 @@ def _joints_knowing(function: Function, clusters: Sequence[list[Use]], uses: Use
     own = [uses[function.name, access.number] for access in function.accesses]
     ends = {use.access.number: cluster[-1].access.number for cluster in clusters for use in cluster}
     for joint, cluster in zip(joints_of(clusters), clusters, strict=True):
-        yield remembered(joint, cluster, own, judge, ends)
+        yield with_known_values(joint, cluster, own, judge, ends)
 
 
 def design(analysis: Analysis, layout: Layout) -> Design:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from .analysis.accesses import Access, Kind
+from .analysis.clusters import SeparatePair, Uses, clustered, clusters_of, known_at, read_before, separate_pairs
 from .analysis.conflicts import Conflicts, may_alias
 from .analysis.functions import Function, Regions
-from .analysis.joints import Kept, Uses, clusters_of, gathered, kept_apart, known_at, read_before
 from .analysis.paths import Paths
 from .analysis.spaces import Spaces, Use
 from .language.semantics import Natures
@@ -43,7 +43,7 @@ class Merge:
 @dataclass(frozen=True, slots=True)
 class Merging:
     merges: tuple[Merge, ...]
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[SeparatePair, ...] = ()
 
 
 def merged(
@@ -59,7 +59,7 @@ def merged(
     writes = (_without_overtaken(merge, ahead, paths) for merge in found if merge.kind is Kind.WRITE)
     merges = _in_order((*reads, *filter(None, writes)), judge)
     own = [uses[function.name, access.number] for access in function.accesses]
-    kept = kept_apart(function, regions, uses, natures, paths)
+    kept = separate_pairs(function, regions, uses, natures, paths)
     return Merging(tuple(_filling(merges, own, judge, spaces, layout)), (*kept, *_spread(clusters, layout)))
 
 
@@ -71,7 +71,7 @@ def _merges(cluster: list[Use], layout: Layout, judge: Conflicts) -> Iterable[Me
         if len(holding) == 1:
             parts.setdefault(holding[0].offset, []).append(use)
     for part in parts.values():
-        for together in gathered(part, judge):
+        for together in clustered(part, judge):
             if len(together) > 1:
                 yield Merge(together[0].access.kind, tuple(together))
 
@@ -173,10 +173,10 @@ def _put_back(
     return tuple(done[slot] for slot in sorted(wanted)) if wanted <= set(done) else ()
 
 
-def _spread(clusters: list[list[Use]], layout: Layout) -> Iterable[Kept]:
+def _spread(clusters: list[list[Use]], layout: Layout) -> Iterable[SeparatePair]:
     """Neighbours of a cluster that the layout has in different registers."""
     for cluster in clusters:
         for first, second in pairwise(cluster):
             places = [layout.spaces[use.space].holding(use.slot) for use in (first, second)]
             if places[0] != places[1]:
-                yield Kept(first.access.number, second.access.number, "they lie in different registers")
+                yield SeparatePair(first.access.number, second.access.number, "they lie in different registers")

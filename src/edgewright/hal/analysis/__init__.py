@@ -1,1 +1,1 @@
-"""What driver code does with its fields: accesses, control flow, conflicts, regions, and spaces of slots (S 6.4)."""
+"""Analysis of driver code: accesses to fields, control flow, conflicts, access regions, and spaces of slots (S 6.4)."""

@@ -1,4 +1,4 @@
-"""Accesses of driver code to bit fields: what is read or written, through which pointer, where in the source."""
+"""Accesses of driver code to bit fields: what is read or written, through which pointer, and where in the source."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Hop:
 
 
 class Form(Enum):
-    """How an access stands in the source."""
+    """The syntactic form of an access."""
 
     READ = "read"  # gpio->dir
     ASSIGN = "="  # gpio->dir = e
@@ -44,7 +44,7 @@ class Form(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """The text around an access, for whoever rewrites it."""
+    """The source text around an access, as the rewriter needs it."""
 
     file: str
     form: Form

@@ -11,8 +11,8 @@ from ..language.description import Description, Place, Refusal, Refused, Span
 from ..language.macros import LINE, Macros
 from ..language.source import Source
 from .accesses import Access
-from .building import FlowBuilder
 from .evaluation import NOTHING, Evaluator, Frame
+from .flow_builder import FlowBuilder
 from .functions import Barrier, Function, Parameter
 from .members import compared
 from .paths import Paths
@@ -50,7 +50,7 @@ def _check_again(
 
 
 def _is_replaced(cursor: Cursor, source: Source) -> bool:
-    """Whether another file may have a function in place of this one: it is weak, or may be."""
+    """Whether the linker may replace this function by one of another file: it is weak, or may be declared so."""
     if cursor.linkage is cindex.LinkageKind.INTERNAL:
         return False
     text = source.files[cursor.location.file.name]
@@ -71,7 +71,8 @@ def _with_own_names(functions: Iterable[Function]) -> Iterator[Function]:
 
 
 def _summary(function: Function) -> frozenset[str] | None:
-    """The variables that a call may change, if it touches no field, calls nothing unknown and is sure to return."""
+    """The variables that a call may change, for a function that touches no field, calls nothing unknown and always
+    returns."""
     if Paths(function.flow).has_loop:
         return None
     changed: set[str] = set()
@@ -181,7 +182,7 @@ def _identifiers(source: Source) -> frozenset[str]:
 
 
 def _ambiguous(cursor: Cursor) -> frozenset[str]:
-    """Names that stand for several things in a function, one in an inner block."""
+    """Names that refer to several variables in a function, because an inner block declares one again."""
     meanings: dict[str, set[str]] = {}
     for inner in walk(cursor):
         declared = inner.referenced if inner.kind is KINDS.DECL_REF_EXPR else inner
@@ -222,7 +223,7 @@ class _Statements:
         self._is_odd(cursor, (at, last), (at, last))
 
     def _is_odd(self, statement: Cursor, before: Span, whole: Span) -> bool:
-        """Stops moves where text may mean something else: by a macro that changes, or lines that may be left out."""
+        """Adds a barrier where text may mean something else: a macro that is redefined, or lines under #if."""
         file = self.evaluate.file
         if self.macros.has_choice(file, before):
             self.build.add(Barrier("a line of #if", place(statement), True))

@@ -1,7 +1,7 @@
-"""Access regions as a colouring of the conflict graph gives them, in work that grows with the code.
+"""Access regions by greedy colouring of the conflict graph, in time that is linear in the code.
 
-From each access the code is gone through backwards, as far as something lies there that it could become one with: to
-the first event that nothing passes, and no further than `REACH` events.
+From each access the code is walked backwards only as far as an access could be merged with it: to the first event that
+nothing may cross, and at most `REACH` events.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _coloured(judge: Conflicts) -> tuple[tuple[int, ...], ...]:
     found: list[list[Access]] = []
     open_regions: dict[object, list[list[Access]]] = {}  # by what all accesses of a region have in common
     for access in judge.function.accesses:
-        if judge.is_lonely(access):  # then it is never one with another
+        if judge.is_never_merged(access):  # then it is never one with another
             found.append([access])
             continue
         leader = judge.leader(access)
@@ -63,7 +63,7 @@ def _may_join(judge: Conflicts, region: list[Access], access: Access, free: set[
 
 
 def _free(judge: Conflicts, access: Access) -> Iterator[int]:
-    """The accesses of the same kind that come always before, with nothing in between that forbids making them one."""
+    """The accesses of the same kind that always come before, with no event in between that forbids merging them."""
     passed = _Passed(judge, judge.is_flag(access))
     for event, is_before in islice(judge.paths.backwards(access.number), REACH + 1):
         if event is None:
@@ -83,7 +83,7 @@ def _free(judge: Conflicts, access: Access) -> Iterator[int]:
 
 @dataclass
 class _Passed:
-    """Events that a write would have to move down across, put together by what they stop."""
+    """The events that a write would have to move across, summarised by what they forbid."""
 
     judge: Conflicts
     by_flags: bool  # those that would move are writes of which only ones act

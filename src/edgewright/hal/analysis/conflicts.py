@@ -1,6 +1,7 @@
-"""The bit field access conflict graph of a function (S 6.4.2): every pair of accesses judged, with reasons for people.
+"""The conflict graph of the bit field accesses of a function (S 6.4.2): every pair judged, with reasons for people.
 
-Reads are combined at the first of them and writes at the last: accesses conflict when anything forbids that move.
+Merged reads happen at the first of them and merged writes at the last; accesses conflict where that move is not
+allowed.
 """
 
 from __future__ import annotations
@@ -72,16 +73,16 @@ class Conflicts:
 
     def acts(self, access: Access) -> bool:
         """Whether the access does something in the device beyond the value read or stored."""
-        return self.is_lonely(access) or self.is_flag(access)
+        return self.is_never_merged(access) or self.is_flag(access)
 
-    def is_lonely(self, access: Access) -> bool:
-        """Whether the access does something whatever its value, so that it is never one with another."""
+    def is_never_merged(self, access: Access) -> bool:
+        """Whether the access has an effect whatever its value, so that it is never merged with another."""
         nature = self.nature(access)
         return nature.reading_acts if access.kind is Kind.READ else nature.writing_acts
 
     def is_flag(self, access: Access) -> bool:
         """Whether it writes a field of which only ones act (w1c, w1s): such writes in a row may become one."""
-        return access.kind is Kind.WRITE and self.nature(access).neutral and not self.is_lonely(access)
+        return access.kind is Kind.WRITE and self.nature(access).neutral and not self.is_never_merged(access)
 
     def reason(self, first: Access, second: Access) -> str | None:
         """Why the two must not become one; None where they may."""
@@ -155,7 +156,7 @@ class Conflicts:
             return self._stops(event, access)
         if event.kind is Kind.WRITE and may_alias(event, access):
             return f"{access.field} is written in between (line {event.place.line})"
-        if self.is_apart(event, access):
+        if self.are_unordered_devices(event, access):
             return self._affected(event, access) or self.ordered(event, access)
         if event.kind is Kind.WRITE and self.nature(access).by_hardware:
             return f"{event.field} is written in between, and {access.field} may depend on it (line {event.place.line})"
@@ -225,7 +226,7 @@ class Conflicts:
             return self._stops(event, access)
         if may_alias(event, access):
             return f"{access.field} is {_done(event)} in between (line {event.place.line})"
-        if self.is_apart(event, access):
+        if self.are_unordered_devices(event, access):
             return self._affected(event, access) or self.ordered(event, access)
         if self.is_flag(access) and not self.is_flag(event):
             return f"{access.field} acts, and {event.field} is {_done(event)} in between (line {event.place.line})"
@@ -282,15 +283,17 @@ class Conflicts:
         if self.is_shared(event) != self.is_shared(moved):
             shared = event if self.is_shared(event) else moved
             return f"an interrupt routine looks at {shared.field} (line {event.place.line})"
-        if not self.is_one_device(event, moved) and not self._is_loose(event, moved):
+        if not self.is_one_device(event, moved) and not self._may_be_reordered(event, moved):
             return f"another device is accessed in between (line {event.place.line})"
         return None
 
     def is_seen_with(self, first: Access, second: Access) -> bool:
-        """Whether somebody else can tell in which order the two happen."""
+        """Whether the order of the two can be observed from outside."""
         if (self.is_shared(first) and self.is_shared(second)) or (self.is_flag(first) and self.is_flag(second)):
             return True
-        are_reads = first.kind is Kind.READ and second.kind is Kind.READ and not self.is_apart(first, second)
+        are_reads = (
+            first.kind is Kind.READ and second.kind is Kind.READ and not self.are_unordered_devices(first, second)
+        )
         return are_reads and self.nature(first).by_hardware and self.nature(second).by_hardware
 
     def is_shared(self, access: Access) -> bool:
@@ -306,14 +309,14 @@ class Conflicts:
         devices = self.devices_of(first) | self.devices_of(second)
         return len(devices) < 2
 
-    def is_apart(self, first: Access, second: Access) -> bool:
-        """Whether the two are certain to be of different devices of which one is unordered."""
+    def are_unordered_devices(self, first: Access, second: Access) -> bool:
+        """Whether the two certainly access different devices, of which one is declared unordered."""
         if not self.has_unordered:
             return False
-        return self.devices_of(first).isdisjoint(self.devices_of(second)) and self._is_loose(first, second)
+        return self.devices_of(first).isdisjoint(self.devices_of(second)) and self._may_be_reordered(first, second)
 
-    def _is_loose(self, first: Access, second: Access) -> bool:
-        """Whether the two need not keep their order if they are accesses of different devices."""
+    def _may_be_reordered(self, first: Access, second: Access) -> bool:
+        """Whether the order of the two does not matter if they access different devices."""
         pairs = [(one, other) for one in self.devices_of(first) for other in self.devices_of(second)]
         return all(one == other or self._unordered & {one, other} for one, other in pairs)
 

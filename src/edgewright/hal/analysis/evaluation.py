@@ -22,7 +22,7 @@ from ..language.macros import Macros
 from ..language.nodes import accesses as has_access
 from ..language.status_words import word_of
 from .accesses import Access, Form, Hop, Kind, Spot
-from .building import FlowBuilder, Sources
+from .flow_builder import FlowBuilder, Sources
 from .functions import Assigned, Barrier
 from .members import Member, device_of, expression, hop, is_known, member_of
 

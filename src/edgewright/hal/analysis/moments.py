@@ -1,4 +1,4 @@
-"""Moments: accesses of fields that are together, which happen at once or not at all (`together` of the language)."""
+"""Moments: accesses to fields declared `together`, which must happen in one access or not at all."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from ..language.description import Description, Refusal
 from ..language.semantics import Natures
 from .accesses import Kind
+from .clusters import hindrance
 from .conflicts import Conflicts
-from .joints import hindrance
 from .spaces import Space, Spaces, Use
 
 
@@ -39,10 +39,10 @@ def moments_of(clusters: Iterable[Sequence[Use]], spaces: Spaces) -> tuple[tuple
     return tuple(found)
 
 
-def torn(moments: Sequence[tuple[Use, ...]], judge: Conflicts, spaces: Spaces) -> Iterator[Refusal]:
-    """Accesses of one function to fields that are together which are apart, and why.
+def split_moments(moments: Sequence[tuple[Use, ...]], judge: Conflicts, spaces: Spaces) -> Iterator[Refusal]:
+    """Accesses of one function to fields declared together that are not merged, and why.
 
-    Two moments are torn where each has a field that the other lacks: what is read then is of two times.
+    Two moments are split where each has a field that the other lacks: what is read then belongs to two times.
     """
     bonds = bonded(spaces)
     for number, second in enumerate(moments):

@@ -1,4 +1,5 @@
-"""Where events of a function lie to each other: what comes always before, always after, and in between."""
+"""The relative position of events in a function: what always comes before, always after, and in between
+(dominators)."""
 
 from __future__ import annotations
 
@@ -178,7 +179,7 @@ class Paths:
 
 
 def _spread(start: int, edges: Edges, without: int | None = None) -> set[int]:
-    """The blocks that edges lead to from a block, never through `without`."""
+    """The blocks reachable from a block without passing through `without`."""
     found: set[int] = set()
     waiting = [to for to in edges[start] if to != without]
     while waiting:

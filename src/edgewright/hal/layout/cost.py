@@ -186,8 +186,8 @@ WEIGHTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What a layout is to be best at, and within which limit."""
+class LayoutGoal:
+    """What a layout should minimise, and the limits that it must keep."""
 
     max_map: int | None = None  # bytes, all devices together
     minimise: str = "balanced"  # "code", "accesses", "map"

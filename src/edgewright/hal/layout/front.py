@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ..analysis.spaces import Joint, Spaces
 from ..language.description import Description
-from .cost import DEFAULT, Wish, cost_of
+from .cost import DEFAULT, LayoutGoal, cost_of
 from .layout import Layout
 from .optimal import lay_out_optimal
 
@@ -42,12 +42,12 @@ def layout_front(
 ) -> tuple[FrontPoint, ...]:
     """The points that no other beats, by size of the map: limits swept from the least map upwards."""
 
-    def point(wish: Wish) -> FrontPoint:
-        layout = lay_out_optimal(description, spaces, joints, wish, PATIENCE)
-        cost = cost_of(description, spaces, layout, joints, wish.sizes)
+    def point(goal: LayoutGoal) -> FrontPoint:
+        layout = lay_out_optimal(description, spaces, joints, goal, PATIENCE)
+        cost = cost_of(description, spaces, layout, joints, goal.sizes)
         return FrontPoint(layout, cost.map_bytes, cost.code, cost.accesses)
 
-    free = Wish(minimise=minimise, target=target, views=views)
+    free = LayoutGoal(minimise=minimise, target=target, views=views)
     wanted = [point(replace(free, minimise=kind)) for kind in dict.fromkeys((minimise, "code", "accesses"))]
     least = point(replace(free, minimise="map", power_of_two=False))
     most = max(found.map_bytes for found in wanted)

@@ -25,7 +25,7 @@ from ..language.description import Description
 from ..language.semantics import Natures
 from .cells import Cell, Cells
 from .constraint_model import LayoutPart, Linear, Model, PartVariables, add_part, add_size, cells_of, content, hint
-from .cost import Wish, cost_of, touching_slots
+from .cost import LayoutGoal, cost_of, touching_slots
 from .judge import checked
 from .layout import Layout
 from .local_search import Search
@@ -54,14 +54,14 @@ class _SolvingTime:
 
 
 def lay_out_optimal(
-    description: Description, spaces: Spaces, joints: Sequence[Joint], wish: Wish, patience: float = PATIENCE
+    description: Description, spaces: Spaces, joints: Sequence[Joint], goal: LayoutGoal, patience: float = PATIENCE
 ) -> Layout:
-    """The layout of least cost for a wish, after so much deterministic time; Infeasible where none keeps its limit."""
-    problem = RegisterLayoutProblem.of(description, spaces, joints, wish)
-    if wish.max_map is None:
+    """The layout of least cost for a goal, after so much deterministic time; Infeasible where none keeps its limit."""
+    problem = RegisterLayoutProblem.of(description, spaces, joints, goal)
+    if goal.max_map is None:
         start = _searched(problem)
         return _finish(problem, _better(problem, start, _each_by_itself(problem, start, patience)))
-    if wish.has_views:
+    if goal.has_views:
         return _within_limit(problem, patience)
     return _limited(problem, patience)
 
@@ -77,10 +77,10 @@ def _within_limit(problem: RegisterLayoutProblem, patience: float) -> Layout:
 
 def _limited(problem: RegisterLayoutProblem, patience: float) -> Layout:
     """The layout of least cost that keeps the limit of a problem."""
-    description, spaces, joints, wish = problem.description, problem.spaces, problem.joints, problem.wish
-    assert wish.max_map is not None
+    description, spaces, joints, goal = problem.description, problem.spaces, problem.joints, problem.goal
+    assert goal.max_map is not None
     attempts = (
-        [problem] if not wish.power_of_two else [problem, replace(problem, wish=replace(wish, power_of_two=False))]
+        [problem] if not goal.power_of_two else [problem, replace(problem, goal=replace(goal, power_of_two=False))]
     )
     undecided = False
     for one in attempts:
@@ -92,21 +92,21 @@ def _limited(problem: RegisterLayoutProblem, patience: float) -> Layout:
             found = _Found(start, None) if _fits(one, start) else None
         if found is not None:
             return _finish(one, found)
-    least = lay_out_optimal(description, spaces, joints, Wish(minimise="map", power_of_two=False))
-    if least.map_bytes(description) <= wish.max_map:
+    least = lay_out_optimal(description, spaces, joints, LayoutGoal(minimise="map", power_of_two=False))
+    if least.map_bytes(description) <= goal.max_map:
         return replace(least, optimal=False)
     raise Infeasible(_not_found(problem) if undecided else _too_small(problem, least))
 
 
 def _fits(problem: RegisterLayoutProblem, cells: Cells) -> bool:
     return (
-        problem.wish.max_map is None or problem.assembled(cells).map_bytes(problem.description) <= problem.wish.max_map
+        problem.goal.max_map is None or problem.assembled(cells).map_bytes(problem.description) <= problem.goal.max_map
     )
 
 
 def _not_found(problem: RegisterLayoutProblem) -> str:
     return (
-        f"no layout within {problem.wish.max_map} bytes was found in the time allowed, and none was ruled out. "
+        f"no layout within {problem.goal.max_map} bytes was found in the time allowed, and none was ruled out. "
         f"Raise the limit on the map."
     )
 
@@ -115,7 +115,7 @@ def _too_small(problem: RegisterLayoutProblem, least: Layout) -> str:
     size = least.map_bytes(problem.description)
     known = "has" if least.optimal else "that was found has"
     return (
-        f"no layout fits in {problem.wish.max_map} bytes: the smallest {known} {size}. "
+        f"no layout fits in {problem.goal.max_map} bytes: the smallest {known} {size}. "
         f"Raise the limit on the map to {size} bytes, or declare byte lanes or narrower fields."
     )
 
@@ -135,7 +135,7 @@ class _Found:
 def _searched(problem: RegisterLayoutProblem) -> Cells:
     """Where the models start: the paper's cells, or those of first fit, after local search."""
     parts = {name: problem.part(name) for name in problem.spaces}
-    limit = problem.wish.max_map
+    limit = problem.goal.max_map
 
     def measure(sizes: Mapping[str, int]) -> tuple[int, int]:
         size = problem.map_of(parts, sizes)
@@ -144,13 +144,13 @@ def _searched(problem: RegisterLayoutProblem) -> Cells:
     paper = problem.paper()
     whole = {name: (*problem.fixed(name), *of) for name, of in paper.items()}
     tight = {name: packed(problem.rules[name], parts[name].free) for name in paper}
-    first = tight if problem.wish.minimise == "map" or not _fits(problem, whole) else paper
+    first = tight if problem.goal.minimise == "map" or not _fits(problem, whole) else paper
     cells = {n: [(frozenset(c.slots), c.lanes) for c in of] for n, of in first.items()}
     search = Search(
         Natures(problem.description),
         problem.how(),
-        problem.wish.weights,
-        problem.wish.sizes,
+        problem.goal.weights,
+        problem.goal.sizes,
         touching_slots(problem.patterns),
         problem.rules,
         problem.spaces,
@@ -171,7 +171,7 @@ def _each_by_itself(problem: RegisterLayoutProblem, start: Cells, patience: floa
             continue
         done = problem.assembled(cells).spaces
         areas = sum(done[area.space].size * prod(area.counts) for area in space.areas)
-        model = Model(problem.wish.weights, problem.wish.power_of_two, problem.wish.sizes)
+        model = Model(problem.goal.weights, problem.goal.power_of_two, problem.goal.sizes)
         chosen = _added(model, problem, problem.part(name), start)
         size = add_size(model, chosen, areas, problem.most(space) + areas)
         try:
@@ -199,7 +199,7 @@ def _in_pieces(
         if not 1 < len(component) <= MANY:  # nothing to solve, or more than can be
             cells += [cell for cell in start if set(cell.slots) <= component]
             continue
-        model = Model(problem.wish.weights, problem.wish.power_of_two, problem.wish.sizes)
+        model = Model(problem.goal.weights, problem.goal.power_of_two, problem.goal.sizes)
         free = tuple(slot for slot in part.free if slot in component)
         patterns = tuple(pattern for pattern in part.patterns if pattern.slots & component)
         chosen = _added(model, problem, replace(part, free=free, patterns=patterns, settled=0), {name: start})
@@ -215,10 +215,10 @@ def _in_pieces(
 
 def _at_once(problem: RegisterLayoutProblem, start: Cells, patience: float) -> _Found | None:
     """All spaces in one model under the limit; None where that has no solution."""
-    most = limit = problem.wish.max_map
+    most = limit = problem.goal.max_map
     assert most is not None and limit is not None
     while limit > 0:
-        model = Model(problem.wish.weights, problem.wish.power_of_two, problem.wish.sizes)
+        model = Model(problem.goal.weights, problem.goal.power_of_two, problem.goal.sizes)
         sizes: dict[str, Linear] = {}
         parts = []
         for name, space in problem.spaces.items():
@@ -275,8 +275,8 @@ def _solved(
 
 
 def _score(problem: RegisterLayoutProblem, layout: Layout) -> int:
-    return cost_of(problem.description, problem.spaces, layout, problem.joints, problem.wish.sizes).score(
-        problem.wish.weights
+    return cost_of(problem.description, problem.spaces, layout, problem.joints, problem.goal.sizes).score(
+        problem.goal.weights
     )
 
 

@@ -12,7 +12,7 @@ from ..language.description import Description
 from .assembly import Assembly, assemble, space_size
 from .cells import Cell, Cells, pinned_cells
 from .constraint_model import LayoutPart
-from .cost import AccessPattern, Wish, access_patterns
+from .cost import AccessPattern, LayoutGoal, access_patterns
 from .layout import Layout
 from .packing import by_gain
 from .paper import paper_cells
@@ -29,17 +29,19 @@ class RegisterLayoutProblem:
     description: Description
     spaces: Spaces
     joints: Sequence[Joint]
-    wish: Wish
+    goal: LayoutGoal
     patterns: tuple[AccessPattern, ...]
     rules: Mapping[str, Rules]
 
     @classmethod
-    def of(cls, description: Description, spaces: Spaces, joints: Sequence[Joint], wish: Wish) -> RegisterLayoutProblem:
-        rules = {name: Rules.of(description, space, joints, wish.has_views) for name, space in spaces.items()}
-        return cls(description, spaces, joints, wish, access_patterns(joints), rules)
+    def of(
+        cls, description: Description, spaces: Spaces, joints: Sequence[Joint], goal: LayoutGoal
+    ) -> RegisterLayoutProblem:
+        rules = {name: Rules.of(description, space, joints, goal.has_views) for name, space in spaces.items()}
+        return cls(description, spaces, joints, goal, access_patterns(joints), rules)
 
     def without_views(self) -> RegisterLayoutProblem:
-        return RegisterLayoutProblem.of(self.description, self.spaces, self.joints, replace(self.wish, views=False))
+        return RegisterLayoutProblem.of(self.description, self.spaces, self.joints, replace(self.goal, views=False))
 
     def counts_views(self, name: str) -> bool:
         """Whether the model is exact about views: no two writes can mean the same part of a register, and none of its
@@ -50,15 +52,15 @@ class RegisterLayoutProblem:
         sets = {frozenset[str]().union(*legs) for legs, _ in rules.writes}
         is_clear = sum(map(len, sets)) == len(frozenset[str]().union(*sets)) and rules.bus.narrowest == rules.bus.width
         is_clear = is_clear and all(len(legs) == 1 for legs, _ in rules.writes)
-        code, access, byte = self.wish.weights
+        code, access, byte = self.goal.weights
         most = max((_padded(slot.counts) for slot in space.slots), default=1) * rules.bus.width // 8
-        is_worth = byte * most * self.instances()[name] <= access + code * self.wish.sizes.rewrite
-        return is_clear and is_worth and not (self.wish.power_of_two and self._is_indexed(name))
+        is_worth = byte * most * self.instances()[name] <= access + code * self.goal.sizes.rewrite
+        return is_clear and is_worth and not (self.goal.power_of_two and self._is_indexed(name))
 
     def how(self) -> Assembly:
-        arrange = by_gain(self.rules, self.patterns, self.wish.sizes)
+        arrange = by_gain(self.rules, self.patterns, self.goal.sizes)
         far = frozenset(name for name in self.spaces if self._is_far(name))
-        return Assembly("optimal", arrange, registers_first=far, power_of_two=self.wish.power_of_two)
+        return Assembly("optimal", arrange, registers_first=far, power_of_two=self.goal.power_of_two)
 
     def _is_far(self, name: str) -> bool:
         """Whether areas at the start of a space would put registers out of reach that are used more than the areas.
@@ -106,7 +108,7 @@ class RegisterLayoutProblem:
             tuple(slot.name for slot in space.slots if slot.name not in placed),
             sum(register.end - register.offset for register in registers),
             max((register.end for register in registers if register.pieces[0].slot in pinned), default=0),
-            self.wish.power_of_two and self._is_indexed(name),
+            self.goal.power_of_two and self._is_indexed(name),
         )
 
     def assembled(self, cells: Cells) -> Layout:
@@ -158,8 +160,8 @@ class RegisterLayoutProblem:
 
     def simple_bound(self) -> float:
         """No layout costs less: each pattern takes one access, and the map at least the bits of all fields."""
-        code, access, byte = self.wish.weights
-        sizes = self.wish.sizes
+        code, access, byte = self.goal.weights
+        sizes = self.goal.sizes
         patterns = sum(
             code * w.times * (sizes.access + (sizes.join * (len(w.slots) - 1) if w.writes else 0)) + access * w.weight
             for w in self.patterns

@@ -43,7 +43,7 @@ class _Reorder:
         self.draft = Draft(network, blank=True)
         self.held: dict[str, tuple[str, Perm]] = {}  # tensor of the file -> (tensor here, perm)
         self.made: dict[tuple[str, Perm], str] = {}  # reordered copies, so that each is made once
-        self.wishes = _preferred_orders(network)
+        self.preferred = _preferred_orders(network)
         self.layouts = dict(network.layouts)
         self.notes: list[str] = []
 
@@ -75,7 +75,7 @@ class _Reorder:
         """An input that a Transpose would turn to channels last is asked for in that order."""
         tensor = self.network.tensors[name]
         perm = channels_last(len(tensor.shape)) if len(tensor.shape) >= 3 else ()
-        if not perm or self.wishes.get(name) != perm or name in (*self.network.outputs, *self.network.states):
+        if not perm or self.preferred.get(name) != perm or name in (*self.network.outputs, *self.network.states):
             return
         self.draft.tensors[name] = replace(tensor, shape=pick(tensor.shape, perm))
         self.held[name] = (name, inverse(perm))
@@ -169,11 +169,11 @@ class _Reorder:
         if out is not None:
             self._emit(layer, Reshape(pick(after, inverse(out))), [source], out)
             return
-        wish = self.wishes.get(layer.output, channels_last(4) if len(after) == 4 else plain)
-        towards = reshape_towards(wish, before, after)
+        order = self.preferred.get(layer.output, channels_last(4) if len(after) == 4 else plain)
+        towards = reshape_towards(order, before, after)
         if towards is None:
-            towards, wish = identity(len(before)), plain
-        self._emit(layer, Reshape(pick(after, wish)), [self._ordered(x, towards)], inverse(wish))
+            towards, order = identity(len(before)), plain
+        self._emit(layer, Reshape(pick(after, order)), [self._ordered(x, towards)], inverse(order))
 
     def _matmul(self, layer: Layer) -> None:
         """A product reads either operand transposed at no cost."""
@@ -236,22 +236,22 @@ class _Reorder:
 
 def _preferred_orders(network: Network) -> dict[str, Perm]:
     """For each tensor, the order in which a Transpose further down wants it, seen through layers that pass it on."""
-    wishes: dict[str, Perm] = {}
+    preferred: dict[str, Perm] = {}
     for layer in reversed(network.layers):
         shape = network.tensors[layer.output].shape
-        wish = wishes.get(layer.output, identity(len(shape)))
+        order = preferred.get(layer.output, identity(len(shape)))
         if isinstance(layer.op, Transpose):
-            wish = compose(layer.op.perm, wish)
+            order = compose(layer.op.perm, order)
         elif isinstance(layer.op, Reshape):
             before = network.tensors[layer.inputs[0]].shape
-            wish = reshape_towards(wish, before, shape) or identity(len(before))
-        elif wish == identity(len(wish)) or not _passes_on(network, layer):
+            order = reshape_towards(order, before, shape) or identity(len(before))
+        elif order == identity(len(order)) or not _passes_on(network, layer):
             continue
-        if wish != identity(len(wish)):
+        if order != identity(len(order)):
             for name in layer.inputs:
-                if len(network.tensors[name].shape) == len(wish):
-                    wishes.setdefault(name, wish)
-    return wishes
+                if len(network.tensors[name].shape) == len(order):
+                    preferred.setdefault(name, order)
+    return preferred
 
 
 def _passes_on(network: Network, layer: Layer) -> bool:

@@ -1,4 +1,5 @@
-"""Which layout a driver gets: the optimiser's, the paper's, or what a lock file asks for; judged before use."""
+"""The choice of a driver's layout: by the optimiser, by the paper's heuristic, or from a lock file; judged before
+use."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from .analysis.spaces import Joint, Space, Spaces, parted
 from .design import Analysis, Design, totals
 from .design_flow import designed, naive, real_joints
 from .language.description import Refusal, Refused
-from .layout.cost import Cost, Wish, cost_of
+from .layout.cost import Cost, LayoutGoal, cost_of
 from .layout.judge import faults
 from .layout.layout import Layout, Register
 from .layout.optimal import lay_out_optimal
@@ -30,7 +31,7 @@ Measure = Callable[[Design], Mapping[str, int] | None]
 def chosen_design(
     analysis: Analysis,
     method: str = "optimal",
-    wish: Wish | None = None,
+    goal: LayoutGoal | None = None,
     lock: Lock | None = None,
     measure: Measure | None = None,
 ) -> Design:
@@ -39,7 +40,7 @@ def chosen_design(
     A balanced layout is the best of several: it takes no more accesses than a register for each field unless the map is
     limited, and none that is best at one thing is better in everything; with `measure`, by the code that they come to.
     """
-    made = _laid_out(analysis, method, wish or Wish(), lock, measure)
+    made = _laid_out(analysis, method, goal or LayoutGoal(), lock, measure)
     return made if measure is None else _inlined(made, measure)
 
 
@@ -64,42 +65,42 @@ def _inlined(made: Design, measure: Measure) -> Design:
 MOST_INLINED = 12  # functions of a driver that are tried
 
 
-def _laid_out(analysis: Analysis, method: str, wish: Wish, lock: Lock | None, measure: Measure | None) -> Design:
+def _laid_out(analysis: Analysis, method: str, goal: LayoutGoal, lock: Lock | None, measure: Measure | None) -> Design:
     """The driver with the best of several layouts; code is measured where that can be."""
     try:
-        first = designed(analysis, lambda joints: chosen_layout(analysis, joints, method, wish, lock))
+        first = designed(analysis, lambda joints: chosen_layout(analysis, joints, method, goal, lock))
     except Infeasible:
-        _refuse_unmarked(analysis, method, wish, lock)
+        _refuse_unmarked(analysis, method, goal, lock)
         raise
     if method != "optimal" or lock is not None:
         return first
     spaces = with_spare_bits(analysis.spaces, loose_slots(analysis))
     is_small = len(analysis.uses) <= FEW
-    made = [first] if wish.minimise != "balanced" else [first, *_others(analysis, wish)]
-    if wish.minimise == "balanced" and is_small and measure and spaces != analysis.spaces:
-        made.append(designed(analysis, _lay_out(replace(analysis, spaces=spaces), wish)))
+    made = [first] if goal.minimise != "balanced" else [first, *_others(analysis, goal)]
+    if goal.minimise == "balanced" and is_small and measure and spaces != analysis.spaces:
+        made.append(designed(analysis, _lay_out(replace(analysis, spaces=spaces), goal)))
     most = total_accesses(naive(analysis))
-    if wish.minimise == "balanced" and wish.views:
-        made = _with_small_maps(made, wish)
+    if goal.minimise == "balanced" and goal.views:
+        made = _with_small_maps(made, goal)
         if all(total_accesses(one) > most for one in made):
-            made.append(designed(analysis, _lay_out(analysis, replace(wish, minimise="accesses", views=False))))
-    designs = _different([one for design in made for one in _arranged(design, spaces, wish)] if is_small else made)
+            made.append(designed(analysis, _lay_out(analysis, replace(goal, minimise="accesses", views=False))))
+    designs = _different([one for design in made for one in _arranged(design, spaces, goal)] if is_small else made)
     sizes = [measure(one) for one in designs] if measure and len(designs) > 1 else []
     known = sizes if sizes and None not in sizes else [None] * len(designs)
-    found = [_Candidate.of(one, wish, size) for one, size in zip(designs, known, strict=True)]
+    found = [_Candidate.of(one, goal, size) for one, size in zip(designs, known, strict=True)]
     best, *rest = [one for one in found if one.accesses <= most] or found
     for other in rest:
         best = other if other.is_cheaper_than(best) else best
     for other in rest:
         best = other if other.is_safer_than(best) else best
-    if measure is None or wish.minimise != "balanced":
+    if measure is None or goal.minimise != "balanced":
         return best.design
     for twin in [one for one in found if one.is_twin_of(best)]:
-        best = _mixed(best, twin, measure, wish)
+        best = _mixed(best, twin, measure, goal)
     return best.design
 
 
-def _with_small_maps(designs: Sequence[Design], wish: Wish) -> list[Design]:
+def _with_small_maps(designs: Sequence[Design], goal: LayoutGoal) -> list[Design]:
     """The designs without those whose map views make half as large again, and one instead that keeps to this limit."""
     analysis = designs[0].analysis
 
@@ -112,29 +113,29 @@ def _with_small_maps(designs: Sequence[Design], wish: Wish) -> list[Design]:
     most = max(size(made) for made in designs if not has_views(made)) * 3 // 2
     small = [made for made in designs if size(made) <= most or not has_views(made)]
     if len(small) < len(designs):
-        limit = most if wish.max_map is None else min(most, wish.max_map)
+        limit = most if goal.max_map is None else min(most, goal.max_map)
         with suppress(Infeasible):
-            small.append(designed(analysis, _lay_out(analysis, replace(wish, max_map=limit))))
+            small.append(designed(analysis, _lay_out(analysis, replace(goal, max_map=limit))))
     return small
 
 
 FEW = 400  # accesses of a driver for which every layout is compiled with its bits in two orders
 
 
-def _moved(made: Design, layout: Layout, wish: Wish) -> Design:
+def _moved(made: Design, layout: Layout, goal: LayoutGoal) -> Design:
     """The design with fields at other bits; what was proven of it holds where they cost no more by the estimate."""
     if layout is made.layout:
         return made
     analysis, joints = made.analysis, real_joints(made)
     before, now = (
-        cost_of(analysis.description, analysis.spaces, one, joints, wish.sizes).score(wish.weights)
+        cost_of(analysis.description, analysis.spaces, one, joints, goal.sizes).score(goal.weights)
         for one in (made.layout, layout)
     )
     cost = None if layout.cost is None else layout.cost + now - before
     return replace(made, layout=replace(layout, optimal=layout.optimal and now <= before, cost=cost))
 
 
-def _arranged(made: Design, spaces: Spaces, wish: Wish) -> Iterator[Design]:
+def _arranged(made: Design, spaces: Spaces, goal: LayoutGoal) -> Iterator[Design]:
     """The design as it is, and with fields of registers side by side: as they are declared, without room and with it,
     and as they are read.
 
@@ -142,7 +143,7 @@ def _arranged(made: Design, spaces: Spaces, wish: Wish) -> Iterator[Design]:
     """
     read = as_read(made.analysis.spaces, made.analysis.joints)
     for some in (made.analysis.spaces, spaces, read):
-        yield _moved(made, side_by_side(made.layout, some), wish)
+        yield _moved(made, side_by_side(made.layout, some), goal)
     yield made
 
 
@@ -157,7 +158,7 @@ def loose_slots(analysis: Analysis) -> frozenset[tuple[str, str]]:
     )
 
 
-def _mixed(best: _Candidate, twin: _Candidate, measure: Measure, wish: Wish) -> _Candidate:
+def _mixed(best: _Candidate, twin: _Candidate, measure: Measure, goal: LayoutGoal) -> _Candidate:
     """The design with each register as that of the two has it whose functions become smaller, if that pays."""
     if best.sizes is None or twin.sizes is None:
         return best
@@ -177,10 +178,10 @@ def _mixed(best: _Candidate, twin: _Candidate, measure: Measure, wish: Wish) -> 
     }
     if mixed == layout.spaces:
         return best
-    made = _moved(best.design, replace(layout, spaces=mixed), wish)
+    made = _moved(best.design, replace(layout, spaces=mixed), goal)
     sizes = measure(made)
     is_smaller = sizes is not None and sum(sizes.values()) < sum(best.sizes.values())
-    return _Candidate.of(made, wish, sizes) if is_smaller else best
+    return _Candidate.of(made, goal, sizes) if is_smaller else best
 
 
 def _without_bits(layout: Layout) -> object:
@@ -214,10 +215,10 @@ class _Candidate:
     sizes: Mapping[str, int] | None  # of its functions, where they were measured
 
     @classmethod
-    def of(cls, made: Design, wish: Wish, sizes: Mapping[str, int] | None) -> _Candidate:
+    def of(cls, made: Design, goal: LayoutGoal, sizes: Mapping[str, int] | None) -> _Candidate:
         """A design judged by what it really accesses at once."""
         analysis, joints = made.analysis, real_joints(made)
-        cost = cost_of(analysis.description, analysis.spaces, made.layout, joints, wish.sizes)
+        cost = cost_of(analysis.description, analysis.spaces, made.layout, joints, goal.sizes)
         cost = cost if sizes is None else replace(cost, code=sum(sizes.values()))
         unnamed = sum(
             len(register.pieces) - sum(piece.slot in joint.slots for piece in register.pieces)
@@ -225,7 +226,7 @@ class _Candidate:
             for register in made.layout.spaces[joint.space].registers
             if any(piece.slot in joint.slots for piece in register.pieces)
         )
-        return cls(made, total_accesses(made), unnamed, cost, wish.weights, sizes)
+        return cls(made, total_accesses(made), unnamed, cost, goal.weights, sizes)
 
     def is_twin_of(self, other: _Candidate) -> bool:
         """Whether it has the same fields in the same registers, at other bits."""
@@ -255,29 +256,29 @@ class _Candidate:
 ERROR = 1.2  # estimated bytes of code that lie closer together may be ranked the other way round by a compiler
 
 
-def _others(analysis: Analysis, wish: Wish) -> Iterator[Design]:
+def _others(analysis: Analysis, goal: LayoutGoal) -> Iterator[Design]:
     """A design without views, and those that are best at one thing, the same as whoever asks for it gets."""
-    if wish.views:
-        yield designed(analysis, _lay_out(analysis, replace(wish, views=False)))
+    if goal.views:
+        yield designed(analysis, _lay_out(analysis, replace(goal, views=False)))
     for minimise in ("accesses", "code", "map"):
-        yield designed(analysis, _lay_out(analysis, replace(wish, minimise=minimise)))
+        yield designed(analysis, _lay_out(analysis, replace(goal, minimise=minimise)))
 
 
-def _refuse_unmarked(analysis: Analysis, method: str, wish: Wish, lock: Lock | None) -> None:
+def _refuse_unmarked(analysis: Analysis, method: str, goal: LayoutGoal, lock: Lock | None) -> None:
     """Raises Refused where a limit could be kept if the fields that interrupt routines write were marked."""
     marked = replace(analysis, description=guarded(analysis.description))
     fields = [f for group in analysis.description.groups.values() for f in group.fields if f.unguarded]
     if not fields:
         return
     with suppress(Infeasible):
-        chosen_layout(marked, marked.joints, method, wish, lock)
-        what = f"is written by an interrupt routine, and in {wish.max_map} bytes other writes would have to put it back"
+        chosen_layout(marked, marked.joints, method, goal, lock)
+        what = f"is written by an interrupt routine, and in {goal.max_map} bytes other writes would have to put it back"
         hint = "mark it shared_with_isr, for critical sections around these, or allow a larger map"
         raise Refused([Refusal(field.place, f"'{field.name}' {what}", hint) for field in fields])
 
 
-def _lay_out(analysis: Analysis, wish: Wish) -> Callable[[Sequence[Joint]], Layout]:
-    return lambda joints: chosen_layout(analysis, joints, "optimal", wish)
+def _lay_out(analysis: Analysis, goal: LayoutGoal) -> Callable[[Sequence[Joint]], Layout]:
+    return lambda joints: chosen_layout(analysis, joints, "optimal", goal)
 
 
 def total_accesses(made: Design) -> int:
@@ -286,7 +287,7 @@ def total_accesses(made: Design) -> int:
 
 
 def chosen_layout(
-    analysis: Analysis, joints: Sequence[Joint], method: str, wish: Wish, lock: Lock | None = None
+    analysis: Analysis, joints: Sequence[Joint], method: str, goal: LayoutGoal, lock: Lock | None = None
 ) -> Layout:
     """The layout for these joints, judged."""
     description, spaces = analysis.description, analysis.spaces
@@ -294,7 +295,7 @@ def chosen_layout(
     def arrange(some: Spaces, theirs: Sequence[Joint]) -> Layout:
         if method == "paper":
             return lay_out_paper(description, some, theirs)
-        free = replace(wish, max_map=None if lock else wish.max_map)
+        free = replace(goal, max_map=None if lock else goal.max_map)
         return lay_out_optimal(description, some, theirs, free)
 
     if lock is None:
@@ -303,21 +304,21 @@ def chosen_layout(
         # Whoever lays out wants to know of every space; those without new slots are empty.
         nothing = {name: Space(name, ()) for name in spaces}
         layout = locked(description, spaces, lock, lambda new: arrange({**nothing, **new}, _among(joints, new)))
-        if wish.views and not lock.is_fixed:
+        if goal.views and not lock.is_fixed:
             layout = with_new_views(description, spaces, layout, joints)
-    _check(analysis, joints, layout, wish, lock)
+    _check(analysis, joints, layout, goal, lock)
     return layout
 
 
-def _check(analysis: Analysis, joints: Sequence[Joint], layout: Layout, wish: Wish, lock: Lock | None) -> None:
+def _check(analysis: Analysis, joints: Sequence[Joint], layout: Layout, goal: LayoutGoal, lock: Lock | None) -> None:
     """Raises where the layout breaks a rule or its limit: a lock may ask for what the source no longer allows."""
     description = analysis.description
     if lock and (found := faults(description, analysis.spaces, layout, joints)):
         raise contradicted(lock, "; ".join(found))
     size = layout.map_bytes(description)
-    if wish.max_map is not None and size > wish.max_map:
+    if goal.max_map is not None and size > goal.max_map:
         kept = f" as lock file '{lock.path}' has it; {RELOCK}" if lock else f" by method {layout.made_by}"
-        raise Infeasible(f"the register map needs {size} bytes, --max-map allows {wish.max_map}:{kept}")
+        raise Infeasible(f"the register map needs {size} bytes, --max-map allows {goal.max_map}:{kept}")
 
 
 def _among(joints: Sequence[Joint], spaces: Spaces) -> list[Joint]:

@@ -1,4 +1,4 @@
-"""The control flow graph in the making: blocks that grow, and the jumps between them."""
+"""A control flow graph under construction: blocks that grow, and the jumps between them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Open:
 
 @dataclass(slots=True)
 class FlowBuilder:
-    """Blocks of one function; `at` is where code goes now."""
+    """The blocks of one function; `at` is the block that events are added to."""
 
     blocks: list[_Open] = field(default_factory=lambda: [_Open(())])
     at: int = 0
@@ -67,7 +67,7 @@ class FlowBuilder:
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
-        """Code that is its own region: what it does must happen just when its condition says."""
+        """Opens a block for code that runs only under its condition."""
         before = self.guard
         self.guards += 1
         self.guard = (*before, self.guards)
@@ -92,7 +92,7 @@ class FlowBuilder:
 
 
 def _closed(values: Mapping[str, set[int | str]]) -> dict[str, frozenset[int]]:
-    """The reads behind every variable, through other variables too."""
+    """The reads that each variable's value depends on, through other variables too."""
     found = {name: {s for s in sources if isinstance(s, int)} for name, sources in values.items()}
     changed = True
     while changed:

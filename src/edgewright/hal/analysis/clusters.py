@@ -1,4 +1,4 @@
-"""Clusters: accesses that become one when the layout puts their fields into one register. It is made for them."""
+"""Clusters: sets of accesses that become one access if the layout puts their fields into one register."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Uses = Mapping[tuple[str, int], Use]
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """Two accesses of one region that stay apart, and why."""
+class SeparatePair:
+    """Two accesses of one region that cannot be merged, and why."""
 
     first: int
     second: int
@@ -26,7 +26,7 @@ class Kept:
 
 
 def hindrance(first: Use, second: Use, paths: Paths, natures: Natures) -> str | None:
-    """Why two accesses of one region stay apart all the same; the first comes first."""
+    """Why two accesses of one region cannot be merged; `first` comes first."""
     one, other = first.access, second.access
     if first.key != second.key:
         return "they go through different pointers or indices"
@@ -66,17 +66,17 @@ def read_before(access: Access, paths: Paths) -> Iterable[Access]:
 
 
 def clusters_of(function: Function, regions: Regions, uses: Uses, natures: Natures, paths: Paths) -> list[list[Use]]:
-    """The accesses of a function in sets that can become one; reads lead with the first, writes end with the last."""
+    """The accesses of a function in sets that can be merged: reads at the first of a set, writes at the last."""
     judge = Conflicts(function, natures, paths)
     return [
         cluster
         for region in regions.regions
-        for cluster in gathered([uses[function.name, number] for number in region], judge)
+        for cluster in clustered([uses[function.name, number] for number in region], judge)
     ]
 
 
-def gathered(uses: list[Use], judge: Conflicts) -> list[list[Use]]:
-    """The uses in clusters: each joins the first leading one that it may; for writes, from the last up."""
+def clustered(uses: list[Use], judge: Conflicts) -> list[list[Use]]:
+    """The uses in clusters: each joins the first cluster that allows it. Writes are taken from the last one upwards."""
     is_read = uses[0].access.kind is Kind.READ
     by_key: dict[object, list[list[Use]]] = {}
     found = []
@@ -110,14 +110,16 @@ def _may_join(lead: Use, use: Use, judge: Conflicts) -> bool:
     return hindrance(first, second, judge.paths, judge.natures) is None
 
 
-def kept_apart(function: Function, regions: Regions, uses: Uses, natures: Natures, paths: Paths) -> list[Kept]:
-    """Pairs of one region that no layout makes one, with reasons."""
+def separate_pairs(
+    function: Function, regions: Regions, uses: Uses, natures: Natures, paths: Paths
+) -> list[SeparatePair]:
+    """Pairs of accesses of one region that no layout can merge, with reasons."""
     found = []
     for region in regions.regions:
         for first, second in pairwise(region):
             reason = hindrance(uses[function.name, first], uses[function.name, second], paths, natures)
             if reason is not None:
-                found.append(Kept(first, second, reason))
+                found.append(SeparatePair(first, second, reason))
     return found
 
 
@@ -160,7 +162,7 @@ def _is_held(use: Use, last: Use, passed: Sequence[Event], judge: Conflicts) -> 
     return is_plain and is_stored and not any(judge.alters(event, use.access) for event in passed)
 
 
-def remembered(
+def with_known_values(
     joint: Joint, cluster: Sequence[Use], uses: Sequence[Use], judge: Conflicts, ends: Mapping[int, int]
 ) -> Joint:
     """The joint of a cluster with its gates, and with what is known wherever the layout puts its write; `ends` is the
