@@ -67,7 +67,7 @@ class FlowBuilder:
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
-        """Opens a block for code that runs only under its condition."""
+        """A region of code that runs only under its condition, while the block is open."""
         before = self.guard
         self.guards += 1
         self.guard = (*before, self.guards)
