@@ -30,7 +30,7 @@ from edgewright.emit import Options, emit
 from edgewright.emit.firmware import Emulator
 from edgewright.emit.firmware.glue import Probes
 from edgewright.emit.firmware.image import STACK, build_firmware
-from edgewright.emit.firmware.measured import packed, run_firmware
+from edgewright.emit.firmware.measurement import packed, run_firmware
 from edgewright.errors import EdgewrightError
 from edgewright.kernels.cost.estimate import works_of
 from edgewright.kernels.cost.work import KernelWork

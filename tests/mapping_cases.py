@@ -7,7 +7,7 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-from edgewright.mapping.mapped import BoardMapping, MappedStage, stage_of
+from edgewright.mapping.board_mapping import BoardMapping, MappedStage, stage_of
 from edgewright.mapping.problem import CorePool, Execution, JoiningTensor, MappingProblem, MoveCost
 
 

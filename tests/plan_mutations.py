@@ -52,7 +52,7 @@ def mutated(random: Random, data: dict[str, Any]) -> dict[str, Any]:
 def _with_own_figures(data: dict[str, Any]) -> dict[str, Any]:
     """The plan with the figures that its parts come to, so that the parts are judged; as it is where there are none."""
     try:
-        found = parsed(json.dumps(data), FORMAT).made()
+        found = parsed(json.dumps(data), FORMAT).build()
         own = {"peak_bytes": sum(found.arenas.values()), "bound_bytes": 0, "order": list(found.order)}
         return {**data, **own, "optimal": False, "macs": found.macs}
     except Exception:  # whoever reads the plan must say what is wrong

@@ -24,7 +24,7 @@ from edgewright.emit import TARGETS, emit
 from edgewright.emit.firmware import Emulator, measure
 from edgewright.emit.firmware.glue import Probes
 from edgewright.emit.firmware.image import build_firmware
-from edgewright.emit.firmware.measured import packed, run_firmware
+from edgewright.emit.firmware.measurement import packed, run_firmware
 from edgewright.errors import EdgewrightError, Infeasible, InputError
 from edgewright.memory import plan
 from edgewright.network import Builder, random_inputs

@@ -15,7 +15,7 @@ from edgewright.board.elf import Elf, LoadSegment, Section
 from edgewright.board.instruction import ControlFlow
 from edgewright.board.stack import stack_bound
 from edgewright.emit import TARGETS, emit
-from edgewright.emit.firmware import Emulator, measure, measured
+from edgewright.emit.firmware import Emulator, measure, measurement
 from edgewright.errors import EdgewrightError
 from edgewright.memory import plan
 from edgewright.network import Arithmetic, Builder, DType, Quant, random_inputs
@@ -255,7 +255,7 @@ def test_no_run_takes_more_than_the_bound(target, zig):
 def test_a_run_that_takes_more_than_the_bound_fails(monkeypatch):
     if not (find_spec("ziglang") and find_spec("unicorn")):
         pytest.skip("ziglang and unicorn are not installed")
-    monkeypatch.setattr(measured, "stack_bound", lambda *_: 8)
+    monkeypatch.setattr(measurement, "stack_bound", lambda *_: 8)
     network = dense()
     made = emit(plan(network, explain=False), TARGETS["cortex-m4"])
     with pytest.raises(EdgewrightError, match=r"took \d+ bytes of stack, and 8 were found"):

@@ -115,9 +115,9 @@ def test_without_any_compiler_it_says_what_to_install(model, library, monkeypatc
 
 @on_host
 def test_without_an_emulator_it_says_so_and_checks_the_rest(model, library, monkeypatch):
-    monkeypatch.setattr("edgewright.emit.firmware.measured.has_qemu", lambda _: False)
+    monkeypatch.setattr("edgewright.emit.firmware.measurement.has_qemu", lambda _: False)
     monkeypatch.setattr("edgewright.board.qemu.has_qemu", lambda _: False)
-    monkeypatch.setattr("edgewright.emit.firmware.measured.has_unicorn", lambda: False)
+    monkeypatch.setattr("edgewright.emit.firmware.measurement.has_unicorn", lambda: False)
     found = verify(library, model.SerializeToString(), count=1)
     assert found.verified and found.instructions is None
     assert any("qemu-system-arm is not installed" in note for note in found.notes)
@@ -309,7 +309,7 @@ def test_writing_outside_the_arena_is_noticed(model):
 def test_a_processor_that_the_emulator_lacks_is_a_note(model, monkeypatch):
     """Unicorn has no Cortex-M55: the same sources are still checked on this machine."""
     pytest.importorskip("unicorn")
-    monkeypatch.setattr("edgewright.emit.firmware.measured.has_qemu", lambda _: False)
+    monkeypatch.setattr("edgewright.emit.firmware.measurement.has_qemu", lambda _: False)
     network = edgewright.read_model(model)
     library = emit(edgewright.plan(network, explain=False), TARGETS["cortex-m55"], network)
     found = verify(library, model.SerializeToString(), count=1)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import assume, given, settings
 
 from edgewright.errors import Infeasible
+from edgewright.mapping.board_mapping import faults
 from edgewright.mapping.bound import throughput_bound
 from edgewright.mapping.downsets import find_cuts
 from edgewright.mapping.exact import MappingLimits, PipelineSolver, latency, map_exact
-from edgewright.mapping.mapped import faults
 from mapping_cases import all_pipelines, chain, mapping_problems
 
 

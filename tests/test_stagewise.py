@@ -11,7 +11,7 @@ import pytest
 import edgewright
 from board_cases import quantised
 from edgewright.emit import TARGETS, Library, emit, native
-from edgewright.emit.firmware import Emulator, measured, trace
+from edgewright.emit.firmware import Emulator, measurement, trace
 from edgewright.emit.stagewise import compare_stages, completed
 from edgewright.emit.verify import QUICK, verify
 from edgewright.errors import EdgewrightError
@@ -152,7 +152,7 @@ def test_tensors_between_stages_are_what_the_kernels_give(network: Network, wish
 @pytest.mark.parametrize("emulator", Emulator)
 def test_the_board_shows_the_same(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
     needs_board("cortex-m4", emulator)
-    monkeypatch.setattr(measured, "has_qemu", lambda machine: emulator is Emulator.QEMU)
+    monkeypatch.setattr(measurement, "has_qemu", lambda machine: emulator is Emulator.QEMU)
     network = quantised()
     library = emit(edgewright.plan(network, explain=False), TARGETS["cortex-m4"], network, "net")
     inputs = random_inputs(network, seed=1)

@@ -27,7 +27,7 @@ from ..program.deployment_memory import reserved
 from ..program.options import Options
 from ..run.build import THIS, build_pipeline
 from ..run.executors import executor_of
-from ..run.measurement import FrameStream, joined, measured
+from ..run.measurement import FrameStream, combine_rounds, measured
 from ..run.pipeline import Pipeline
 from ..run.ring import MemoryBlock
 from ..run.specification import aligned
@@ -92,7 +92,7 @@ class HostApplication:
         return tuple(
             MeasuredNetwork(
                 name,
-                joined(rounds),
+                combine_rounds(rounds),
                 entries[name].throughput or (1 / period if (period := entries[name].period) else None),
                 beside[name],
             )

@@ -17,9 +17,9 @@ import numpy as np
 from ..board.machine import machine_for
 from ..board.qemu import TRACE
 from ..board.toolchain import toolchain
-from ..emit.firmware.hosted import build_program, run_program
+from ..emit.firmware.host_program import build_program, run_program
 from ..emit.firmware.image import STACK, build_image, library_flags
-from ..emit.firmware.measured import Emulator, chosen_emulator, run_firmware
+from ..emit.firmware.measurement import Emulator, chosen_emulator, run_firmware
 from ..emit.names import arena_names
 from ..errors import EdgewrightError
 from ..network import Array, random_inputs

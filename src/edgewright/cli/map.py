@@ -16,7 +16,7 @@ from ..mapping.exact import MappingLimits
 from ..mapping.front import mapping_front
 from ..mapping.genetic import map_genetic
 from ..mapping.goal import ANY_GOAL, MappingGoal, map_for
-from ..mapping.measured import measure_mapping
+from ..mapping.measurement import measure_mapping
 from ..mapping.problem import MappingProblem
 from ..mapping.profiled import problem_of
 from ..network import Network, Shape

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from .. import text
 from ..mapping.answer import MappingAnswer
-from ..mapping.measured import MeasuredMapping
+from ..mapping.measurement import MeasuredMapping
 from ..mapping.timed_graph import FifoNeed
 from ..text import shortened
 from .common import shown, table

@@ -21,7 +21,7 @@ from . import native
 from .figures import ByLayers, Check, Figures, LayerCost, amount, layer_by_layer, verdict
 from .firmware import Measurement, chosen_emulator, measure
 from .firmware import trace as board_trace
-from .firmware.hosted import emulator
+from .firmware.host_program import emulator
 from .inputs import Inputs
 from .judge import Judge, Source, judge
 from .library import Library

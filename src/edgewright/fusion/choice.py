@@ -68,7 +68,7 @@ class PlanMaker:
         """The planning problem in which any layer may still join a fusion group, as those who price groups need it."""
         return unfused_problem(self.network, self.techniques, alignment_of(self.network, self._board, self._alignment))
 
-    def made(self, choice: PlanChoice) -> TimedPlan:
+    def make(self, choice: PlanChoice) -> TimedPlan:
         if choice not in self._known:
             self._known[choice] = self.timed(self.plan(choice, self.network))
         return self._known[choice]
@@ -103,7 +103,7 @@ class PlanMaker:
 
     def explained(self, choice: PlanChoice) -> Plan:
         """The plan of a choice of whole layers, with what each technique saved."""
-        return explained(self.made(choice).plan, self.network, self._techniques(choice))
+        return explained(self.make(choice).plan, self.network, self._techniques(choice))
 
     def _techniques(self, choice: PlanChoice) -> Techniques:
         return replace(self.techniques, no_overlap=choice.no_overlap, scratch_bytes=choice.scratch_bytes)

@@ -62,7 +62,7 @@ def speed_up(maker: PlanMaker, choice: PlanChoice, budget: float, below: int) ->
 
 def fastest(maker: PlanMaker, choice: PlanChoice, budget: float, below: int) -> PlannedChoice:
     """The choice, made faster step by step while it is above the budget of instructions and there is RAM left."""
-    at = PlannedChoice(choice, maker.made(choice))
+    at = PlannedChoice(choice, maker.make(choice))
     for _ in range(MOST_ROUNDS):
         if at.peak >= below or at.cost <= budget:
             break
@@ -89,7 +89,7 @@ def _tried(maker: PlanMaker, at: PlannedChoice) -> Iterator[PlannedChoice]:
     most = max(2, min(MOST_MOVES, WORK // max(1, len(maker.network.layers))))
     for move in moves[:most]:
         try:
-            yield PlannedChoice(move.choice, maker.made(move.choice))
+            yield PlannedChoice(move.choice, maker.make(move.choice))
         except InputError:  # so many rows cannot be kept together
             continue
 

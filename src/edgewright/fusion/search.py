@@ -151,7 +151,7 @@ class PlanSearch:
     @cached_property
     def least_whole(self) -> PlannedChoice:
         """Whole layers in the least RAM, whatever sharing memory costs."""
-        return PlannedChoice(PlanChoice(), self.maker.made(PlanChoice()))
+        return PlannedChoice(PlanChoice(), self.maker.make(PlanChoice()))
 
     @cached_property
     def by_rows(self) -> PlannedChoice:
@@ -307,7 +307,7 @@ class PlanSearch:
 
     def candidate(self, route: Route) -> PlannedChoice:
         choice = self.routes.choice(route)
-        return PlannedChoice(choice, self.maker.made(choice))
+        return PlannedChoice(choice, self.maker.make(choice))
 
     @staticmethod
     def _explained(found: PlannedChoice) -> PlannedChoice:
@@ -319,7 +319,7 @@ class PlanSearch:
         choices = [self.routes.choice(route) for route in routes]
         plans: Iterable[Plan]
         if len(routes) < MANY or len(self.network.layers) < LARGE:
-            plans = (self.maker.made(choice).plan for choice in choices)
+            plans = (self.maker.make(choice).plan for choice in choices)
         else:
             light = without_weights(self.network)  # weights need not travel
             found = Parallel(n_jobs=-1)(delayed(self.maker.plan)(choice, light) for choice in choices)

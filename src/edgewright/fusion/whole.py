@@ -35,21 +35,21 @@ def find_whole_layers(
     found = fastest_whole_layers(maker)
     plan = maker.explained(found.choice) if explain else found.plan
     trades = undominated_trade_offs([trade_off_of(timed, found.cost) for timed in maker.all_made])
-    is_least = found.peak == maker.made(PlanChoice()).plan.peak_bytes
+    is_least = found.peak == maker.make(PlanChoice()).plan.peak_bytes
     return FoundPlan(plan, plan, () if is_least else trades)
 
 
 def fastest_whole_layers(maker: PlanMaker) -> PlannedChoice:
     """The plan of whole layers in the least RAM; where sharing memory makes it slow, some of the sharing is given
     up."""
-    least = _free_of_overlaps(maker, PlannedChoice(PlanChoice(), maker.made(PlanChoice())))
+    least = _free_of_overlaps(maker, PlannedChoice(PlanChoice(), maker.make(PlanChoice())))
     if not any(least.timed.is_shared(index) for index in range(len(least.plan.program.stages))):
         return least
     budget = maker.timing.within(maker.plain().total, SHARING)
     if least.cost <= budget:
         return least
     everything = PlanChoice(no_overlap=frozenset(layer.name for layer in maker.network.layers))
-    apart = PlannedChoice(everything, maker.made(everything))
+    apart = PlannedChoice(everything, maker.make(everything))
     return speed_up(maker, least.choice, max(budget, apart.cost), apart.peak) or apart
 
 
@@ -66,7 +66,7 @@ def _free_of_overlaps(maker: PlanMaker, least: PlannedChoice) -> PlannedChoice:
     best = least
     for layers in (frozenset().union(*wanted), *wanted):
         choice = best.choice.with_no_overlap(layers)
-        found = PlannedChoice(choice, maker.made(choice))
+        found = PlannedChoice(choice, maker.make(choice))
         if found.peak <= least.peak and found.cost < best.cost:
             best = found
     return best

@@ -9,7 +9,7 @@ from typing import Any
 from ..network import Array
 from .module import Module
 from .printing.constants import ALIGNMENT, C_TYPES
-from .printing.source import CWriter, Expr, braced, moved, offset
+from .printing.source import CWriter, Expr, advanced, braced, offset
 from .site import ChannelRange, Site
 from .strided_tensor import StridedTensor
 
@@ -31,7 +31,7 @@ class CTensor(StridedTensor):
     def address(self, at: Sequence[Expr]) -> str:
         """C of a pointer to the element at these indices."""
         by = self.offset(at)
-        return self.pointer if by == 0 else f"({moved(self.pointer, by)})"
+        return self.pointer if by == 0 else f"({advanced(self.pointer, by)})"
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from ..network import Interval, Network
 from ..platform.target import Target
 from ..program import Buffer, Plan
 from ..program.index import AffineExpr, Bounds, IndexExpr, variables
-from ..program.lower import KernelCall, iteration_points, settled
+from ..program.lower import KernelCall, evaluated, iteration_points
 from ..program.options import Options
 from ..program.plan import scratch_name
 from .site import ChannelRange, LayerFacts, Site
@@ -107,7 +107,7 @@ def channel_ranges(call: KernelCall, loops: Loops) -> tuple[tuple[ChannelRange, 
     names = sorted({name for pair in ends for end in pair for name in variables(end)})
     if any(name not in loops for name in names):
         return (), 0
-    found = [settled(ends, at).bounds for at in iteration_points(ends, loops)]
+    found = [evaluated(ends, at).bounds for at in iteration_points(ends, loops)]
     full = [bounds for bounds in found if all(low < high for low, high in bounds)]
     ranges = tuple(ChannelRange(*(bounds if bounds in full else full[0])) for bounds in found)
     if len(set(ranges)) == 1:

@@ -47,7 +47,7 @@ class StridedTensor:
             and other.first < self.last
         )
 
-    def spread(self, rank: int) -> Self:
+    def broadcast(self, rank: int) -> Self:
         """The same with `rank` axes, broadcast as numpy does: axes in front, and of size 1, do not move."""
         lead = rank - len(self.strides)
         strides = tuple(

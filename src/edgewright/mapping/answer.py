@@ -7,7 +7,7 @@ from functools import cached_property
 from math import inf
 
 from ..platform import Power
-from .mapped import BoardMapping
+from .board_mapping import BoardMapping
 from .timed_graph import MappingTiming
 
 UNKNOWN = Power()  # of a board that does not say what it draws

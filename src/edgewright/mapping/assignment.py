@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from ..cpsat import cp_model, solve
 from ..dataflow.cnn.subnets import Wiring, cut
 from ..errors import Infeasible
+from .board_mapping import BoardMapping, stage_of
 from .downsets import Flags, Floats
-from .mapped import BoardMapping, stage_of
 from .problem import Execution, MappingProblem
 
 AssignmentGoal = Literal["balance", "slowest"]  # eq. 3.1, or the time of the slowest processor

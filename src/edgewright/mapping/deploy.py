@@ -16,7 +16,7 @@ from ..program.deployment_check import checked_deployment
 from ..program.deployment_memory import memory_predictions, reserved
 from ..run.build import plan_for_host
 from .answer import MappingAnswer
-from .mapped import MappedStage
+from .board_mapping import MappedStage
 from .problem import MappingProblem
 
 PlanPart = Callable[[Network, int], Plan | None]  # of a part, for so many lanes; None: not ours

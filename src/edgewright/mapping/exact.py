@@ -17,8 +17,8 @@ from math import inf
 import numpy as np
 
 from ..errors import Infeasible
+from .board_mapping import BoardMapping, MappedStage, stage_of, with_busy_cores
 from .downsets import Downsets, Floats, find_cuts
-from .mapped import BoardMapping, MappedStage, stage_of, with_busy_cores
 from .problem import Execution, MappingProblem
 
 _NEAR = 1 + 1e-9  # sums of the same times in another order

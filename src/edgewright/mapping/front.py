@@ -8,10 +8,10 @@ import numpy as np
 
 from ..platform import Power
 from .answer import UNKNOWN, MappingAnswer
+from .board_mapping import BoardMapping, MappedStage, with_busy_cores
 from .bound import throughput_bound
 from .exact import Cost, PipelineSolver, latency
 from .goal import MappingGoal, check, memory, mixed
-from .mapped import BoardMapping, MappedStage, with_busy_cores
 from .problem import MappingProblem
 from .timed_graph import timing_of
 

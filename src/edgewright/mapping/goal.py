@@ -19,10 +19,10 @@ from ..errors import Infeasible, InputError
 from ..platform import Power
 from .answer import UNKNOWN, MappingAnswer
 from .assignment import assign_exact, mapping_of, single_processors
+from .board_mapping import BoardMapping, MappedStage
 from .bound import throughput_bound
 from .downsets import Floats
 from .exact import NO_LIMITS, Cost, MappingLimits, PipelineSolver, StageChoice, best_under_load, latency, map_exact
-from .mapped import BoardMapping, MappedStage
 from .problem import MappingProblem
 from .timed_graph import timing_of
 

@@ -13,7 +13,7 @@ from math import isfinite
 
 from ..dataflow import Actor, Channel, Graph, Rates, SelfTimed, latency, pareto, period, self_timed
 from ..errors import InputError
-from .mapped import BoardMapping
+from .board_mapping import BoardMapping
 from .problem import JoiningTensor
 
 GRAIN = 1000  # units of time in the slowest stage: finer ones make no difference that anybody could measure

@@ -71,7 +71,7 @@ def plan_from_json(content: bytes | str) -> Plan:
 
     file = parsed(content, FORMAT)
     try:
-        found = file.made()
+        found = file.build()
     except InputError as error:
         raise Damaged(str(error)) from error
     checked(found)

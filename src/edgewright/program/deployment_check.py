@@ -73,7 +73,7 @@ def turns(deployment: Deployment) -> int:
     return lcm(*(worker.replica[1] for worker in deployment.workers))
 
 
-def shown(what: TensorRegion) -> str:
+def region_text(what: TensorRegion) -> str:
     """A region of a tensor in words."""
     bounds = ", ".join(f"{a}:{b}" for a, b in what.region.bounds)
     sums = "" if what.share is None else f" summed over [{', '.join(f'{a}:{b}' for a, b in what.share.bounds)}]"
@@ -104,7 +104,7 @@ def _flaws_of_names(deployment: Deployment) -> Iterator[str]:
     for fifo in deployment.fifos:
         for name in fifo.ends:
             if name != OUTSIDE and name not in deployment.part_named:
-                yield f"the FIFO of {shown(fifo.what)} joins '{name}', which is no part"
+                yield f"the FIFO of {region_text(fifo.what)} joins '{name}', which is no part"
 
 
 def _flaws_of_turns(deployment: Deployment) -> Iterator[str]:
@@ -136,13 +136,13 @@ def _flaws_of_regions(deployment: Deployment) -> Iterator[str]:
     for what in _regions(deployment):
         network = deployment.network_named.get(what.network)
         if network is None:
-            yield f"{shown(what)} is of network '{what.network}', which is not there"
+            yield f"{region_text(what)} is of network '{what.network}', which is not there"
         elif what.tensor not in network.tensors or what.tensor in network.constants:
             yield f"'{what.tensor}' is no tensor that '{what.network}' computes or is given"
         elif not _is_inside(what.region, network.tensors[what.tensor].shape):
-            yield f"{shown(what)} is not inside the tensor of shape {network.tensors[what.tensor].shape}"
+            yield f"{region_text(what)} is not inside the tensor of shape {network.tensors[what.tensor].shape}"
         elif what.share is not None and not _is_share(network, what):
-            yield f"{shown(what)} is no part of a sum"
+            yield f"{region_text(what)} is no part of a sum"
 
 
 def _regions(deployment: Deployment) -> Iterator[TensorRegion]:
@@ -177,7 +177,7 @@ def _flaws_of_parts(deployment: Deployment) -> Iterator[str]:
                 return
         for own_name, what in (*part.inputs.items(), *part.outputs.items()):
             if problem := _mismatch(deployment, part, own_name, what):
-                yield f"tensor '{own_name}' of part '{part.name}' is not {shown(what)}: {problem}"
+                yield f"tensor '{own_name}' of part '{part.name}' is not {region_text(what)}: {problem}"
         if part.plan is not None and (differing := _differing(network, part.plan.network)):
             yield f"the plan of part '{part.name}' is one of another network: its {differing} differ"
 
@@ -231,29 +231,29 @@ def _flaws_of_fifos(deployment: Deployment) -> Iterator[str]:
     """FIFOs whose source does not produce what they carry, or whose readers expect something else, and inputs or
     outputs of parts that have no FIFO."""
     carried = Counter(fifo.what for fifo in deployment.fifos)
-    yield from (f"two FIFOs carry {shown(what)}" for what, count in carried.items() if count > 1)
+    yield from (f"two FIFOs carry {region_text(what)}" for what, count in carried.items() if count > 1)
     for fifo in deployment.fifos:
         if not 1 <= fifo.slots <= MOST_SLOTS:
-            yield f"the FIFO of {shown(fifo.what)} has {fifo.slots} slots; give it one or more"
+            yield f"the FIFO of {region_text(fifo.what)} has {fifo.slots} slots; give it one or more"
         if not fifo.readers or len(set(fifo.readers)) < len(fifo.readers):
-            yield f"the readers of the FIFO of {shown(fifo.what)} are none, or one stands twice"
+            yield f"the readers of the FIFO of {region_text(fifo.what)} are none, or one stands twice"
         yield from _mismatched_ends(deployment, fifo)
     for part in deployment.parts:
         brought = {fifo.what for fifo in deployment.fifos if part.name in fifo.readers}
         taken = {fifo.what for fifo in deployment.fifos if part.name == fifo.source}
         for what in part.inputs.values():
             if what not in brought:
-                yield f"part '{part.name}' reads {shown(what)}, which no FIFO brings"
+                yield f"part '{part.name}' reads {region_text(what)}, which no FIFO brings"
         for what in part.outputs.values():
             if what not in taken:
-                yield f"part '{part.name}' computes {shown(what)}, which no FIFO takes"
+                yield f"part '{part.name}' computes {region_text(what)}, which no FIFO takes"
         if any(count > 1 for count in Counter((*part.inputs.values(), *part.outputs.values())).values()):
             yield f"two inputs or outputs of part '{part.name}' are the same region"
 
 
 def _mismatched_ends(deployment: Deployment, fifo: Fifo) -> Iterator[str]:
     """Parts at either end of a FIFO whose tensor or region is not the one that the FIFO carries."""
-    network, what = deployment.network_named[fifo.what.network], shown(fifo.what)
+    network, what = deployment.network_named[fifo.what.network], region_text(fifo.what)
     if fifo.source == OUTSIDE:
         if fifo.what.tensor not in network.inputs or fifo.what.share is not None:
             yield f"a FIFO brings {what} from outside, which is no input of '{network.name}'"
@@ -280,7 +280,7 @@ def _left_out(deployment: Deployment) -> Iterator[str]:
                 if OUTSIDE in fifo.readers and (fifo.what.network, fifo.what.tensor) == (network.name, name)
             ]
             for gap in _gaps(Region.whole(network.tensors[name].shape), taken):
-                yield f"nobody computes {shown(TensorRegion(network.name, name, gap))} for the caller"
+                yield f"nobody computes {region_text(TensorRegion(network.name, name, gap))} for the caller"
                 break
 
 
@@ -319,7 +319,7 @@ def _computed_twice(deployment: Deployment) -> Iterator[str]:
             if shares[0] is not None and shares[1] is not None:
                 are_same = not (shares[0] & shares[1]).is_empty
             if are_same:
-                yield f"parts '{one.source}' and '{other.source}' both compute a piece of {shown(one.what)}"
+                yield f"parts '{one.source}' and '{other.source}' both compute a piece of {region_text(one.what)}"
 
 
 def _waits(deployment: Deployment) -> Iterator[str]:

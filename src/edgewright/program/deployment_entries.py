@@ -33,7 +33,7 @@ class WeightedNetworkEntry(StoredNetwork):
     weights: dict[str, WeightEntry]
 
     def filled(self, weight: Weight) -> Network:
-        network = self.made()
+        network = self.build()
         if set(self.weights) != set(self.constants):
             raise InputError("its weights are not its constants")
         values: dict[str, Array] = {}
@@ -55,7 +55,7 @@ class RegionEntry(FileEntry):
     region: Bounds
     share: Bounds | None = None
 
-    def made(self) -> TensorRegion:
+    def build(self) -> TensorRegion:
         share = Region(self.share) if self.share is not None else None
         return TensorRegion(self.network, self.tensor, Region(self.region), share)
 
@@ -68,13 +68,13 @@ class PartEntry(FileEntry):
     outputs: dict[str, RegionEntry]
     runtime: str = "onnxruntime"
 
-    def made(self, weight: Weight) -> Part:
+    def build(self, weight: Weight) -> Part:
         return Part(
             self.name,
             self.network.filled(weight),
             plan_from_json(json.dumps(self.plan)) if self.plan is not None else None,
-            {own: entry.made() for own, entry in self.inputs.items()},
-            {own: entry.made() for own, entry in self.outputs.items()},
+            {own: entry.build() for own, entry in self.inputs.items()},
+            {own: entry.build() for own, entry in self.outputs.items()},
             self.runtime,
         )
 
@@ -86,8 +86,8 @@ class FifoEntry(FileEntry):
     slots: int
     memory: str
 
-    def made(self) -> Fifo:
-        return Fifo(self.what.made(), self.source, self.readers, self.slots, self.memory)
+    def build(self) -> Fifo:
+        return Fifo(self.what.build(), self.source, self.readers, self.slots, self.memory)
 
 
 class ArenaEntry(FileEntry):
@@ -107,15 +107,15 @@ class DeploymentFile(FileEntry):
     arenas: tuple[ArenaEntry, ...]
     predictions: tuple[Prediction, ...]
 
-    def made(self, weight: Weight) -> Deployment:
+    def build(self, weight: Weight) -> Deployment:
         arenas = {(entry.device, entry.memory): entry.bytes for entry in self.arenas}
         if len(arenas) < len(self.arenas):
             raise Damaged("a memory of a device stands twice", "deployment")
         return Deployment(
             networks=tuple(_within(f"network '{each.name}'", each.filled, weight) for each in self.networks),
-            parts=tuple(_within(f"part '{each.name}'", each.made, weight) for each in self.parts),
+            parts=tuple(_within(f"part '{each.name}'", each.build, weight) for each in self.parts),
             workers=self.workers,
-            fifos=tuple(entry.made() for entry in self.fifos),
+            fifos=tuple(entry.build() for entry in self.fifos),
             arenas=arenas,
             predictions=self.predictions,
         )

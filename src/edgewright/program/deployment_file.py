@@ -50,7 +50,7 @@ def load_deployment(folder: str | Path) -> Deployment:
     content = read_file(home / FILE, "give the folder of a deployment")
     try:
         file = validated(content, DeploymentFile, FORMAT, "deployment")
-        return checked_deployment(file.made(_WeightShelf(home / WEIGHTS).weight), with_plans=False)
+        return checked_deployment(file.build(_WeightShelf(home / WEIGHTS).weight), with_plans=False)
     except InputError as error:
         error.add_note(f"read from {home}")
         raise

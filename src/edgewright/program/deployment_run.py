@@ -15,7 +15,7 @@ import numpy as np
 from ..network import Array, DType
 from ..network.kernels import execute
 from .deployment import OUTSIDE, Deployment, Fifo, Part, Worker
-from .deployment_check import shown
+from .deployment_check import region_text
 from .interpreter import POISON, Interpreter
 
 Frame = Mapping[str, Mapping[str, Array]]  # of each network the inputs, or the outputs
@@ -114,7 +114,7 @@ class DeploymentRun:
         late = {what: count for what, count in self.taken.items() if count < len(self.frames)}
         for what, count in late.items():
             stuck = [f"'{part}' for frame {frame}" for (part, frame) in (x[-1] for x in self.ahead.values() if x)]
-            yield f"after {count} frames of {shown(what)} nobody can go on; waiting are {', '.join(stuck)}"
+            yield f"after {count} frames of {region_text(what)} nobody can go on; waiting are {', '.join(stuck)}"
             return
         for name, left in self.ahead.items():
             if left:
@@ -160,7 +160,7 @@ class DeploymentRun:
             self._interpret(interpreter, part, frame)
         for what, content in before.items():
             if not np.array_equal(content, self.rings[what].slot(frame)):
-                return f"part '{name}' writes to {shown(what)}, which others may be reading"
+                return f"part '{name}' writes to {region_text(what)}, which others may be reading"
         return ""
 
     def _execute(self, part: Part, frame: int) -> None:
@@ -211,8 +211,8 @@ class DeploymentRun:
         others = (i for i, other in enumerate(wanted) if i != frame)
         for i in others:
             if _are_equal(found, wanted[i][what.network][what.tensor][what.region.slices], tolerance):
-                return f"{shown(what)} of frame {frame} is that of frame {i}"
-        return f"{shown(what)} of frame {frame} is not what the whole network gives"
+                return f"{region_text(what)} of frame {frame} is that of frame {i}"
+        return f"{region_text(what)} of frame {frame} is not what the whole network gives"
 
 
 def _are_equal(found: Array, wanted: Array, tolerance: float) -> bool:

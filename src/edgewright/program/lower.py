@@ -40,8 +40,8 @@ class KernelCall:
         finishes sums."""
         if self.kind is CallKind.FINISH:
             return None
-        region = settled(self.region, at)
-        partial = None if self.partial is None else settled(self.partial, at)
+        region = evaluated(self.region, at)
+        partial = None if self.partial is None else evaluated(self.partial, at)
         is_empty = region.is_empty or (partial is not None and partial.is_empty)
         return None if is_empty else Step(self.layer, region, self.sweep, partial)
 
@@ -196,7 +196,7 @@ def is_always_empty(bounds: Bounds) -> bool:
     return any(isinstance(a, int) and isinstance(b, int) and b <= a for a, b in bounds)
 
 
-def settled(bounds: Bounds, at: Mapping[str, int]) -> Region:
+def evaluated(bounds: Bounds, at: Mapping[str, int]) -> Region:
     """The region in the iteration `at`, as plain numbers."""
     return Region(tuple((value(low, at), value(high, at)) for low, high in bounds))
 

@@ -90,7 +90,7 @@ class _Layer(FileEntry):
     inputs: tuple[str, ...]
     output: str
 
-    def made(self) -> Layer:
+    def build(self) -> Layer:
         return Layer(self.name, self.op, self.inputs, self.output)
 
 
@@ -107,7 +107,7 @@ class StoredNetwork(FileEntry):
     file_tensors: tuple[Tensor, ...] = ()
     states: dict[str, str] = Field(default_factory=dict)
 
-    def made(self) -> Network:
+    def build(self) -> Network:
         tensors = {tensor.name: tensor for tensor in self.tensors}
         if len(tensors) < len(self.tensors):
             raise InputError("two tensors have the same name")
@@ -117,7 +117,7 @@ class StoredNetwork(FileEntry):
             name=self.name,
             inputs=self.inputs,
             outputs=self.outputs,
-            layers=tuple(layer.made() for layer in self.layers),
+            layers=tuple(layer.build() for layer in self.layers),
             tensors=tensors,
             constants=absent(tensors[name] for name in self.constants),
             arithmetic=self.arithmetic,
@@ -137,7 +137,7 @@ class _Stage(FileEntry):
     rows: dict[str, Positive] = Field(default_factory=dict)
     columns: dict[str, Count] = Field(default_factory=dict)
 
-    def made(self) -> Stage:
+    def build(self) -> Stage:
         rows, columns = tuple(self.rows.items()), tuple(self.columns.items())
         return Stage(self.name, FusionSchedule(self.layers, self.splits, self.streamed, rows, columns), self.sweep)
 
@@ -150,7 +150,7 @@ class _Selection(FileEntry):
     variant: dict[str, int]
     scratch: str | None = None
 
-    def made(self) -> Selection:
+    def build(self) -> Selection:
         return Selection(
             self.layer, self.kind, self.kernel, Offer(self.bytes, tuple(self.variant.items())), self.scratch
         )
@@ -195,15 +195,15 @@ class PlanFile(FileEntry):
     stages: tuple[_Stage, ...]
     network: StoredNetwork
 
-    def made(self) -> Plan:
+    def build(self) -> Plan:
         """The plan, with a network that has no weight values."""
-        network = self.network.made()
-        stages = tuple(stage.made() for stage in self.stages)
+        network = self.network.build()
+        stages = tuple(stage.build() for stage in self.stages)
         # What the plan has under the same name as the file; the others are made of several, or follow from others.
         alike = {field.name for field in fields(Plan)} & type(self).model_fields.keys() - {"selections"}
         return Plan(
             program=Program(network, stages, self.free, copied_parts(network, self.views)),
-            selections=tuple(tuple(each.made() for each in stage) for stage in self.selections),
+            selections=tuple(tuple(each.build() for each in stage) for stage in self.selections),
             **{name: getattr(self, name) for name in alike},
         )
 

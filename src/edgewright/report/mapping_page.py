@@ -11,7 +11,7 @@ from markupsafe import Markup
 from .. import text
 from ..dataflow.throughput.selftimed import Firing
 from ..mapping.answer import MappingAnswer
-from ..mapping.mapped import MappedStage
+from ..mapping.board_mapping import MappedStage
 from ..mapping.timed_graph import frames_over_time, timed_graph
 from .charts import FOOT, LEFT, RIGHT, TOP, Axis, Card, ChartPoint, asset, dots, grid, html_page, opening
 from .gantt import gantt_svg

@@ -69,7 +69,7 @@ def compared(
         times = [_timed(competitor) for _ in range(count)]
         rates.append(count / sum(times))
         latencies += times
-    return joined(ours), CompetitorFigures(statistics.median(rates), median_and_spread(latencies)[0], grown)
+    return combine_rounds(ours), CompetitorFigures(statistics.median(rates), median_and_spread(latencies)[0], grown)
 
 
 def onnxruntime_session(model: Path, feed: Mapping[str, Array], threads: int) -> Competitor:
@@ -84,7 +84,7 @@ def onnxruntime_session(model: Path, feed: Mapping[str, Array], threads: int) ->
     return lambda: session.run(None, given)
 
 
-def joined(rounds: Sequence[RunStatistics]) -> RunStatistics:
+def combine_rounds(rounds: Sequence[RunStatistics]) -> RunStatistics:
     """Several rounds as one: rates and latencies are medians, times of workers are added up."""
     workers: dict[str, WorkerTimes] = {}
     for each in rounds:

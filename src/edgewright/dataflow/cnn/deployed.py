@@ -14,7 +14,7 @@ from fractions import Fraction
 from ...errors import InputError
 from ...network.parts import TensorRegion
 from ...program.deployment import OUTSIDE, Deployment, Fifo, Part, Worker
-from ...program.deployment_check import checked_deployment, shown, turns
+from ...program.deployment_check import checked_deployment, region_text, turns
 from ...program.deployment_memory import with_slots
 from ..graph import Actor, Channel, Graph, Rates, Time, serial_loop
 from ..throughput.ratio import period
@@ -150,7 +150,7 @@ class _DeployedGraph:
                     reading = self._firing(reader, frame, self.sink)
                     _join(forward, writing, reading)
                     self._frees(back, reading, frame, fifo.slots, dict(enumerate(writes)))
-        tensor, title = self.deployment.tensor(fifo), f"{fifo.what.network}: {shown(fifo.what)}"
+        tensor, title = self.deployment.tensor(fifo), f"{fifo.what.network}: {region_text(fifo.what)}"
         for waits, note, size in ((forward, "", tensor.bytes), (back, "free slots of ", 0)):
             for (source, target), each in waits.items():
                 yield Channel(
@@ -172,7 +172,7 @@ class _DeployedGraph:
 
     def _sends(self, fifo: Fifo, device: str) -> Mapping[int, _Firing]:
         """The frames that a mover brings to a device, each with its phase."""
-        name = f"{fifo.what.network}: {shown(fifo.what)} to {device}"
+        name = f"{fifo.what.network}: {region_text(fifo.what)} to {device}"
         found: dict[int, _Firing] = {}
         for frame in range(self.turns):
             there = [

@@ -7,6 +7,6 @@ profile=True, optimise="-O2") measured.outputs, measured.instructions, measured.
 measured.flash_code
 """
 
-from .measured import Emulator, Measurement, chosen_emulator, link, measure, trace
+from .measurement import Emulator, Measurement, chosen_emulator, link, measure, trace
 
 __all__ = ["Emulator", "Measurement", "chosen_emulator", "link", "measure", "trace"]

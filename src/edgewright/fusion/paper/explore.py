@@ -16,7 +16,7 @@ from ...platform import Board
 from ...program import FusionSchedule, Plan
 from ..choice import interrupted
 from .paths import Path, TilingMethod, candidates, known_methods, schedule_of
-from .trials import Trial, TrialEvaluator, joined
+from .trials import Trial, TrialEvaluator, with_schedule
 
 MOST_ROUNDS = 32
 CUTOFF = 0.05  # of the largest critical buffer; smaller ones hardly ever matter (S 4.3.3)
@@ -81,7 +81,7 @@ def explore(
             rounds += _until_better(evaluator, plan, schedules, methods, cutoff)
             if not rounds or rounds[-1].chosen is None:
                 break
-            further = joined(schedules, rounds[-1].chosen.schedule)
+            further = with_schedule(schedules, rounds[-1].chosen.schedule)
             plan, schedules = replan(alignment=words, schedules=further), further
     except KeyboardInterrupt:  # what it has come to so far is a plan
         is_whole = False
@@ -102,9 +102,9 @@ def _until_better(
     for buffer in _worth_splitting(plan, cutoff):
         tensors = [name for name, view in plan.views.items() if view.buffer == buffer]
         paths = [path for name in tensors for path in candidates(evaluator.network, name, methods)]
-        fresh = [path for path in paths if joined(schedules, schedule_of(evaluator.network, path)) not in known]
+        fresh = [path for path in paths if with_schedule(schedules, schedule_of(evaluator.network, path)) not in known]
         trials = evaluator.tried_all(schedules, fresh)
-        known |= {joined(schedules, trial.schedule) for trial in trials}
+        known |= {with_schedule(schedules, trial.schedule) for trial in trials}
         better = [trial for trial in trials if trial.peak_bytes is not None and trial.peak_bytes < plan.peak_bytes]
         chosen = min(better, key=_preference) if better else None
         yield ExplorationRound(buffer, plan.peak_bytes, tuple(trials), chosen)

@@ -71,7 +71,7 @@ class TrialEvaluator:
         """The path evaluated, and whether its critical buffer still makes the peak."""
         schedule = schedule_of(self.network, path)
         try:
-            found = lay_out(self.network, self.techniques, self.alignment, joined(chosen, schedule))
+            found = lay_out(self.network, self.techniques, self.alignment, with_schedule(chosen, schedule))
         except InputError as error:
             return Trial(path, schedule, None, str(error)), False
         problem = found.work.layout_problem(found.order.steps)
@@ -84,7 +84,7 @@ class TrialEvaluator:
         return replace(self, network=replace(self.network, constants=nothing))
 
 
-def joined(chosen: Sequence[FusionSchedule], schedule: FusionSchedule) -> tuple[FusionSchedule, ...]:
+def with_schedule(chosen: Sequence[FusionSchedule], schedule: FusionSchedule) -> tuple[FusionSchedule, ...]:
     """The schedules with one more, less those that it shares layers with."""
     return (*(other for other in chosen if not set(other.layers) & set(schedule.layers)), schedule)
 

@@ -76,7 +76,7 @@ def _lines(site: Site, region: Region) -> int:
     places = [place for place in (*site.inputs, site.output) if place.tensor.shape == site.result.shape]
     if len(places) < 1 + len(site.inputs) or not region.shape:
         return prod(region.shape[:-1])
-    spans, _, _ = joined_axes([*region.bounds], [place.spread(len(region.bounds)) for place in places])
+    spans, _, _ = joined_axes([*region.bounds], [place.broadcast(len(region.bounds)) for place in places])
     counts = [int(high) - int(low) for low, high in spans]
     return prod([count for count in counts if count > 1][:-1])
 

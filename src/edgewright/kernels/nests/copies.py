@@ -11,7 +11,7 @@ from ...network import Arithmetic, DType, Tensor
 from ..call import CCall, CTensor
 from ..kernel import Offer
 from ..printing.nest import Bounds, elements, joined_axes, loops
-from ..printing.source import CWriter, Expr, moved, offset, plus, times
+from ..printing.source import CWriter, Expr, advanced, offset, plus, times
 from ..site import Site
 from .values import ComputeType, LoopOperand, pointed, reader, writer
 
@@ -106,7 +106,9 @@ class Copy:
 
     def run(self, source: Expr, target: Expr, count: int) -> None:
         size = count * self.y.tensor.dtype.bytes
-        self.c.line(f"memcpy({moved(self.y.place.pointer, target)}, {moved(self.x.place.pointer, source)}, {size});")
+        self.c.line(
+            f"memcpy({advanced(self.y.place.pointer, target)}, {advanced(self.x.place.pointer, source)}, {size});"
+        )
 
 
 def folded(place: CTensor, route: Route, rank: int) -> CTensor | None:
@@ -127,7 +129,7 @@ def folded(place: CTensor, route: Route, rank: int) -> CTensor | None:
     return replace(
         place,
         tensor=tensor,
-        pointer=f"({moved(place.pointer, start)})" if start else place.pointer,
+        pointer=f"({advanced(place.pointer, start)})" if start else place.pointer,
         strides=tuple(strides),
         window=window,
     )
@@ -144,7 +146,7 @@ def straight(rank: int) -> list[tuple[int | None, int, int]]:
 
 
 @contextmanager
-def opened(call: CCall, c: CWriter, which: int = 0) -> Iterator[Copy]:
+def open_copy(call: CCall, c: CWriter, which: int = 0) -> Iterator[Copy]:
     """The copy of an input into the output, behind local pointers."""
     x, y = carried(call, which)
     with c.block():
@@ -153,7 +155,7 @@ def opened(call: CCall, c: CWriter, which: int = 0) -> Iterator[Copy]:
 
 def looked_up(call: CCall, c: CWriter, index: Index) -> None:
     """A copy in which `index` gives the source element of each output element."""
-    with opened(call, c) as copy, loops(c, call.region, backward=call.is_backward) as at:
+    with open_copy(call, c) as copy, loops(c, call.region, backward=call.is_backward) as at:
         copy.element(copy.x.place.offset(index(at)), copy.y.place.offset(at))
 
 

@@ -14,13 +14,13 @@ from ..kernel import Kernel, Offer
 from ..printing.nest import Bounds, loops
 from ..printing.source import CWriter, Expr, modulo, plus, times
 from ..site import Site
-from .copies import Copy, Route, can_carry, looked_up, offers_copy, opened, shifted, straight
+from .copies import Copy, Route, can_carry, looked_up, offers_copy, open_copy, shifted, straight
 from .values import ComputeType, LoopOperand, pointed, reader
 
 
 def _routed(call: CCall, c: CWriter, route: Route) -> None:
     """Every element comes from where a straight route leads."""
-    with opened(call, c) as copy:
+    with open_copy(call, c) as copy:
         copy.nest(call.region, route, straight(len(call.region)))
 
 
@@ -30,7 +30,7 @@ def write_reshape(call: CCall, _: Offer, c: CWriter) -> None:
     if not call.inputs[0].is_dense and not (call.output.is_dense and call.is_whole):
         looked_up(call, c, lambda at: _unravelled(_ravelled(at, op.shape), x))
         return
-    with opened(call, c) as copy:
+    with open_copy(call, c) as copy:
         if call.inputs[0].is_dense:
             seen = Copy(call, c, _shaped(copy.x, op.shape), copy.y)
             seen.nest(call.region, straight(len(op.shape)), straight(len(op.shape)))
@@ -107,7 +107,7 @@ def write_space_to_depth(call: CCall, _: Offer, c: CWriter) -> None:
 
 def _gather_blocks(call: CCall, c: CWriter, k: int, channels: int) -> None:
     """All channels of a pixel of a block at once."""
-    with opened(call, c) as copy, loops(c, [*call.region[:3], (0, k), (0, k)]) as (n, row, col, down, right):
+    with open_copy(call, c) as copy, loops(c, [*call.region[:3], (0, k), (0, k)]) as (n, row, col, down, right):
         source = (n, plus(times(row, k), down), plus(times(col, k), right))
         part = times(plus(times(down, k), right), channels)
         x, y = copy.x.place, copy.y.place
@@ -122,7 +122,7 @@ def write_depth_to_space(call: CCall, _: Offer, c: CWriter) -> None:
     op, channels = call.op, call.result.shape[3]
     assert isinstance(op, ops.DepthToSpace)
     k = op.block
-    with opened(call, c) as copy, loops(c, call.region[:3]) as (n, row, col):
+    with open_copy(call, c) as copy, loops(c, call.region[:3]) as (n, row, col):
         part = plus(times(modulo(row, k), k), modulo(col, k))
         source = (n, _quotient(row, k), _quotient(col, k))
         if not op.channel_major:
@@ -138,7 +138,7 @@ def write_gather(call: CCall, _: Offer, c: CWriter) -> None:
     assert isinstance(op, ops.Gather)
     axis = op.axis % len(call.shapes[0])
     call.use("moves")
-    with opened(call, c) as copy:
+    with open_copy(call, c) as copy:
         chosen = pointed(c, reader(call, 1, ComputeType.RAW), "pa").place
         with loops(c, call.region[: axis + rank]) as outer, c.block():
             element = f"{chosen.pointer}[{chosen.offset(outer[axis:])}]"
@@ -156,7 +156,7 @@ def write_gather_elements(call: CCall, _: Offer, c: CWriter) -> None:
     assert isinstance(op, ops.GatherElements)
     axis = op.axis % len(call.region)
     call.use("moves")
-    with opened(call, c) as copy:
+    with open_copy(call, c) as copy:
         chosen = pointed(c, reader(call, 1, ComputeType.RAW), "pa").place
         with loops(c, call.region) as at, c.block():
             element = f"{chosen.pointer}[{chosen.offset(at)}]"
@@ -200,7 +200,7 @@ def _part(call: CCall, c: CWriter, which: int, axis: int, begin: int, at: Sequen
     fixed: Bounds = [(i, plus(i, 1)) for i in at]
     span = shifted(call.region[axis], -begin, size)
     bounds = [*fixed, *call.region[len(at) : axis], span, *call.region[axis + 1 :]]
-    with opened(call, c, which) as copy:
+    with open_copy(call, c, which) as copy:
         target = straight(len(bounds))
         target[axis] = (axis, begin, 1)
         copy.nest(bounds, straight(len(bounds)), target)

@@ -13,7 +13,7 @@ from ..kernel import Kernel, Offer
 from ..printing.constants import number
 from ..printing.nest import elements, loops
 from ..printing.source import CWriter, Expr, plus
-from .copies import looked_up, offers_copy, opened, shifted
+from .copies import looked_up, offers_copy, open_copy, shifted
 from .values import ComputeType, pointed, writer
 
 
@@ -54,7 +54,7 @@ def _fill_then_copy(call: CCall, c: CWriter, op: Pad) -> None:
             c.line(f"py[{at}] = {_filling(call, op)};")
     if any(isinstance(a, int) and isinstance(b, int) and b <= a for a, b in bounds):
         return
-    with opened(call, c) as copy:
+    with open_copy(call, c) as copy:
         source = [(axis, max(-op.before[axis], 0), 1) for axis in range(rank)]
         target = [(axis, max(op.before[axis], 0), 1) for axis in range(rank)]
         copy.nest(bounds, source, target)
@@ -63,7 +63,7 @@ def _fill_then_copy(call: CCall, c: CWriter, op: Pad) -> None:
 def _pad_in_order(call: CCall, c: CWriter, op: Pad) -> None:
     """Element by element: the image moves within its own memory."""
     x = call.shapes[0]
-    with opened(call, c) as copy, loops(c, call.region, backward=call.is_backward) as at:
+    with open_copy(call, c) as copy, loops(c, call.region, backward=call.is_backward) as at:
         inside = [
             f"{i} >= {before} && {i} < {before + size}"
             for i, before, after, size in zip(at, op.before, op.after, x, strict=True)

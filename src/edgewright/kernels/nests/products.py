@@ -50,7 +50,7 @@ def write_matmul(call: CCall, _: Offer, c: CWriter) -> None:
     op, acc = call.op, accumulator(call)
     assert isinstance(op, MatMul)
     rank = len(call.result.shape)
-    left, right = call.place(0).spread(rank), acc.weights.spread(rank)
+    left, right = call.place(0).broadcast(rank), acc.weights.broadcast(rank)
     inner = call.shapes[0][-2 if op.transpose_a else -1]
     with c.block():
         declare(call, c, replace(acc, place=lambda: right))

@@ -16,7 +16,7 @@ from ..call import CCall
 from ..kernel import Kernel, Offer
 from ..printing.constants import number
 from ..printing.nest import Bounds, is_single, loops
-from ..printing.source import CWriter, Expr, moved, plus
+from ..printing.source import CWriter, Expr, advanced, plus
 from ..site import Site
 from .values import (
     ComputeType,
@@ -107,7 +107,7 @@ def _each_source(c: CWriter, x: LoopOperand, start: Sequence[Expr], spans: Bound
             yield inner
         return
     (axis,) = long
-    c.line(f"const {x.place.ctype} *from = {moved(x.place.pointer, x.place.offset(start))};")
+    c.line(f"const {x.place.ctype} *from = {advanced(x.place.pointer, x.place.offset(start))};")
     with c.block(f"for (int32_t k = {spans[axis][1]}; k > 0; k--, from += {x.place.strides[axis]})"):
         yield ()
 

@@ -18,7 +18,7 @@ from ..printing.constants import number
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr
 from ..site import Site
-from .copies import can_carry, opened
+from .copies import can_carry, open_copy
 from .values import ComputeType, LoopOperand, compute_type, has_scales, pointed, reader, writer
 
 
@@ -35,14 +35,14 @@ def _mode(site: Site) -> ResizeMode:
 def write_nearest(call: CCall, _: Offer, c: CWriter) -> None:
     op, (n, rows, cols, channels) = call.op, call.region
     assert isinstance(op, Resize)
-    with opened(call, c) as copy, loops(c, [n, rows, cols], backward=call.is_backward) as at:
-        shown = [_shown(call, op, axis, at[1 + axis]) for axis in range(2)]
-        copy.line((at[0], *shown), at, channels)  # a pixel never lies where it is itself read
+    with open_copy(call, c) as copy, loops(c, [n, rows, cols], backward=call.is_backward) as at:
+        source_indices = [_source_indices(call, op, axis, at[1 + axis]) for axis in range(2)]
+        copy.line((at[0], *source_indices), at, channels)  # a pixel never lies where it is itself read
 
 
-def _shown(call: CCall, op: Resize, axis: int, index: Expr) -> Expr:
+def _source_indices(call: CCall, op: Resize, axis: int, index: Expr) -> Expr:
     """Which row or column of the input an output index shows: by division where that is right, else by a table."""
-    table, size = shown(op, axis, call.shapes[0]), op.size[axis]
+    table, size = source_indices(op, axis, call.shapes[0]), op.size[axis]
     if isinstance(index, int):
         return int(table[index])
     extent = call.shapes[0][1 + axis]
@@ -56,7 +56,7 @@ def _shown(call: CCall, op: Resize, axis: int, index: Expr) -> Expr:
     return f"{call.add(values, ('rows', 'columns')[axis])}[{index}]"
 
 
-def shown(op: Resize, axis: int, shape: Sequence[int]) -> Array:
+def source_indices(op: Resize, axis: int, shape: Sequence[int]) -> Array:
     """The input row (axis 0) or column (1) of every output index, found by scaling an image of its own indices."""
     ramp = np.arange(shape[1 + axis]).reshape([-1 if i == 1 + axis else 1 for i in range(4)])
     image = np.broadcast_to(ramp, (1, shape[1], shape[2], 1))

@@ -51,7 +51,7 @@ def elements(
     Gives (offset of the element in each place, index along each joined axis). Places are broadcast against the
     region first (`spread`), so that all have its rank.
     """
-    spans, strides, windows = joined_axes(list(bounds), [place.spread(len(bounds)) for place in places])
+    spans, strides, windows = joined_axes(list(bounds), [place.broadcast(len(bounds)) for place in places])
     with loops(c, spans, backward=backward) as indices:
         yield tuple(offset(indices, *way) for way in zip(strides, windows, strict=True)), indices
 

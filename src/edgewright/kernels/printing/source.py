@@ -92,7 +92,7 @@ def offset(at: Sequence[Expr], strides: Sequence[int], window: tuple[int, int] |
     return plus(*terms)
 
 
-def moved(pointer: str, by: Expr) -> str:
+def advanced(pointer: str, by: Expr) -> str:
     """The pointer, so many elements on."""
     return pointer if by == 0 else f"{pointer} + {by}"
 

@@ -13,7 +13,7 @@ from ..call import CCall, image
 from ..kernel import Kernel, Offer
 from ..printing.constants import number
 from ..printing.nest import joined_axes, loops
-from ..printing.source import CWriter, Expr, braced, moved, offset, times
+from ..printing.source import CWriter, Expr, advanced, braced, offset, times
 from ..site import Site
 from .epilogue import Epilogue, epilogue_of, write_second_pass
 from .sites import SIMD, batch_items, has_types, is_image, is_image_of_ranges, is_of_all_channels
@@ -91,7 +91,7 @@ def write_add(call: CCall, _: Offer, c: CWriter) -> None:
 def _steps(site: Site) -> tuple[int, ...] | None:
     """From element to element along the innermost axis, in each place; None unless all move by one or stay."""
     rank = len(site.bounds)
-    places = [place.spread(rank) for place in (*site.inputs, site.output)]
+    places = [place.broadcast(rank) for place in (*site.inputs, site.output)]
     if not rank or site.output.tensor.size == 1:
         return None
     bounds: list[tuple[Expr, Expr]] = [known or ("first", "last") for known in site.bounds]
@@ -106,12 +106,12 @@ def _steps(site: Site) -> tuple[int, ...] | None:
 def _lines(call: CCall, c: CWriter) -> Iterator[tuple[list[str], Expr]]:
     """Loops over all axes but the innermost joined one; gives a pointer to each place's line, and its length."""
     rank = len(call.region)
-    places = [*(call.place(i).spread(rank) for i in range(len(call.inputs))), call.output.spread(rank)]
+    places = [*(call.place(i).broadcast(rank) for i in range(len(call.inputs))), call.output.broadcast(rank)]
     spans, strides, windows = joined_axes(list(call.region), places)
     with loops(c, spans[:-1], backward=call.is_backward) as indices:
         low, high = spans[-1]
         pointers = [
-            moved(place.pointer, offset((*indices, low), steps, window))
+            advanced(place.pointer, offset((*indices, low), steps, window))
             for place, steps, window in zip(places, strides, windows, strict=True)
         ]
         count: Expr = high - low if isinstance(low, int) and isinstance(high, int) else f"{high} - ({low})"
@@ -138,8 +138,8 @@ def write_mean(call: CCall, _: Offer, c: CWriter) -> None:
     with c.block():
         c.line(f"const ew_image in = {image(x)};")
         with loops(c, [(0, batch)], "picture") as (picture,):
-            read = moved(x.pointer, times(picture, x.strides[0]))
-            write = moved(call.output.pointer, times(picture, channels))
+            read = advanced(x.pointer, times(picture, x.strides[0]))
+            write = advanced(call.output.pointer, times(picture, channels))
             c.line(f"ew_simd_mean({read}, in, {height}, {width}, {channels}, {share}, {write});")
 
 

@@ -14,7 +14,7 @@ from ...network.operators import Conv2d
 from ...platform.target import Family
 from ..call import CCall, image
 from ..kernel import Offer
-from ..printing.source import CWriter, Expr, braced, moved, plus, times
+from ..printing.source import CWriter, Expr, advanced, braced, plus, times
 from ..site import Site
 from ..strided_tensor import StridedTensor
 
@@ -52,7 +52,7 @@ def is_of_all_channels(site: Site) -> bool:
 
 def first_channel(call: CCall, pointer: str) -> str:
     """The pointer to a pixel, or a line, moved to the first of the channels that the call computes."""
-    return moved(pointer, call.number(lambda channels: channels.channels[0]))
+    return advanced(pointer, call.number(lambda channels: channels.channels[0]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,5 +150,5 @@ def batch_items(call: CCall, c: CWriter) -> Iterator[tuple[str, str]]:
         if count > 1:
             at = f"{high - 1} - picture" if call.is_backward else plus("picture", low)
         c.line(f"const ew_part part = {braced((top, bottom, left, right))};")
-        x, y = (moved(place.pointer, times(at, place.strides[0])) for place in (call.inputs[0], call.output))
+        x, y = (advanced(place.pointer, times(at, place.strides[0])) for place in (call.inputs[0], call.output))
         yield x, y

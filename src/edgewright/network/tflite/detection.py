@@ -130,17 +130,21 @@ def _corners(layer: LayerImport, anchors: Array, scales: list[float]) -> str:
     number, width = layer.shape(0)[1:]
     boxes = _flat(layer, _real(layer, layer.input(0), "boxes"), (number, width))
 
-    def made(op: ops.Op, tag: str, *inputs: str) -> str:
+    def add_layer(op: ops.Op, tag: str, *inputs: str) -> str:
         return layer.inner(op, inputs, tag, FLOAT, None)
 
     def known(values: Any, tag: str) -> str:
         return layer.constant(tag, np.ascontiguousarray(values, np.float32))
 
     sizes = known(anchors[:, 2:], "sizes")
-    places = made(ops.Slice((0, 0), (number, 2), (1, 1)), "places_in", boxes)
-    raised = made(ops.Slice((0, 2), (number, 2), (1, 1)), "sizes_in", boxes)
-    moved = made(_MUL, "moved", made(_DIV, "steps", places, known(scales[:2], "place_scales")), sizes)
-    centre = made(_ADD, "centre", moved, known(anchors[:, :2], "centres"))
-    size = made(ops.Unary(ops.UnaryKind.EXP), "grown", made(_DIV, "powers", raised, known(scales[2:], "size_scales")))
-    half = made(_MUL, "half", made(_MUL, "halved", size, known(0.5, "one_half")), sizes)
-    return made(ops.Concat(1), "corners", made(_SUB, "near", centre, half), made(_ADD, "far", centre, half))
+    places = add_layer(ops.Slice((0, 0), (number, 2), (1, 1)), "places_in", boxes)
+    raised = add_layer(ops.Slice((0, 2), (number, 2), (1, 1)), "sizes_in", boxes)
+    moved = add_layer(_MUL, "moved", add_layer(_DIV, "steps", places, known(scales[:2], "place_scales")), sizes)
+    centre = add_layer(_ADD, "centre", moved, known(anchors[:, :2], "centres"))
+    size = add_layer(
+        ops.Unary(ops.UnaryKind.EXP), "grown", add_layer(_DIV, "powers", raised, known(scales[2:], "size_scales"))
+    )
+    half = add_layer(_MUL, "half", add_layer(_MUL, "halved", size, known(0.5, "one_half")), sizes)
+    return add_layer(
+        ops.Concat(1), "corners", add_layer(_SUB, "near", centre, half), add_layer(_ADD, "far", centre, half)
+    )

@@ -99,14 +99,14 @@ def _real_step(layer: LayerImport, weights: list[Array], rows: Shape, clip: floa
     bias = layer.constant("bias", _bias(layer, size, np.float32))
     zeros = layer.constant("zeros", np.broadcast_to(np.float32(0), (*rows, size)))
 
-    def made(op: ops.Op, inputs: list[str], tag: str) -> str:
+    def add_layer(op: ops.Op, inputs: list[str], tag: str) -> str:
         return layer.inner(op, inputs, tag, DType.FLOAT32, None)
 
     def step(x: str, h: str | None, c: str | None, tag: str) -> tuple[str, str]:
-        line = made(Concat(3), [x, h or zeros], f"{tag}both")
-        gates = made(Dense(), [line, both, bias], f"{tag}gates")
-        cell = made(LstmStep(LstmPart.CELL, clip), [gates, c or zeros], f"{tag}cell")
-        return made(LstmStep(LstmPart.HIDDEN), [gates, cell], f"{tag}h"), cell
+        line = add_layer(Concat(3), [x, h or zeros], f"{tag}both")
+        gates = add_layer(Dense(), [line, both, bias], f"{tag}gates")
+        cell = add_layer(LstmStep(LstmPart.CELL, clip), [gates, c or zeros], f"{tag}cell")
+        return add_layer(LstmStep(LstmPart.HIDDEN), [gates, cell], f"{tag}h"), cell
 
     return step
 
@@ -120,21 +120,21 @@ def _dynamic_step(layer: LayerImport, weights: list[Array], rows: Shape, clip: f
     biases = [layer.constant("bias", values) for values in added]
     zeros = layer.constant("zeros", np.broadcast_to(np.float32(0), (*rows, size)))
 
-    def made(op: ops.Op, inputs: list[str], tag: str, dtype: DType = DType.FLOAT32) -> str:
+    def add_layer(op: ops.Op, inputs: list[str], tag: str, dtype: DType = DType.FLOAT32) -> str:
         return layer.inner(op, inputs, tag, dtype, None)
 
     def product(which: int, x: str, tag: str) -> str:
-        found = made(ops.DynamicRange(3, asymmetric), [x], f"{tag}range")
-        small = made(ops.DynamicQuantize(asymmetric), [x, found], f"{tag}stored", DType.INT8)
+        found = add_layer(ops.DynamicRange(3, asymmetric), [x], f"{tag}range")
+        small = add_layer(ops.DynamicQuantize(asymmetric), [x, found], f"{tag}stored", DType.INT8)
         inputs = [small, stored[which], scales[which], biases[which], found]
-        return made(ops.DynamicProduct(Dense(), asymmetric), inputs, f"{tag}sum")
+        return add_layer(ops.DynamicProduct(Dense(), asymmetric), inputs, f"{tag}sum")
 
     def step(x: str, h: str | None, c: str | None, tag: str) -> tuple[str, str]:
         gates = product(0, x, f"{tag}x/")
         if h is not None:
-            gates = made(Binary(BinaryKind.ADD), [gates, product(1, h, f"{tag}h/")], f"{tag}gates")
-        cell = made(LstmStep(LstmPart.CELL, clip), [gates, c or zeros], f"{tag}cell")
-        return made(LstmStep(LstmPart.HIDDEN), [gates, cell], f"{tag}h"), cell
+            gates = add_layer(Binary(BinaryKind.ADD), [gates, product(1, h, f"{tag}h/")], f"{tag}gates")
+        cell = add_layer(LstmStep(LstmPart.CELL, clip), [gates, c or zeros], f"{tag}cell")
+        return add_layer(LstmStep(LstmPart.HIDDEN), [gates, cell], f"{tag}h"), cell
 
     return step
 
@@ -163,18 +163,18 @@ def _stored_step(layer: LayerImport, weights: list[Array], clip: float | None) -
     # What LiteRT keeps of a clip is cut off, not rounded.
     clip = None if clip is None else int(clip / cell_state.scale[0]) * cell_state.scale[0]
 
-    def made(op: ops.Op, inputs: list[str], tag: str, quant: Quant, dtype: DType = DType.INT16) -> str:
+    def add_layer(op: ops.Op, inputs: list[str], tag: str, quant: Quant, dtype: DType = DType.INT16) -> str:
         return layer.inner(op, inputs, tag, dtype, quant)
 
     def step(row: str, h: str | None, c: str | None, tag: str) -> tuple[str, str]:
-        gates = made(Conv2d(), [row, of_input, bias], f"{tag}x/sum", _SUMS)
+        gates = add_layer(Conv2d(), [row, of_input, bias], f"{tag}x/sum", _SUMS)
         shape = (*layer.state.builder.shape(row)[:3], size)
         if h is not None:
-            steps = made(Reshape(shape), [h], f"{tag}h/steps", counted, DType.INT8)
-            sums = made(Conv2d(), [steps, of_state], f"{tag}h/sum", _SUMS)
-            gates = made(Binary(BinaryKind.ADD), [gates, sums], f"{tag}gates", _SUMS)
+            steps = add_layer(Reshape(shape), [h], f"{tag}h/steps", counted, DType.INT8)
+            sums = add_layer(Conv2d(), [steps, of_state], f"{tag}h/sum", _SUMS)
+            gates = add_layer(Binary(BinaryKind.ADD), [gates, sums], f"{tag}gates", _SUMS)
         before = c or layer.constant(f"{tag}zeros", np.broadcast_to(np.int16(0), shape), cell_state)
-        cell = made(LstmStep(LstmPart.CELL, clip), [gates, before], f"{tag}cell", cell_state)
-        return made(LstmStep(LstmPart.HIDDEN), [gates, cell], f"{tag}h", hidden, DType.INT8), cell
+        cell = add_layer(LstmStep(LstmPart.CELL, clip), [gates, before], f"{tag}cell", cell_state)
+        return add_layer(LstmStep(LstmPart.HIDDEN), [gates, cell], f"{tag}h", hidden, DType.INT8), cell
 
     return step

@@ -55,7 +55,7 @@ def read_torch_part(path: Path) -> Network:
 
     try:
         with np.load(path, allow_pickle=False) as archive:
-            network = StoredNetwork.model_validate_json(archive[_LAYERS].tobytes()).made()
+            network = StoredNetwork.model_validate_json(archive[_LAYERS].tobytes()).build()
             values = {name: archive[f"w{i}"] for i, name in enumerate(network.constants)}
     except (OSError, ValueError, KeyError, BadZipFile) as error:
         raise InputError(f"'{path}' is no part for torch; build the pipeline anew") from error

@@ -28,7 +28,7 @@ from ...program.selection import Linked
 from ..library import Library
 from ..stagewise import Tracer
 from .glue import Probes, glue
-from .hosted import build_program, emulator, object_sizes, run_program
+from .host_program import build_program, emulator, object_sizes, run_program
 from .image import STACK, Firmware, Linkable, build_firmware
 
 
