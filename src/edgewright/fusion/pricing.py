@@ -64,9 +64,9 @@ class TilePricer(Pricer):
     """
 
     def __init__(
-        self, work: PlanningProblem, order: Sequence[int], prices: Prices, most_macs: int | None = None
+        self, problem: PlanningProblem, order: Sequence[int], prices: Prices, most_macs: int | None = None
     ) -> None:
-        super().__init__(work, order)
+        super().__init__(problem, order)
         self.prices = prices
         self.most_macs = most_macs  # that a group may compute again
 
@@ -231,7 +231,7 @@ class TilePricer(Pricer):
 
     @cached_property
     def _pulling(self) -> list[int]:
-        pulled = dict(self.work.techniques.pulled)
+        pulled = dict(self.problem.techniques.pulled)
         return [at for at, layer in enumerate(self.layers) if any(name in pulled for name in layer.inputs)]
 
 
@@ -265,7 +265,7 @@ class _Pricing:
         end = pricer.layers[last - 1]
         memory = pricer.crossing[last]
         if end.name in self.fused.partial:
-            memory += align_up(sums_bytes(self.network, end), pricer.work.alignment)
+            memory += align_up(sums_bytes(self.network, end), pricer.problem.alignment)
         live = [0] * (last - self.begin)  # bytes kept inside at each step, where layers run one after the other
         windows, handed = 0, dict[int, int]()
         macs = effort = 0
@@ -344,7 +344,7 @@ class _Pricing:
             sizes[ROWS] = self.trace.rows_kept(root, members)
             if root in self.trace.passing and COLUMNS not in self.schedule.axes:
                 sizes[COLUMNS] = min(sizes[COLUMNS], 4)
-        return align_up(prod(sizes) * tensor.dtype.bytes, self.pricer.work.alignment)
+        return align_up(prod(sizes) * tensor.dtype.bytes, self.pricer.problem.alignment)
 
     def _again(self, layer: Layer) -> int:
         """MACs of the layer that are computed more than once."""

@@ -59,13 +59,13 @@ class Routes:
 
     def __init__(
         self,
-        work: PlanningProblem,
+        problem: PlanningProblem,
         prices: Prices,
         room: int = 0,
         most_macs: int | None = None,
     ) -> None:
-        self.pricer = TilePricer(work, order(work.order_problem()).steps, prices, most_macs)
-        self.network = work.network
+        self.pricer = TilePricer(problem, order(problem.order_problem()).steps, prices, most_macs)
+        self.network = problem.network
         self.room = room
         self._tiled: dict[int, list[Candidate]] = {}  # by end
 

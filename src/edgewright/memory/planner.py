@@ -154,10 +154,10 @@ def _home(board: Board | None, peak: int) -> str:
 
 def _spread(solution: Solution, board: Board) -> tuple[Mapping[str, str], Solution]:
     """Buffers over several memories, when none holds them all; if all together do not, as if one memory grew."""
-    problem = solution.work.layout_problem(solution.order.steps)
+    layout = solution.problem.layout_problem(solution.order.steps)
     memories = [(memory.name, memory.usable) for memory in board.ram]
     try:
-        spread: MemoryPlacement = place_in_memories(problem, memories, _traffic(solution))
+        spread: MemoryPlacement = place_in_memories(layout, memories, _traffic(solution))
     except Infeasible:
         return dict.fromkeys(solution.placement.offsets, board.ram[0].name), solution
     offsets = {name: at for part in spread.placements.values() for name, at in part.offsets.items()}
@@ -168,7 +168,7 @@ def _spread(solution: Solution, board: Board) -> tuple[Mapping[str, str], Soluti
 
 def _traffic(solution: Solution) -> Mapping[str, int]:
     """Bytes written to and read from each buffer: what it gains from a fast memory."""
-    stores = solution.work.stores.values()
+    stores = solution.problem.stores.values()
     return {store.name: store.size * (len(store.writers) + len(store.readers)) for store in stores}
 
 

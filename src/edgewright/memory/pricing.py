@@ -63,18 +63,18 @@ def _clusters(heavy: Sequence[int]) -> list[tuple[int, int]]:
 class Pricer:
     """An order of whole layers, with all ways to cut it into stages."""
 
-    def __init__(self, work: PlanningProblem, order: Sequence[int]) -> None:
-        self.work, self.network, self.views = work, work.network, work.views
-        self.layers = [work.tasks[step].layers[0] for step in order]
+    def __init__(self, problem: PlanningProblem, order: Sequence[int]) -> None:
+        self.problem, self.network, self.views = problem, problem.network, problem.views
+        self.layers = [problem.nodes[step].layers[0] for step in order]
         self.names = [layer.name for layer in self.layers]
-        self.spans = work.lifetimes(order)
+        self.spans = problem.lifetimes(order)
         self.fits = [can_stream(self.network, layer, self.views.free) for layer in self.layers]
         step_at = {step: at for at, step in enumerate(order)}
         self.shared: dict[int, int] = {}  # bytes that a whole layer's output shares with its input
-        for (step, x, y), safe in work.pairs.items():
+        for (step, x, y), safe in problem.pairs.items():
             at = step_at[step]
             if self.spans[x][1] == at == self.spans[y][0]:
-                size = most_shared(work.stores[x].size, work.stores[y].size, safe, work.alignment)
+                size = most_shared(problem.stores[x].size, problem.stores[y].size, safe, problem.alignment)
                 self.shared[at] = max(size, self.shared.get(at, 0))
         # By end: where the longest traced group begins, all of them, and what longer ones cannot do without.
         self._known: dict[int, tuple[int, list[Candidate], int]] = {}
@@ -142,27 +142,27 @@ class Pricer:
     def _alive(self, at: int) -> int:
         """Bytes of all that is in memory while the layer runs whole."""
         alive = [root for root, (first, last) in self.spans.items() if first <= at <= last]
-        return sum(self.work.stores[root].size for root in alive)
+        return sum(self.problem.stores[root].size for root in alive)
 
     def _saved_by_planes(self, at: int) -> int:
         """Bytes that a depthwise layer saves by working in place, channel by channel."""
         layer = self.layers[at]
         x, y = layer.inputs[0], layer.output
-        if not self.work.techniques.planes or not self.fits[at] or x in self.network.constants:
+        if not self.problem.techniques.planes or not self.fits[at] or x in self.network.constants:
             return 0
         if self.views.places[x].root != x or self.spans[x][1] != at:
             return 0
         kept = x in (*self.network.inputs, *self.network.outputs)
-        scratch = None if kept else plane_scratch(self.network, layer, x, self.work.alignment)
-        return 0 if scratch is None or y not in self.work.stores else max(0, self.size(y) - scratch)
+        scratch = None if kept else plane_scratch(self.network, layer, x, self.problem.alignment)
+        return 0 if scratch is None or y not in self.problem.stores else max(0, self.size(y) - scratch)
 
     @cached_property
     def crossing(self) -> list[int]:
         """Bytes that lie across each cut."""
         change = [0] * (len(self.layers) + 2)
         for root, (first, last) in self.spans.items():
-            change[first + 1] += self.work.stores[root].size
-            change[last + 1] -= self.work.stores[root].size
+            change[first + 1] += self.problem.stores[root].size
+            change[last + 1] -= self.problem.stores[root].size
         found = [0]
         for value in change[1:]:
             found.append(found[-1] + value)
@@ -189,7 +189,7 @@ class Pricer:
         """The groups within [begin, last) that end with it, and what a longer one cannot do without."""
         names = self.names[begin:last]
         schedule = FusionSchedule(tuple(names), streamed=True)
-        trace = self.work.row_windows(schedule.layers)
+        trace = self.problem.row_windows(schedule.layers)
         rolling = inner_roots(self.network, self.views, names)
         memory = least = self.crossing[last] + self.sums(last - 1)  # behind the group, written by it or before
         handed: dict[int, int] = {}  # bytes of what each chain hands on inside
@@ -204,7 +204,7 @@ class Pricer:
                         chain = trace.passing[root]
                         handed[chain] = handed.get(chain, 0) + self.narrow(root)
                         continue
-                    window = trace.window(root, rolling[root], self.work.alignment)
+                    window = trace.window(root, rolling[root], self.problem.alignment)
                     memory += window
                     least += window
             effort += self.effort_by_rows(first)
@@ -230,22 +230,22 @@ class Pricer:
         if len(tensor.shape) != 4:
             return tensor.bytes
         columns = tensor.shape[COLUMNS]
-        return align_up(min(columns, NARROW) * (tensor.bytes // (tensor.shape[1] * columns)), self.work.alignment)
+        return align_up(min(columns, NARROW) * (tensor.bytes // (tensor.shape[1] * columns)), self.problem.alignment)
 
     def sums(self, at: int) -> int:
         """Bytes of running sums, should this layer keep any."""
         layer = self.layers[at]
         needed = sums_bytes(self.network, layer) if can_sum(self.network, layer) else 0
-        return align_up(needed, self.work.alignment)
+        return align_up(needed, self.problem.alignment)
 
     def size(self, root: str) -> int:
-        return self.work.stores[root].size
+        return self.problem.stores[root].size
 
     @cached_property
     def dying(self) -> list[list[str]]:
         found: list[list[str]] = [[] for _ in self.layers]
         for root, (_, last) in self.spans.items():
-            if not self.work.stores[root].is_output:
+            if not self.problem.stores[root].is_output:
                 found[last].append(root)
         return found
 
@@ -253,24 +253,24 @@ class Pricer:
     def born(self) -> list[list[str]]:
         found: list[list[str]] = [[] for _ in self.layers]
         for root, (first, _) in self.spans.items():
-            if not self.work.stores[root].is_input:
+            if not self.problem.stores[root].is_input:
                 found[first].append(root)
         return found
 
     @cached_property
     def _partial(self) -> set[str]:
         """Buffers with tensors in them that do not fill them from end to end: nothing trails these."""
-        return {place.root for name, place in self.views.places.items() if self.work.filled(name) is None}
+        return {place.root for name, place in self.views.places.items() if self.problem.filled(name) is None}
 
     def trailing(self, lags: Mapping[tuple[str, str], int], first: int, last: int) -> int:
         """The most bytes that an output of the group shares with an input (X, Y) that dies in it."""
-        if not self.work.techniques.overlap:
+        if not self.problem.techniques.overlap:
             return 0
         best = 0
         for (x, y), lag in lags.items():
-            store, (born, dead) = self.work.stores[x], self.spans[x]
+            store, (born, dead) = self.problem.stores[x], self.spans[x]
             dies = first <= dead < last and (born < first or store.is_input) and not store.is_output
             if dies and self.spans[y][0] >= first and x != y and not self._partial & {x, y}:
                 safe = Distance(lag, self.size(x))
-                best = max(best, most_shared(self.size(x), self.size(y), safe, self.work.alignment))
+                best = max(best, most_shared(self.size(x), self.size(y), safe, self.problem.alignment))
         return best

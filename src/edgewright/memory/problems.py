@@ -62,7 +62,7 @@ class StageNode:
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """Memory that a task needs for itself alone, during some of its calls."""
+    """Memory that a stage needs for itself alone, during some of its calls."""
 
     size: int  # of all lanes
     calls: tuple[int, int]
@@ -84,39 +84,39 @@ class PlanningProblem:
         return tuple(layer for layer in self.network.layers if layer.name not in self.views.free)
 
     @cached_property
-    def tasks(self) -> tuple[StageNode, ...]:
+    def nodes(self) -> tuple[StageNode, ...]:
         """The steps of the order problem, in an order in which they can run."""
         fused = {name for each in self.footprints for name in each.schedule.layers}
-        tasks = [StageNode(x.name, (x,)) for x in self.layers if x.name not in fused]
+        nodes = [StageNode(x.name, (x,)) for x in self.layers if x.name not in fused]
         for each in self.footprints:
             layers = tuple(layer for layer in self.layers if layer.name in each.schedule.layers)
-            tasks.append(StageNode(each.schedule.name, layers, each))
-        return _sorted_tasks(self.network, tasks) if self.footprints else tuple(tasks)
+            nodes.append(StageNode(each.schedule.name, layers, each))
+        return _sorted_tasks(self.network, nodes) if self.footprints else tuple(nodes)
 
     @cached_property
     def before(self) -> tuple[tuple[int, ...], ...]:
-        return _dependencies(self.network, [task.layers for task in self.tasks])
+        return _dependencies(self.network, [node.layers for node in self.nodes])
 
     @cached_property
     def locals(self) -> Mapping[str, LocalBuffer]:
         """What is kept of the buffers that live inside a stage alone."""
         return {root: local for each in self.footprints for root, local in each.locals.items()}
 
-    def scratch(self, task: StageNode) -> Mapping[str, Scratch]:
-        """What the task needs for itself alone: windows and tiles, the plane of a depthwise layer."""
-        always = (0, task.footprint.calls - 1 if task.footprint else 0)
-        lanes = task.footprint.schedule.lanes if task.footprint else 1
+    def scratch(self, node: StageNode) -> Mapping[str, Scratch]:
+        """What the stage needs for itself alone: windows and tiles, the plane of a depthwise layer."""
+        always = (0, node.footprint.calls - 1 if node.footprint else 0)
+        lanes = node.footprint.schedule.lanes if node.footprint else 1
         found: dict[str, Scratch] = {}
-        if task.footprint:
-            for name, size in task.footprint.sums.items():
+        if node.footprint:
+            for name, size in node.footprint.sums.items():
                 found[name] = Scratch(self._aligned(size), always)
-            for root, local in task.footprint.locals.items():
+            for root, local in node.footprint.locals.items():
                 found[root] = Scratch(lanes * self._aligned(local.bytes), local.calls or always, lanes)
-        elif plane := self.views.planes.get(task.name):
-            found[f"{task.name}:scratch"] = Scratch(plane, always)
-        if room := dict(self.techniques.scratch_bytes).get(task.name):
+        elif plane := self.views.planes.get(node.name):
+            found[f"{node.name}:scratch"] = Scratch(plane, always)
+        if room := dict(self.techniques.scratch_bytes).get(node.name):
             unaligned = max(0, 8 - self.alignment)  # kernels use it from a multiple of 8 on
-            found[room_name(task.name)] = Scratch(self._aligned(lanes * room + unaligned), always)
+            found[room_name(node.name)] = Scratch(self._aligned(lanes * room + unaligned), always)
         return found
 
     def _aligned(self, size: int) -> int:
@@ -136,11 +136,11 @@ class PlanningProblem:
         writers: dict[str, list[int]] = {}
         readers: dict[str, list[int]] = {}
         places = self.views.places
-        for step, task in enumerate(self.tasks):
-            if task.name not in self.views.planes:  # a layer in place touches its buffer, but does not begin it
-                for root in dict.fromkeys(places[layer.output].root for layer in task.layers):
+        for step, node in enumerate(self.nodes):
+            if node.name not in self.views.planes:  # a layer in place touches its buffer, but does not begin it
+                for root in dict.fromkeys(places[layer.output].root for layer in node.layers):
                     writers.setdefault(root, []).append(step)
-            names = (name for layer in task.layers for name in self.network.activations(layer))
+            names = (name for layer in node.layers for name in self.network.activations(layer))
             for root in dict.fromkeys(places[name].root for name in names):
                 readers.setdefault(root, []).append(step)
         pulled = dict(self.techniques.pulled)
@@ -165,15 +165,15 @@ class PlanningProblem:
     def _reserved(self) -> dict[str, Store]:
         """What somebody else uses, as an output that nobody writes."""
         layer, size = self.techniques.reserved or ("", 0)
-        steps = tuple(step for step, task in enumerate(self.tasks) if layer in (each.name for each in task.layers))
+        steps = tuple(step for step, node in enumerate(self.nodes) if layer in (each.name for each in node.layers))
         return {RESERVED: Store(RESERVED, self._aligned(size), steps, (), False, True)} if steps else {}
 
     @cached_property
     def pairs(self) -> Mapping[tuple[int, str, str], Distance]:
         """(step, X, Y): how Y may lie against X, should X die there. Only where they really can share."""
         found = {}
-        for step, task in enumerate(self.tasks):
-            for (root, target), safe in self._distances(task).items():
+        for step, node in enumerate(self.nodes):
+            for (root, target), safe in self._distances(node).items():
                 if self.stores[target].writers != (step,) or root in dict(self.techniques.pulled):
                     continue
                 if root in self.outside or target in self.outside:
@@ -182,17 +182,17 @@ class PlanningProblem:
                     found[step, root, target] = safe
         return found
 
-    def _distances(self, task: StageNode) -> Mapping[tuple[str, str], Distance]:
-        """(X, Y): how an output of the task may lie against an input, both filling their buffers from end to end."""
+    def _distances(self, node: StageNode) -> Mapping[tuple[str, str], Distance]:
+        """(X, Y): how an output of the stage may lie against an input, both filling their buffers from end to end."""
         places = self.views.places
-        if task.footprint:
-            read = {name for layer in task.layers for name in self.network.activations(layer)}
-            made = {layer.output for layer in task.layers}
+        if node.footprint:
+            read = {name for layer in node.layers for name in self.network.activations(layer)}
+            made = {layer.output for layer in node.layers}
             partial = {places[name].root for name in read | made if self.filled(name) is None}
-            is_shared = self.techniques.overlap and not self.techniques.no_overlap & set(task.footprint.schedule.layers)
-            pairs = task.footprint.shares.items() if is_shared else ()
+            is_shared = self.techniques.overlap and not self.techniques.no_overlap & set(node.footprint.schedule.layers)
+            pairs = node.footprint.shares.items() if is_shared else ()
             return {pair: safe for pair, safe in pairs if not partial & set(pair)}
-        layer = task.layers[0]
+        layer = node.layers[0]
         target = self.filled(layer.output)
         if target is None or not self.techniques.allows(layer.op.grain) or layer.name in self.views.planes:
             return {}
@@ -210,7 +210,7 @@ class PlanningProblem:
         return found
 
     def row_windows(self, layers: tuple[str, ...]) -> RowWindows:
-        """The layers traced as they run row by row: a while's work, done once for each group."""
+        """The layers traced as they run row by row: done once for each group, since it takes a while."""
         if layers not in self._row_windows:
             fused = FusedLayers(self.network, FusionSchedule(layers, streamed=True), self.views.free)
             self._row_windows[layers] = RowWindows(self.views, fused)
@@ -226,8 +226,8 @@ class PlanningProblem:
             (step, index[x], index[y]): most_shared(self.stores[x].size, self.stores[y].size, safe, self.alignment)
             for (step, x, y), safe in self.pairs.items()
         }
-        scratch = tuple(_fullest_call(self.scratch(task).values()) for task in self.tasks)
-        names = tuple(task.name for task in self.tasks)
+        scratch = tuple(_fullest_call(self.scratch(node).values()) for node in self.nodes)
+        names = tuple(node.name for node in self.nodes)
         return OrderProblem(names, self.before, tuple(self.stores.values()), savings, scratch)
 
     def lifetimes(self, order: Sequence[int]) -> Mapping[str, tuple[int, int]]:
@@ -254,7 +254,7 @@ class PlanningProblem:
     def layout_problem(self, order: Sequence[int]) -> LayoutProblem:
         """Buffers with their lifetimes, and the pairs that may overlap since one dies where the other is born."""
         spans = self.lifetimes(order)
-        calls = (each.calls if (each := self.tasks[step].footprint) else 1 for step in order)
+        calls = (each.calls if (each := self.nodes[step].footprint) else 1 for step in order)
         times = list(accumulate(calls, initial=0))  # when each stage begins; one of several calls takes longer
         times = times if order else [0, 1]
         items = [
@@ -263,7 +263,7 @@ class PlanningProblem:
             if root not in self.outside
         ]
         for position, step in enumerate(order):
-            for name, part in self.scratch(self.tasks[step]).items():
+            for name, part in self.scratch(self.nodes[step]).items():
                 first, last = part.calls
                 items.append(Item(name, times[position] + first, times[position] + last + 1, part.size))
         return LayoutProblem(tuple(items), self.gaps(order), self.alignment)
@@ -284,8 +284,8 @@ class PlanningProblem:
             for x, y, safe in pairs:
                 above = safe.above if len(pairs) == 1 else self.stores[x].size
                 found[x, y] = (above, safe.below)
-        for step, task in enumerate(self.tasks):
-            tails = task.footprint.tails if task.footprint and self.techniques.overlap else {}
+        for step, node in enumerate(self.nodes):
+            tails = node.footprint.tails if node.footprint and self.techniques.overlap else {}
             for (x, y), tail in tails.items():  # the last rows of Y are written when X is dead
                 is_born = spans[y][0] == at[step] and self.filled(y) == y and y not in self.outside
                 if is_born and tail < self.stores[y].size:
@@ -308,9 +308,9 @@ def _fullest_call(parts: Iterable[Scratch]) -> int:
     return max(accumulate(change[slot] for slot in sorted(change)), default=0)
 
 
-def _dependencies(network: Network, tasks: Sequence[Sequence[Layer]]) -> tuple[tuple[int, ...], ...]:
-    """For each task, the tasks whose output it reads, found through the layers that are free."""
-    steps = {layer.output: step for step, layers in enumerate(tasks) for layer in layers}
+def _dependencies(network: Network, nodes: Sequence[Sequence[Layer]]) -> tuple[tuple[int, ...], ...]:
+    """For each stage, the stages whose output it reads, found through the layers that are free."""
+    steps = {layer.output: step for step, layers in enumerate(nodes) for layer in layers}
     sources: dict[str, tuple[int, ...]] = dict.fromkeys((*network.inputs, *network.constants), ())
     for layer in network.layers:
         if layer.output in steps:
@@ -320,16 +320,16 @@ def _dependencies(network: Network, tasks: Sequence[Sequence[Layer]]) -> tuple[t
                 dict.fromkeys(s for name in network.activations(layer) for s in sources[name])
             )
     found = []
-    for step, layers in enumerate(tasks):
+    for step, layers in enumerate(nodes):
         reads = (s for layer in layers for name in network.activations(layer) for s in sources[name])
         found.append(tuple(s for s in dict.fromkeys(reads) if s != step))
     return tuple(found)
 
 
-def _sorted_tasks(network: Network, tasks: Sequence[StageNode]) -> tuple[StageNode, ...]:
-    before = _dependencies(network, [task.layers for task in tasks])
+def _sorted_tasks(network: Network, nodes: Sequence[StageNode]) -> tuple[StageNode, ...]:
+    before = _dependencies(network, [node.layers for node in nodes])
     graph = {step: set(needed) for step, needed in enumerate(before)}
-    return tuple(tasks[step] for step in TopologicalSorter(graph).static_order())
+    return tuple(nodes[step] for step in TopologicalSorter(graph).static_order())
 
 
 def relaxed_problem(network: Network, techniques: Techniques, alignment: int) -> OrderProblem:

@@ -33,7 +33,7 @@ Kind = tuple[Concat | Slice, tuple[Shape, ...]]
 class Solution:
     """One way to run a network: what shares memory, the order, the addresses."""
 
-    work: PlanningProblem
+    problem: PlanningProblem
     order: Order
     placement: Placement
 
@@ -73,9 +73,9 @@ def solve(
         tried.update(trials)
         start = best.peak
         for trial in trials:
-            work, found = _chosen(network, trial, techniques, alignment, best.peak)
+            problem, found = _chosen(network, trial, techniques, alignment, best.peak)
             if found.peak < best.peak:
-                solution = place(work, found)
+                solution = place(problem, found)
                 if solution.peak < best.peak:
                     best, choice = solution, trial
         if best.peak == start:
@@ -95,14 +95,14 @@ def _alternatives(network: Network, solution: Solution, choice: ViewChoice, most
 
 def _with_alternatives(network: Network, solution: Solution, choice: ViewChoice, is_broad: bool) -> list[ViewChoice]:
     """The choices of `_alternatives`; where `is_broad`, it does not matter where slices begin."""
-    work = solution.work
-    spans = work.lifetimes(solution.order.steps)
-    fullest = work.fullest(solution.order.steps)
-    members = work.views.members
+    problem = solution.problem
+    spans = problem.lifetimes(solution.order.steps)
+    fullest = problem.fullest(solution.order.steps)
+    members = problem.views.members
     parts: dict[str, str] = {}  # a concat's buffer -> the part that is written first
-    for layer in work.layers:
-        root = work.views.places[layer.output].root
-        if any(isinstance(reader.op, Concat) for reader in work.network.readers[layer.output]):
+    for layer in problem.layers:
+        root = problem.views.places[layer.output].root
+        if any(isinstance(reader.op, Concat) for reader in problem.network.readers[layer.output]):
             parts.setdefault(root, layer.output)
     alike: dict[Kind, set[str]] = {}
     in_the_way: dict[Kind, bool] = {}  # in the order of the network
@@ -113,12 +113,12 @@ def _with_alternatives(network: Network, solution: Solution, choice: ViewChoice,
                 op = replace(op, starts=(0,) * len(op.starts))
             kind = (op, network.shapes(layer))
             alike.setdefault(kind, set()).add(layer.name)
-            root = work.views.places[layer.output].root
+            root = problem.views.places[layer.output].root
             first, last = spans[root]
             in_the_way[kind] = in_the_way.get(kind, False) or (first <= fullest <= last and len(members[root]) > 1)
     found = []
     for kind in (kind for kind, matters in in_the_way.items() if matters):
-        roots = {work.views.places[network.by_name[name].output].root for name in alike[kind]}
+        roots = {problem.views.places[network.by_name[name].output].root for name in alike[kind]}
         # What is written first may wait outside, unless it is a copy already.
         early = {parts[root] for root in roots if root in parts and parts[root] in network.tensors}
         if early - choice.moved:
@@ -143,14 +143,14 @@ def ordered(
     if techniques.planes:
         barred, outside = dict(techniques.pulled), techniques.outside
         views = with_planes(network, views, alignment, barred, techniques.no_overlap, outside)
-    work = PlanningProblem(network, views, techniques, alignment)
-    return work, order(work.order_problem(), below=below)
+    problem = PlanningProblem(network, views, techniques, alignment)
+    return problem, order(problem.order_problem(), below=below)
 
 
-def place(work: PlanningProblem, found: Order) -> Solution:
-    problem = work.layout_problem(found.steps)
-    effort = LayoutEffort.NORMAL if len(problem.items) <= MOST_SEARCHED else LayoutEffort.QUICK
-    return Solution(work, found, place_optimal(problem, effort=effort))
+def place(problem: PlanningProblem, found: Order) -> Solution:
+    layout = problem.layout_problem(found.steps)
+    effort = LayoutEffort.NORMAL if len(layout.items) <= MOST_SEARCHED else LayoutEffort.QUICK
+    return Solution(problem, found, place_optimal(layout, effort=effort))
 
 
 def drop_needless_overlaps(solution: Solution) -> Solution:
@@ -159,7 +159,7 @@ def drop_needless_overlaps(solution: Solution) -> Solution:
     A layer whose output lies apart from its input runs in any order: kernels then compute several pixels at once and
     read inputs again; where memory is shared they must go pixel by pixel.
     """
-    problem = solution.work.layout_problem(solution.order.steps)
+    problem = solution.problem.layout_problem(solution.order.steps)
     pairs = _needless_overlaps(solution, problem)
     best = _without(problem, pairs, solution.peak)
     if best is None:
@@ -175,24 +175,24 @@ def drop_needless_overlaps(solution: Solution) -> Solution:
     return replace(solution, placement=placement)
 
 
-def _needless_overlaps(solution: Solution, problem: LayoutProblem) -> list[Pair]:
+def _needless_overlaps(solution: Solution, layout: LayoutProblem) -> list[Pair]:
     """The pairs that share memory although there is room for both, those with the most work first.
 
     Layers that go element by element lose nothing by working in place, and are left alone.
     """
-    work = solution.work
-    writer = {work.views.places[layer.output].root: layer for layer in work.layers}
-    birth = {item.name: item.start for item in problem.items}
+    problem = solution.problem
+    writer = {problem.views.places[layer.output].root: layer for layer in problem.layers}
+    birth = {item.name: item.start for item in layout.items}
     change: Counter[int] = Counter()  # bytes that come to life, or die, at each time
-    for item in problem.items:
+    for item in layout.items:
         change[item.start] += item.size
         change[item.end] -= item.size
     times = sorted(change)
     held = dict(zip(times, accumulate(change[time] for time in times), strict=True))
     pairs = [
-        (x, y) for x, y in problem.gaps if writer[y].op.grain is not Grain.ELEMENT and held[birth[y]] <= solution.peak
+        (x, y) for x, y in layout.gaps if writer[y].op.grain is not Grain.ELEMENT and held[birth[y]] <= solution.peak
     ]
-    return sorted(pairs, key=lambda pair: -work.network.macs(writer[pair[1]]))
+    return sorted(pairs, key=lambda pair: -problem.network.macs(writer[pair[1]]))
 
 
 def _without(problem: LayoutProblem, pairs: Collection[Pair], peak: int) -> Placement | None:

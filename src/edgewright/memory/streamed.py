@@ -56,7 +56,7 @@ def lay_out(network: Network, techniques: Techniques, alignment: int, schedules:
     """The solution in which layers run just as scheduled, and all others whole."""
     pulled = dict(techniques.pulled)
     return _streamed(
-        network, techniques, alignment, lambda work, _: _checked(network, schedules, work.views.free, pulled)
+        network, techniques, alignment, lambda problem, _: _checked(network, schedules, problem.views.free, pulled)
     )
 
 
@@ -89,8 +89,8 @@ def _streamed(
     unfused: PlanningProblem | None = None,
 ) -> Solution:
     """The solution for the schedules that `choose` makes of the best order of whole layers."""
-    work = unfused or unfused_problem(network, techniques, alignment, copied)
-    schedules = choose(work, order(work.order_problem()).steps)
+    problem = unfused or unfused_problem(network, techniques, alignment, copied)
+    schedules = choose(problem, order(problem.order_problem()).steps)
     chosen = {name for schedule in schedules for name in schedule.layers}
     views = _row_views(network, copied, techniques.outside) if techniques.views else no_views(network)
     if techniques.in_place:
@@ -98,7 +98,7 @@ def _streamed(
             name: each for each in schedules if each.splits and not _is_one_layer_in_lanes(each) for name in each.layers
         }
         # Whole layers lie over their input by where buffers are placed; in the caller's memory nothing is placed.
-        ends = {x.name for x in network.layers if work.views.places[x.output].root in work.outside}
+        ends = {x.name for x in network.layers if problem.views.places[x.output].root in problem.outside}
         views = with_rows_in_place(network, views, chosen | (ends - techniques.no_overlap), tiled)
     if techniques.planes:
         read = {name for layer in chosen for name in network.by_name[layer].inputs}
@@ -108,8 +108,8 @@ def _streamed(
     # Running sums have 32 bits, and lie in words even where everything else is bytes.
     words = max(alignment, SUM_BYTES) if any(part.sums for part in parts) else alignment
     pulled = rows_pulled(network, views.free, techniques.pulled, [part.schedule for part in parts])
-    work = PlanningProblem(network, views, replace(techniques, pulled=pulled), words, parts)
-    return _widened(place(work, order(work.order_problem())))
+    problem = PlanningProblem(network, views, replace(techniques, pulled=pulled), words, parts)
+    return _widened(place(problem, order(problem.order_problem())))
 
 
 def _is_one_layer_in_lanes(schedule: FusionSchedule) -> bool:
@@ -129,13 +129,13 @@ def unfused_problem(
 
 def _widened(solution: Solution) -> Solution:
     """The solution with more in a step wherever that is faster and does not raise the peak."""
-    for at, part in enumerate(solution.work.footprints):
-        network, views = solution.work.network, solution.work.views
+    for at, part in enumerate(solution.problem.footprints):
+        network, views = solution.problem.network, solution.problem.views
         for schedule in widen_steps(network, views, part.schedule):
-            parts = list(solution.work.footprints)
+            parts = list(solution.problem.footprints)
             parts[at] = footprint(network, views, schedule)
-            work = replace(solution.work, footprints=tuple(parts))
-            other = place(work, order(work.order_problem()))
+            problem = replace(solution.problem, footprints=tuple(parts))
+            other = place(problem, order(problem.order_problem()))
             if other.peak <= solution.peak:
                 solution = other
                 break
@@ -153,23 +153,23 @@ def _row_views(network: Network, copied: Collection[str], outside: Collection[st
 
 
 def streamed_groups(
-    work: PlanningProblem, order: Sequence[int], known: int | None = None
+    problem: PlanningProblem, order: Sequence[int], known: int | None = None
 ) -> tuple[FusionSchedule, ...]:
     """The groups of layers for which going row by row saves most; `known` is a peak that can be had anyway."""
-    best = Pricer(work, order).best(known)
+    best = Pricer(problem, order).best(known)
     return tuple(stage.schedule for stage in best if stage.schedule)
 
 
-def named_groups(work: PlanningProblem, order: Sequence[int], names: Collection[str]) -> tuple[FusionSchedule, ...]:
+def named_groups(problem: PlanningProblem, order: Sequence[int], names: Collection[str]) -> tuple[FusionSchedule, ...]:
     """Schedules in which just these layers run row by row; those that follow each other in the order are one group."""
     found: list[list[str]] = [[]]
     for step in order:
-        layer = work.tasks[step].layers[0]
+        layer = problem.nodes[step].layers[0]
         if layer.name not in names:
             found.append([])
-        elif can_stream(work.network, layer, work.views.free):
+        elif can_stream(problem.network, layer, problem.views.free):
             found[-1].append(layer.name)
-        elif can_sum(work.network, layer):
+        elif can_sum(problem.network, layer):
             found[-1].append(layer.name)
             found.append([])  # what reads the sums waits until they are complete
         else:

@@ -74,9 +74,9 @@ class TrialEvaluator:
             found = lay_out(self.network, self.techniques, self.alignment, with_schedule(chosen, schedule))
         except InputError as error:
             return Trial(path, schedule, None, str(error)), False
-        problem = found.work.layout_problem(found.order.steps)
-        root = found.work.views.places[path.critical].root
-        return Trial(path, schedule, found.peak), root in critical(problem, found.placement)
+        layout = found.problem.layout_problem(found.order.steps)
+        root = found.problem.views.places[path.critical].root
+        return Trial(path, schedule, found.peak), root in critical(layout, found.placement)
 
     def without_weights(self) -> TrialEvaluator:
         """The same for another process: planning asks which tensors are constant, never for their values."""
