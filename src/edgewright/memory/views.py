@@ -202,7 +202,8 @@ def _comes_last(network: Network, layer: Layer, source: str) -> bool:
         if any(stop < len(rows) and rows[stop][0] <= row for row, stop in enumerate(there)):
             return False
         # In step with the layer it may run along with it, a few columns after the other.
-        if not any(stop > row + 1 for row, stop in enumerate(there)) and not is_in_step(network, reader, source, COLUMNS):
+        is_ahead = any(stop > row + 1 for row, stop in enumerate(there))
+        if not is_ahead and not is_in_step(network, reader, source, COLUMNS):
             return False
     return True
 
