@@ -69,13 +69,13 @@ def nnls(a: Array, b: Array) -> Array:
     >>> nnls(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([2.0, -1.0])).tolist()
     [2.0, 0.0]
     """
-    return _solved(a.T @ a, a.T @ b)
+    return _solved(a.T @ a, a.T @ b, np.zeros(a.shape[1]))
 
 
-def _solved(gram: Array, moment: Array) -> Array:
-    """The x >= 0 for which x (gram x / 2 - moment) is least."""
-    x = np.zeros(len(moment))
-    passive = np.zeros(len(moment), bool)
+def _solved(gram: Array, moment: Array, start: Array) -> Array:
+    """The x >= 0 for which x (gram x / 2 - moment) is least, found from a start that may be near."""
+    passive = start > 0
+    x = _moved_inside(gram, moment, start, passive)
     limit = 1e-10 * max(1.0, float(np.abs(moment).max(initial=0)))
     for _ in range(3 * len(moment)):
         slope = np.where(passive, -np.inf, moment - gram @ x)
@@ -95,7 +95,7 @@ def by_kinds(a: Array, b: Array, kinds: Sequence[str]) -> Array:
         before = x.copy()
         for block in blocks:
             own = gram[np.ix_(block, block)]
-            x[block] = _solved(own, moment[block] - gram[block] @ x + own @ x[block])
+            x[block] = _solved(own, moment[block] - gram[block] @ x + own @ x[block], x[block])
         if np.abs(x - before).max(initial=0) < 1e-6:
             break
     return x

@@ -1,13 +1,14 @@
 """The cost model: fitted to instruction counts of the virtual board, and compared with those of real networks.
 
     python benchmarks/cost_model.py [MODEL ...] [--target cortex-m4] [--zig] [--json FILE] [--stages]
-    python benchmarks/cost_model.py --refit [--target cortex-m4] [--zig] [--samples FOLDER] [--jobs 2]
+    python benchmarks/cost_model.py --refit [--target cortex-m4] [--samples FOLDER] [--jobs 2]
 
 MODELs, to which nothing is fitted, tell how it holds: by default those of $EDGEWRIGHT_CORPUS/models that
 microcontrollers run, or bundled ones. With --refit, networks that are built in code (`cost_samples`) are emitted, built
-by GCC or with --zig by Zig, and run on the virtual board; all coefficients of the targets are fitted to their counts
-(src/edgewright/kernels/cost/coefficients). That takes about ten minutes of two cores for each target. --samples keeps
-counts by the C that was counted: a run that was interrupted goes on, and what has not changed is not counted again.
+by GCC and by Zig, and run on the virtual board; all coefficients of the targets, by default of all that have some, are
+fitted to their counts (src/edgewright/kernels/cost/coefficients). That takes about 35 minutes of two cores for four
+targets, eight for one. --samples keeps counts by the C that was counted: a run that was interrupted goes on, and what
+has not changed is not counted again; with all counts at hand, four targets take seven minutes.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from edgewright.board.machine import machine_for
 from edgewright.board.toolchain import toolchain
 from edgewright.emit import TARGETS, Options
 from edgewright.kernels.cost.estimate import estimate
-from edgewright.kernels.cost.model import GCC, ZIG
+from edgewright.kernels.cost.model import GCC, ZIG, modelled
 from edgewright.network import Network
 from edgewright.platform.target import Target
 from edgewright.program import Plan
@@ -153,7 +154,7 @@ def models(given: tuple[Path, ...], folder: Path) -> list[Path]:
 
 @click.command()
 @click.argument("given", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--target", "targets", multiple=True, default=("cortex-m4", "rv32imc"), type=click.Choice(CORES))
+@click.option("--target", "targets", multiple=True, type=click.Choice(CORES))
 @click.option("--zig", is_flag=True, help="Built by Zig, not by GCC.")
 @click.option("--refit", "is_refit", is_flag=True, help="Measure and fit anew.")
 @click.option("--samples", "known", type=click.Path(path_type=Path), help="Folder of counts that are kept.")
@@ -172,12 +173,14 @@ def main(
 ) -> None:
     console = Console(width=150)
     if is_refit:
-        for name, found in training([TARGETS[name] for name in targets], zig, known, jobs, console).items():
-            write(TARGETS[name], zig, found)
+        cores = [TARGETS[name] for name in targets or modelled()]
+        for (name, by_zig), found in training(cores, known, jobs, console).items():
+            write(TARGETS[name], by_zig, found)
         return
     with tempfile.TemporaryDirectory() as folder:
         chosen = models(given, Path(folder))
-        rows = [row for path in chosen for name in targets for row in validate(path, TARGETS[name], zig)]
+        cores = [TARGETS[name] for name in targets or ("cortex-m4", "rv32imc")]
+        rows = [row for path in chosen for target in cores for row in validate(path, target, zig)]
     console.print(table(rows))
     if stages:
         for row in rows:

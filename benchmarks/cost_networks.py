@@ -70,10 +70,19 @@ class Grower:
     def pick(self, *choices: int) -> int:
         return int(self.rng.choice(choices))
 
-    def input(self, *shape: int) -> str:
+    def input(self, *shape: int, batch: int = 1) -> str:
         """An input of the network; the first is called x."""
         name = f"x{len(self.builder.inputs)}" if self.builder.inputs else "x"
-        return self.builder.input(name, (1, *shape), self.dtype, self.format(1 / 32, True).get("quant"))
+        return self.builder.input(name, (batch, *shape), self.dtype, self.format(1 / 32, True).get("quant"))
+
+    def constant(self, *shape: int) -> str:
+        """An operand that no layer computes."""
+        name, fmt = f"c{self.count}", self.format(1 / 32, True)
+        if self.form == "float":
+            return self.builder.constant(name, self.rng.standard_normal(shape).astype(np.float32))
+        info = np.iinfo(self.dtype.numpy)
+        values = self.rng.integers(info.min, info.max + 1, shape).astype(self.dtype.numpy)
+        return self.builder.constant(name, values, fmt["quant"])
 
     def row(self, size: int) -> str:
         return self.input(size)
@@ -128,6 +137,7 @@ class Grower:
         same: bool = True,
         dilation: int = 1,
         depthwise: bool = False,
+        groups: int = 1,
     ) -> str:
         _, h, w, c = self.builder.shape(x)
         pads = [0, 0, 0, 0]
@@ -135,8 +145,8 @@ class Grower:
             for i, size in enumerate((h, w)):
                 total = max(0, (-(-size // stride) - 1) * stride + (kernel[i] - 1) * dilation + 1 - size)
                 pads[i], pads[2 + i] = total // 2, total - total // 2
-        groups, depth = (c, 1) if depthwise else (1, c)
-        names, scale = self.weights((out, *kernel, depth), x)
+        groups = c if depthwise else groups
+        names, scale = self.weights((out, *kernel, c // groups), x)
         op = Conv2d((stride, stride), (dilation, dilation), tuple(pads), groups, act)
         fmt = self.format(6 / 255 if act is RELU6 else 0.9 * scale, act is None)
         return self._add(op, [x, *names], fmt)
@@ -459,14 +469,86 @@ def transposed(g: Grower) -> list[str]:
     return found
 
 
+def odd_windows(g: Grower) -> list[str]:
+    """Convolutions in groups, spread, over several images, of large windows: what plain loops are left with."""
+    found = []
+    for index in range(12):
+        kind, batch = index % 6, g.pick(2, 3) if index % 4 == 3 else 1
+        groups, depth = (g.pick(2, 3, 4), g.pick(1, 2, 3, 5)) if kind < 2 else (1, g.pick(1, 2, 4, 8))
+        kernel = (g.pick(1, 2, 3, 5), g.pick(1, 3, 4)) if kind < 5 else (g.pick(7, 9, 12), g.pick(6, 11, 13))
+        spread = g.pick(2, 3) if kind in (1, 2, 4) else 1
+        size = [(taps - 1) * spread + g.pick(2, 4, 7) for taps in kernel]
+        x = g.input(*size, groups * depth, batch=batch)
+        if kind in (3, 4):  # each channel by itself, one or several outputs of it
+            out, groups = groups * depth * g.pick(1, 2, 3), groups * depth
+        else:
+            out = groups * g.pick(1, 2, 4)
+        form = {"same": g.pick(0, 1) == 1, "dilation": spread, "groups": groups}
+        found.append(g.conv(x, out, kernel, g.pick(1, 1, 2), act=(None, RELU, RELU6)[g.pick(0, 1, 2)], **form))
+    return found
+
+
+def odd_elements(g: Grower) -> list[str]:
+    """Pools over several images, of windows small and large; pairs of numbers, one of them a constant or repeated."""
+    found = []
+    for index in range(10):
+        size, batch = (g.pick(5, 9, 14), g.pick(4, 8, 11), g.pick(1, 2, 3, 4, 8, 13)), g.pick(1, 2, 3)
+        kernel = (g.pick(1, 2, 3, size[0]), g.pick(2, 3, 4))
+        pads = (0, 0, 0, 0) if g.pick(0, 1) else (kernel[0] // 2, kernel[1] // 2, kernel[0] // 2, kernel[1] // 2)
+        pool = (MaxPool2d, AvgPool2d)[index % 2](kernel, (g.pick(1, 2), g.pick(1, 2)), pads=pads)
+        found.append(g.layer(pool, g.input(*size, batch=batch)))
+    kinds = (BinaryKind.ADD, BinaryKind.MUL, BinaryKind.SUB, BinaryKind.ADD, BinaryKind.MUL)
+    for index in range(15):
+        size, batch = (g.pick(3, 7, 9), g.pick(4, 6), g.pick(1, 3, 5, 8, 16)), g.pick(1, 1, 2)
+        x = g.input(*size, batch=batch)
+        other = (
+            lambda: g.input(*size, batch=batch),  # noqa: B023
+            lambda: g.constant(batch, *size),  # noqa: B023
+            lambda: g.constant(size[-1]),  # noqa: B023
+            lambda: g.constant(1),
+            lambda: g.input(1, 1, size[-1], batch=batch),  # noqa: B023
+        )[index // 3]()
+        pair = (x, other) if index % 2 or index < 3 else (other, x)
+        found.append(g.add(*pair, kinds[index % 5], (None, RELU)[g.pick(0, 1)]))
+    return found
+
+
+def odd_moves(g: Grower) -> list[str]:
+    """Tensors of all ranks turned, cut in steps, joined, repeated."""
+    found = []
+    for index in range(12):
+        rank = 2 + index % 4
+        shape = [g.pick(2, 3, 5, 8, 12) for _ in range(rank - 1)]
+        x = g.input(*shape, batch=g.pick(1, 2, 6))
+        found.append(g.layer(Transpose(tuple(int(axis) for axis in g.rng.permutation(rank))), x))
+    for index in range(8):
+        size, batch = (g.pick(4, 7, 9), g.pick(4, 5, 8), g.pick(1, 2, 3, 8, 12)), g.pick(1, 2)
+        x, axis = g.input(*size, batch=batch), 1 + index % 3
+        steps = tuple(2 if at == axis else 1 for at in range(4))
+        sizes = (batch, *(-(-n // steps[1 + at]) for at, n in enumerate(size)))
+        found.append(g.layer(Slice((0, 0, 0, 0), sizes, steps), x))
+        found.append(g.layer(Concat(axis), x, g.input(*size, batch=batch)))
+        found.append(g.layer(Pad((0, 1, 0, index % 2), (0, 1, 2, 0)), g.input(*size)))
+    return found
+
+
 Shape = Callable[[Grower], list[str]]
 SHAPES: tuple[Shape, ...] = (
     mobile, inverted, residual, windows, separable, denses, pools, from_reals, deep, thin, broad, lookups, uneven,
-    lowest, single, products, elements, moves, transposed,
+    lowest, single, products, elements, moves, transposed, odd_windows, odd_elements, odd_moves,
 )  # fmt: skip
 
 
-BESIDE = (products, elements, lookups, single, moves, transposed)  # layers beside each other, each of them a stage
+ODD = (odd_windows, odd_elements, odd_moves)
+BESIDE = (
+    products,
+    elements,
+    lookups,
+    single,
+    moves,
+    transposed,
+    *ODD,
+)  # layers apart, each a stage
 
 
 def network(form: str, shape: Shape, seed: int) -> Network:

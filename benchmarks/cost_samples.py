@@ -23,10 +23,10 @@ from rich.progress import track
 
 import edgewright
 from cost_fit import Sample
-from cost_networks import BESIDE, FORMATS, SHAPES, Shape, lookups, moves, network, parts, rows_alone, transposed
+from cost_networks import BESIDE, FORMATS, ODD, SHAPES, Shape, elements, network, parts, products, rows_alone, single
 from edgewright.board.machine import machine_for
 from edgewright.board.toolchain import toolchain
-from edgewright.emit import Options, emit
+from edgewright.emit import Library, Options, emit
 from edgewright.emit.firmware import Emulator
 from edgewright.emit.firmware.glue import Probes
 from edgewright.emit.firmware.image import STACK, build_firmware
@@ -45,7 +45,7 @@ def _seeds(shape: Shape, form: str) -> int:
     """How many networks of a shape: unsigned bytes are computed as signed ones are, and need few."""
     if form == "uint8" or (form != "float" and shape not in BESIDE):
         return 1
-    return SEEDS if shape in BESIDE and shape not in (lookups, moves, transposed) else REAL_SEEDS
+    return SEEDS if shape in (products, elements, single, *ODD) else REAL_SEEDS
 
 
 def case_plans(index: int) -> Iterator[tuple[str, Plan]]:
@@ -75,7 +75,7 @@ WAYS: tuple[tuple[str, Callable[[Network], Plan | None]], ...] = (
 )
 CASES = [
     (shape, form, seed)
-    for shapes in (SHAPES[:-2], SHAPES[-2:])
+    for shapes in (SHAPES[:-5], SHAPES[-5:])
     for form in FORMATS
     for shape in shapes
     for seed in range(_seeds(shape, form))
@@ -84,8 +84,13 @@ CASES = [
 
 def counted(plan: Plan, target: Target, zig: bool, known: Path | None = None) -> list[int]:
     """The instructions of each stage, from one run on the virtual board, or as `known`: a folder of earlier runs."""
-    library, tools = emit(plan, target, name="net"), toolchain(target, zig)
-    flag = Options().optimise_flag(target)
+    return counted_library(plan, emit(plan, target, name="net"), zig, known)
+
+
+def counted_library(plan: Plan, library: Library, zig: bool, known: Path | None = None) -> list[int]:
+    """The same of what was emitted for the plan."""
+    target = library.target
+    tools, flag = toolchain(target, zig), Options().optimise_flag(target)
     seen = sha256(repr((tools.name, target.name, flag)).encode())
     for name, text in sorted(library.files.items()):
         if name.endswith((".c", ".h", ".S")):
@@ -105,37 +110,44 @@ def counted(plan: Plan, target: Target, zig: bool, known: Path | None = None) ->
     return stages
 
 
-def training(
-    targets: Sequence[Target], zig: bool, known: Path | None, jobs: int, console: Console
-) -> dict[str, list[Sample]]:
-    """For each target the stages of all plans of the set; earlier runs of the same C are taken from `known`."""
-    found: dict[str, list[Sample]] = {target.name: [] for target in targets}
+Fitted = tuple[str, bool]  # target and whether Zig builds
+
+
+def training(targets: Sequence[Target], known: Path | None, jobs: int, console: Console) -> dict[Fitted, list[Sample]]:
+    """For each target and compiler the stages of all plans; earlier runs of the same C are taken from `known`."""
+    found: dict[Fitted, list[Sample]] = {(target.name, zig): [] for target in targets for zig in (False, True)}
     with ProcessPoolExecutor(jobs) as pool:
-        cases = pool.map(partial(_sampled, targets, zig, known), range(len(CASES)))
+        cases = pool.map(partial(_sampled, targets, known), range(len(CASES)))
         for samples in track(cases, "counting", len(CASES), console=console):
-            for name, sample in samples:
-                found[name].append(sample)
+            for fitted, stages in samples:
+                found[fitted] += stages
     return found
 
 
-def _sampled(targets: Sequence[Target], zig: bool, known: Path | None, index: int) -> list[tuple[str, Sample]]:
+def _sampled(targets: Sequence[Target], known: Path | None, index: int) -> list[tuple[Fitted, list[Sample]]]:
     """The stages of a network's plans; a plan whose firmware fails is named, and left out."""
-    found: list[tuple[str, Sample]] = []
+    found: list[tuple[Fitted, list[Sample]]] = []
     for (name, plan), target in product(case_plans(index), targets):
-        try:
-            stages = sample_stages(plan, target, counted(plan, target, zig, known), name)
-            found += [(target.name, sample) for sample in stages]
-        except EdgewrightError as error:
-            click.echo(f"{name} on {target.name}: {error}", err=True)
+        library, works = emit(plan, target, name="net"), stage_works(plan, target)
+        for zig in (False, True):
+            try:
+                counts = counted_library(plan, library, zig, known)
+            except EdgewrightError as error:
+                click.echo(f"{name} on {target.name}: {error}", err=True)
+                continue
+            pairs = zip(works, counts, strict=True)
+            found.append(((target.name, zig), [Sample(name, work, count) for work, count in pairs]))
     return found
 
 
 def sample_stages(plan: Plan, target: Target, counts: Sequence[int], name: str) -> list[Sample]:
     """A sample for each stage that was counted."""
-    return [
-        Sample(name, _joined([(work, often) for _, work, often in works]), count)
-        for works, count in zip(works_of(plan, target), counts, strict=True)
-    ]
+    return [Sample(name, work, count) for work, count in zip(stage_works(plan, target), counts, strict=True)]
+
+
+def stage_works(plan: Plan, target: Target) -> list[tuple[KernelWork, ...]]:
+    """The work of each stage, one of each kind."""
+    return [_joined([(work, often) for _, work, often in works]) for works in works_of(plan, target)]
 
 
 def _joined(works: Sequence[tuple[KernelWork, int]]) -> tuple[KernelWork, ...]:

@@ -27,7 +27,20 @@ from edgewright.kernels.cost.zeros import shares_of_zeros
 from edgewright.kernels.window import WindowAxis
 from edgewright.network import Builder, DType, Quant, Region, random_inputs
 from edgewright.network.kernels import execute
-from edgewright.network.operators import AvgPool2d, Clamp, Conv2d, Elu, MaxPool2d, Reshape, Softmax, Unary, UnaryKind
+from edgewright.network.operators import (
+    AvgPool2d,
+    Binary,
+    BinaryKind,
+    Clamp,
+    Conv2d,
+    Elu,
+    MaxPool2d,
+    Reshape,
+    Softmax,
+    Transpose,
+    Unary,
+    UnaryKind,
+)
 from edgewright.program import FusionSchedule, Split, Sweep, even_ends
 from edgewright.program.selection import Linked
 from random_networks import networks
@@ -78,7 +91,7 @@ def test_targets_with_a_virtual_board_have_a_model(compiler):
     for name in modelled(compiler):
         model = model_of(name, zig=compiler == "zig")
         assert model.compiler == compiler and compiler in model.source
-        assert 0 < model.error.median < 0.05
+        assert 0 < model.error.median < 0.06
         assert model.error.median <= model.error.worst
         assert 0 < model.error.total <= model.error.worst
         assert "virtual board" in model.source
@@ -258,6 +271,62 @@ def test_each_byte_of_a_window_is_gathered_once(attributes, dtype):
     found = {key: work.amounts[key] for key in ("words", "bytes", "outside bytes")}
     assert 4 * found["words"] + found["bytes"] + found["outside bytes"] == 45 * whole.size / 6
     assert (found["outside bytes"] > 0) == ("pads" in attributes) and (found["words"] > 0) == (dtype is DType.INT8)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data(), st.sampled_from([DType.INT8, DType.FLOAT32]))
+def test_each_element_that_moves_is_counted_once(data, dtype):
+    """In runs of bytes where a transposition keeps neighbours together, else one by one."""
+    shape = data.draw(st.lists(st.integers(1, 6), min_size=2, max_size=5))
+    b = Builder("turned")
+    x = b.input("x", tuple(shape), dtype, Quant.of(0.1) if dtype is DType.INT8 else None)
+    perm = data.draw(st.permutations(range(len(shape))))
+    network = b.build([b.layer(Transpose(tuple(perm)), [x], "y")])
+    whole = Region.whole(network.tensors["y"].shape)
+    amounts = Costs(network, RV32).work("y", whole, Setting()).amounts
+    sizes = {"words": 4, "bytes": 1, "blocks": 16, "moved": dtype.bytes, "short moved": dtype.bytes}
+    moved = [
+        amount * sizes[key.split(" up to")[0]] for key, amount in amounts.items() if key.split(" up to")[0] in sizes
+    ]
+    assert sum(moved) == network.tensors["y"].size * dtype.bytes
+    kept = shape[-1] > 1 and perm[-1] == len(shape) - 1
+    assert any(key.startswith("lines") for key in amounts) or not kept
+
+
+@pytest.mark.parametrize("pool", [MaxPool2d((3, 2), (1, 2)), AvgPool2d((2, 2), pads=(1, 0, 0, 1))])
+@pytest.mark.parametrize("form", ["tflite", "onnx", "float"])
+def test_pools_and_windows_of_several_images_take_as_often(pool, form):
+    grown = [cost_networks.Grower(form, 1) for _ in range(2)]
+    for g, batch in zip(grown, (1, 3), strict=True):
+        x = g.input(6, 5, 4, batch=batch)
+        g.outputs = [g.layer(pool, x), g.conv(g.input(6, 5, 4, batch=batch), 6, (3, 3), groups=2)]
+    one, three = (Costs(g.builder.build(g.outputs), RV32) for g in grown)
+    for name, key in (("l1", "outputs"), ("l2", "taps")):
+        amounts = [
+            costs.work(name, Region.whole(costs.network.tensors[name].shape), Setting()).amounts
+            for costs in (one, three)
+        ]
+        assert sum(v for k, v in amounts[1].items() if key in k) == 3 * sum(
+            v for k, v in amounts[0].items() if key in k
+        )
+    assert amounts[0]["short macs"] == 2 * amounts[0]["taps"]
+
+
+def test_an_operand_that_stays_is_read_once_a_loop():
+    """Of a number for all, one read; of one for each channel, as many as there are elements."""
+    b = Builder("pairs")
+    x = b.input("x", (1, 4, 5, 8))
+    shapes = {"all": (), "channels": (8,), "rows": (1, 4, 1, 1), "each": (1, 4, 5, 8)}
+    operands = {name: b.constant(f"{name}.c", np.ones(shape, np.float32)) for name, shape in shapes.items()}
+    outputs = [b.layer(Binary(BinaryKind.ADD), [x, operands[name]], name) for name in shapes]
+    costs, whole = Costs(b.build(outputs), RV32), Region.whole((1, 4, 5, 8))
+    found = {name: costs.work(name, whole, Setting()).amounts for name in shapes}
+    assert {name: (found[name]["lines"], found[name]["reads"]) for name in shapes} == {
+        "all": (1, 161),
+        "channels": (20, 320),
+        "rows": (4, 164),
+        "each": (1, 320),
+    }
 
 
 def test_counts_are_kept_by_the_code_that_was_counted(tmp_path, monkeypatch):

@@ -21,7 +21,7 @@ from edgewright.board.layout import lay_out
 from edgewright.board.machine import AN386, AN505, machine_for
 from edgewright.board.toolchain import toolchain
 from edgewright.emit import TARGETS, emit
-from edgewright.emit.firmware import Emulator, measure
+from edgewright.emit.firmware import Emulator, image, measure
 from edgewright.emit.firmware.glue import Probes
 from edgewright.emit.firmware.image import build_firmware
 from edgewright.emit.firmware.measurement import packed, run_firmware
@@ -366,3 +366,19 @@ def test_powers_are_accurate(mathematics):
     finite = np.isfinite(single)
     np.testing.assert_array_equal(actual[~finite], single[~finite])
     assert ulps(actual[finite], expected[finite]).max() <= 1.0
+
+
+def test_what_a_compiler_reads_is_found(tmp_path):
+    """By these files objects are known again: what is included, also by what is included, and weights."""
+    (tmp_path / "include").mkdir()
+    texts = {
+        "net.c": '#include "net.h"\n#  include <string.h>\n#include <stdint.h>\n',
+        "net.h": '#include "base.h"\n',
+        "net_weights.S": '.incbin "net_weights.bin", 0, 16\n',
+        "net_weights.bin": '#include "other.h"\n',
+        **dict.fromkeys(("base.h", "other.h", "include/string.h"), ""),
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    assert set(image._read_by(tmp_path, "net.c")) == {"net.c", "net.h", "base.h", "include/string.h"}
+    assert set(image._read_by(tmp_path, "net_weights.S")) == {"net_weights.S", "net_weights.bin"}

@@ -176,6 +176,58 @@ def test_rows_of_a_skip_stay_as_long_as_they_are_needed():
     assert made.macs == made.macs_plain
 
 
+def residual_blocks(kernels: list[tuple[tuple[int, int], ...]], height: int = 12) -> Network:
+    """Blocks of convolutions with these kernels, each added to what the block reads."""
+    b = Builder("blocks")
+    rng = np.random.default_rng(0)
+
+    def conv(x: str, kernel: tuple[int, int], name: str) -> str:
+        w = b.constant(f"{name}.w", rng.standard_normal((2, *kernel, 2)).astype(np.float32))
+        top, left = (size // 2 for size in kernel)
+        return b.layer(Conv2d(pads=(top, left, kernel[0] - 1 - top, kernel[1] - 1 - left)), [x, w], name)
+
+    at = conv(b.input("x", (1, height, 5, 2)), (3, 3), "first")
+    for i, block in enumerate(kernels):
+        y = at
+        for j, kernel in enumerate(block):
+            y = conv(y, kernel, f"c{i}{j}")
+        at = b.layer(Binary(BinaryKind.ADD), [y, at], f"add{i}")
+    return b.build([conv(at, (3, 3), "last")])
+
+
+def test_a_skip_and_its_sum_are_one_window():
+    """`add` writes row y over the row that it adds, which `c0` has read by then: each block keeps one row more."""
+    network = residual_blocks([((1, 1), (3, 3), (1, 1))] * 3)
+    made = plan(network, explain=False, phases=[layer.name for layer in network.layers])
+    names = ("first", "add0", "add1", "add2")
+    assert {made.views[name].buffer for name in names} == {"add2"}
+    assert {made.views[name].window for name in names} == {(1, 6)}  # three rows for `last`, one for each block
+    check_interpreted(network, made)
+
+
+@given(
+    st.lists(
+        st.lists(st.tuples(*[st.sampled_from([1, 2, 3])] * 2), min_size=1, max_size=3).map(tuple),
+        min_size=1,
+        max_size=3,
+    ),
+    st.sampled_from([1, 2, 9]),
+    st.integers(0, 3),
+    st.integers(1, 2),
+)
+def test_skips_that_others_still_read_are_not_overwritten(kernels, height, width, rows):
+    network = residual_blocks(kernels, height)
+    names = [layer.name for layer in network.layers]
+
+    def chosen(n: Network, views: Views, schedule: FusionSchedule) -> Footprint:
+        sizes = (tuple((name, size) for name in schedule.layers) for size in (rows, width))
+        return footprint(n, views, FusionSchedule(schedule.layers, (), True, *sizes))
+
+    with patch.object(streamed, "footprint", chosen):
+        made = plan(network, explain=False, phases=names)
+    check_interpreted(network, made)
+
+
 def chain(draws: list[tuple[int, int]]) -> Network:
     """Convolutions one after the other: (kernel, stride) of each."""
     b = Builder("chain")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
 from ..network import Tensor
+
+Route = Sequence[tuple[int | None, int, int]]  # for each axis of a place: (axis of the nest, start, step)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,24 @@ class StridedTensor:
         )
         window = (self.window[0] + lead, self.window[1]) if self.window else None
         return replace(self, strides=(0,) * lead + strides, window=window)
+
+    def along(self, route: Route, rank: int) -> tuple[Self, int] | None:
+        """The same as a nest of `rank` axes sees it, one stride each, and the element at which it begins.
+
+        None where a rolling window bends the route.
+        """
+        strides, start, window = [0] * rank, 0, None
+        for axis, (loop, first, step) in enumerate(route):
+            if self.window and self.window[0] == axis:
+                if first or step != 1 or loop is None or strides[loop]:
+                    return None
+                window = (loop, self.window[1])
+            start += first * self.strides[axis]
+            if loop is not None:
+                strides[loop] += step * self.strides[axis]
+        shape = tuple(2 if stride else 1 for stride in strides)  # so that no axis with a stride counts as broadcast
+        seen = replace(self, tensor=replace(self.tensor, shape=shape), strides=tuple(strides), window=window)
+        return seen, start
 
 
 def dense_strides(tensor: Tensor) -> tuple[int, ...]:

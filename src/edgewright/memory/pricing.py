@@ -22,6 +22,7 @@ from .layout.problem import align_up
 from .overlap import Distance, most_shared, plane_scratch
 from .problems import PlanningProblem
 from .step_sizes import NARROW, weights_read
+from .views import waiting_sources
 
 STEP_COST = 2000  # bytes of weights that a step costs as much as reading
 NEAR = 32  # layers by which a group may reach beyond those that need too much as a whole
@@ -204,7 +205,7 @@ class Pricer:
                         chain = trace.passing[root]
                         handed[chain] = handed.get(chain, 0) + self.narrow(root)
                         continue
-                    window = trace.window(root, rolling[root], self.problem.alignment)
+                    window = trace.window(root, rolling[root], self.problem.alignment) - self._overwritten.get(root, 0)
                     memory += window
                     least += window
             effort += self.effort_by_rows(first)
@@ -213,6 +214,18 @@ class Pricer:
                 Candidate(first, last, needed, effort, replace(schedule, layers=tuple(self.names[first:last])))
             )
         return found, least
+
+    @cached_property
+    def _overwritten(self) -> Mapping[str, int]:
+        """Bytes of a row that the windows of these roots need not have: what is made of it is written over it."""
+        found, unit = {}, self.problem.alignment
+        looked_into = {self.views.places[self.network.by_name[name].output].root for name in self.views.free}
+        for layer in self.layers if self.problem.techniques.in_place else ():
+            for name in waiting_sources(self.network, layer)[:1]:
+                tensor = self.network.tensors[name]
+                if self.views.places[name].root == name not in looked_into:
+                    found[name] = tensor.bytes // tensor.shape[ROWS] // unit * unit
+        return found
 
     def effort_by_rows(self, at: int) -> int:
         """What running the layer at this place row by row costs more than running it whole."""

@@ -99,7 +99,8 @@ def _streamed(
         }
         # Whole layers lie over their input by where buffers are placed; in the caller's memory nothing is placed.
         ends = {x.name for x in network.layers if problem.views.places[x.output].root in problem.outside}
-        views = with_rows_in_place(network, views, chosen | (ends - techniques.no_overlap), tiled)
+        by_rows = {name: each for each in schedules if each.streamed and not each.splits for name in each.layers}
+        views = with_rows_in_place(network, views, chosen | (ends - techniques.no_overlap), tiled, by_rows)
     if techniques.planes:
         read = {name for layer in chosen for name in network.by_name[layer].inputs}
         barred, outside = {*dict(techniques.pulled), *read}, techniques.outside

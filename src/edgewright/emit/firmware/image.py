@@ -25,8 +25,8 @@ from .glue import HarnessGlue, Probes, glue
 
 STACK = 16 << 10  # bytes that a run may take
 FLASH_SECTIONS = (".weights", ".library", ".runtime")
-INPUTS = (".c", ".h", ".S", ".bin")  # that a compiler may read
-MOST_OBJECTS = 24  # that are kept
+_NAMED = re.compile(rb'(?:#\s*include|\.incbin)[\s\\]*["<]([^">\\]+)')  # a file that becomes part of another
+MOST_OBJECTS = 80  # that are kept: those of the harness for several targets and compilers, and a library or two
 _compiled: OrderedDict[str, bytes] = OrderedDict()  # object files by what they were made of
 
 
@@ -170,7 +170,7 @@ def _compile(tools: Toolchain, folder: Path, group: str, sources: Sequence[str],
     objects = [f"{group}__{source}.o" for source in sources]
     for source, name in zip(sources, objects, strict=True):
         command = [*FLAGS, "-I.", *flags, "-c", source, "-o", name]
-        key = _key(tools, command, folder)
+        key = _key(tools, command, folder, source)
         if key not in _compiled:
             tools.run(command, folder)
             _compiled[key] = (folder / name).read_bytes()
@@ -182,13 +182,26 @@ def _compile(tools: Toolchain, folder: Path, group: str, sources: Sequence[str],
     return objects
 
 
-def _key(tools: Toolchain, command: Sequence[str], folder: Path) -> str:
-    """The compiler, what it is told, and every file that it may read."""
+def _key(tools: Toolchain, command: Sequence[str], folder: Path, source: str) -> str:
+    """The compiler, what it is told, and every file that it reads."""
     seen = sha256(repr((tools.name, tools.program, tools.flags, command)).encode())
-    for path in sorted(path for path in (*folder.iterdir(), *folder.glob("include/*")) if path.suffix in INPUTS):
-        seen.update(f"{path.relative_to(folder)}:{path.stat().st_size}\n".encode())
-        seen.update(path.read_bytes())
+    for name, content in sorted(_read_by(folder, source).items()):
+        seen.update(f"{name}:{len(content)}\n".encode() + content)
     return seen.hexdigest()
+
+
+def _read_by(folder: Path, source: str) -> Mapping[str, bytes]:
+    """The source, and what it names as a part of it, as far as that lies in the folder."""
+    found: dict[str, bytes] = {}
+    left = [source]
+    while left:
+        name = left.pop()
+        for path in (folder / name, folder / "include" / name):
+            key = str(path.relative_to(folder))
+            if key not in found and path.is_file():
+                found[key] = path.read_bytes()
+                left += [part.decode() for part in _NAMED.findall(found[key])] if path.suffix != ".bin" else []
+    return found
 
 
 def _link(tools: Toolchain, objects: list[str], layout: LinkLayout, folder: Path, board: Board | None) -> None:

@@ -14,6 +14,7 @@ from ...program.selection import Offer
 from ..site import Site
 from ..window import axes, up
 from .work import (
+    SHORT,
     Amounts,
     ConvPart,
     KernelWork,
@@ -58,13 +59,6 @@ class _Windows:
         return _Windows(pixels, batch * met * region.shape[2], batch * taps, shapes[1][3])
 
 
-def _product_kind(site: Site) -> str:
-    op = site.op
-    if not isinstance(op, Conv2d):
-        return type(op).__name__.lower()
-    return "conv" if op.groups == 1 else "grouped"
-
-
 def _multiplied(site: Site, macs: float) -> Amounts:
     """Products; those with zeros apart where functions multiply real numbers, which are soon done with zeros."""
     if not site.inputs[0].tensor.dtype.is_float or TARGETS[site.facts.target.name].has_fpu:
@@ -92,27 +86,32 @@ def real_work(site: Site, region: Region) -> KernelWork:
         "empty macs": (4 * blocks - channels) * products,
     }
     amounts |= after | _multiplied(site, channels * products)
-    return KernelWork(f"{_product_kind(site)} {type_of(site)}", amounts)
+    return KernelWork(f"{'conv' if isinstance(site.op, Conv2d) else 'dense'} {type_of(site)}", amounts)
 
 
 def loops_work(site: Site, region: Region) -> KernelWork:
-    """Products in plain loops, an output at a time; single products of a tap have no loop."""
+    """Products in plain loops, an output at a time.
+
+    A single product of a tap has no loop, nor have the rows or columns of windows that are one wide; a few products
+    are written out by some compilers.
+    """
     met, channels = _Windows.of(site, region), region.shape[-1]
-    taps, is_deep = met.taps * channels, met.depth > 1
+    taps, is_nested = met.taps * channels, not isinstance(site.op, Conv2d) or 1 not in site.shapes[1][1:3]
+    how = "single " if met.depth == 1 else "short " if met.depth <= SHORT else ""
     small, bent, is_plane = is_small(site), is_bent(site), site.sweep is Sweep.CHANNELS
     amounts: Amounts = {
         "calls": 1,
         "pixels": 0 if is_plane else met.pixels,
         "planes": region.size if is_plane else 0,  # elements that are moved from where they were computed
-        "runs": met.lines * channels,
+        "runs": met.lines * channels if is_nested else 0,
         "taps": taps,
         "bent runs": taps if bent else 0,
         f"outputs {rounding(site)}" if small else "outputs": region.size,
     }
-    amounts |= activation_work(site, region) | _multiplied(site, taps * met.depth if is_deep else 0)
-    if not is_deep:
-        amounts |= {f"single {key}": value for key, value in _multiplied(site, taps).items()}
-    return KernelWork(f"loops-{_product_kind(site)} {'bytes' if small else type_of(site)}", amounts)
+    products = _multiplied(site, taps * met.depth)
+    amounts |= activation_work(site, region) | {f"{how}{key}": value for key, value in products.items()}
+    name = "windows" if isinstance(site.op, Conv2d) else type(site.op).__name__.lower()  # in groups and not
+    return KernelWork(f"loops-{name} {'bytes' if small else type_of(site)}", amounts)
 
 
 def _read(site: Site, region: Region, partial: Region | None) -> Region:

@@ -27,6 +27,7 @@ from ..window import axes, up
 
 Amounts = dict[str, float]
 ACTIVATION = "activation "  # begins the amounts that cost the same wherever they occur: functions of a real number
+SHORT = 4  # rounds of a loop that some compilers write out
 BYTES = {DType.INT8: (-128, 127), DType.UINT8: (0, 255)}
 
 

@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from ...network import Arithmetic, DType, Tensor
+from ...network import Arithmetic, DType
 from ..call import CCall, CTensor
 from ..kernel import Offer
 from ..printing.nest import Bounds, elements, joined_axes, loops
 from ..printing.source import CWriter, Expr, advanced, offset, plus, times
 from ..site import Site
+from ..strided_tensor import Route
 from .values import ComputeType, LoopOperand, pointed, reader, writer
 
-Route = Sequence[tuple[int | None, int, int]]  # for each axis of a place: (axis of the nest, start, step)
 Index = Callable[[Sequence[Expr]], Sequence[Expr]]  # indices of the output -> those of the input
 
 
@@ -34,6 +34,11 @@ def _keeps_bytes(site: Site, which: int) -> bool:
     return site.inputs[which].tensor.quant == site.result.quant or not site.is_quantised
 
 
+def is_raw(site: Site, which: int = 0) -> bool:
+    """Whether what is stored passes through."""
+    return _keeps_bytes(site, which) or site.arithmetic is Arithmetic.TFLITE
+
+
 def offers_copy(site: Site) -> Iterator[Offer]:
     if can_carry(site):
         yield Offer()
@@ -42,8 +47,7 @@ def offers_copy(site: Site) -> Iterator[Offer]:
 def carried(call: CCall, which: int = 0) -> tuple[LoopOperand, LoopOperand]:
     """How elements of input `which` are read, and how they are written to the output."""
     assert can_carry(call, which), call.layer
-    is_raw = _keeps_bytes(call, which) or call.arithmetic is Arithmetic.TFLITE
-    compute = ComputeType.RAW if is_raw else ComputeType.REAL
+    compute = ComputeType.RAW if is_raw(call, which) else ComputeType.REAL
     return reader(call, which, compute), writer(call, compute)
 
 
@@ -114,25 +118,10 @@ class Copy:
 def folded(place: CTensor, route: Route, rank: int) -> CTensor | None:
     """The tensor as a loop nest of `rank` axes with one stride each; None where a rolling window makes the address
     non-linear."""
-    strides, start = [0] * rank, 0
-    window = None
-    for axis, (loop, first, step) in enumerate(route):
-        if place.window and place.window[0] == axis:
-            if first or step != 1 or loop is None or strides[loop]:
-                return None
-            window = (loop, place.window[1])
-        start += first * place.strides[axis]
-        if loop is not None:
-            strides[loop] += step * place.strides[axis]
-    shape = tuple(2 if stride else 1 for stride in strides)  # so that no axis with a stride counts as broadcast
-    tensor = Tensor(place.tensor.name, shape, place.tensor.dtype, place.tensor.quant)
-    return replace(
-        place,
-        tensor=tensor,
-        pointer=f"({advanced(place.pointer, start)})" if start else place.pointer,
-        strides=tuple(strides),
-        window=window,
-    )
+    found = place.along(route, rank)
+    if found is None or not found[1]:
+        return found[0] if found else None
+    return replace(found[0], pointer=f"({advanced(place.pointer, found[1])})")
 
 
 def _offset(place: CTensor, route: Route, at: Sequence[Expr]) -> Expr:

@@ -6,22 +6,39 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
-from ...network import Shape
+from ...network import Region, Shape
 from ...network import operators as ops
 from ..call import CCall
-from ..cost.elements import gather_work
+from ..cost.copies import CopyPart, copy_work, gather_work
+from ..cost.work import KernelWork
 from ..kernel import Kernel, Offer
 from ..printing.nest import Bounds, loops
 from ..printing.source import CWriter, Expr, modulo, plus, times
 from ..site import Site
-from .copies import Copy, Route, can_carry, looked_up, offers_copy, open_copy, shifted, straight
+from ..strided_tensor import Route
+from .copies import Copy, can_carry, is_raw, looked_up, offers_copy, open_copy, shifted, straight
 from .values import ComputeType, LoopOperand, pointed, reader
 
 
-def _routed(call: CCall, c: CWriter, route: Route) -> None:
-    """Every element comes from where a straight route leads."""
+def route_of(site: Site) -> Route:
+    """Where elements come from that a straight route leads to."""
+    match site.op:
+        case ops.Transpose(perm):
+            return [(perm.index(axis), 0, 1) for axis in range(len(perm))]
+        case ops.Slice(starts, _, steps):
+            return [(axis, *pair) for axis, pair in enumerate(zip(starts, steps, strict=True))]
+    shape = site.shapes[0]  # of what is repeated along its axes of size 1
+    lead = len(site.result.shape) - len(shape)
+    return [(None if size == 1 else lead + axis, 0, 1) for axis, size in enumerate(shape)]
+
+
+def write_routed(call: CCall, _: Offer, c: CWriter) -> None:
     with open_copy(call, c) as copy:
-        copy.nest(call.region, route, straight(len(call.region)))
+        copy.nest(call.region, route_of(call), straight(len(call.region)))
+
+
+def work_routed(site: Site, _: Offer, region: Region, __: Region | None) -> KernelWork:
+    return copy_work(site, [CopyPart(0, region, route_of(site), straight(len(region.shape)), is_raw(site))])
 
 
 def write_reshape(call: CCall, _: Offer, c: CWriter) -> None:
@@ -63,25 +80,6 @@ def _quotient(value: Expr, n: int) -> Expr:
     if isinstance(value, int) or n == 1:
         return value // n if isinstance(value, int) else value
     return f"({value}) / {n}"
-
-
-def write_transpose(call: CCall, _: Offer, c: CWriter) -> None:
-    op = call.op
-    assert isinstance(op, ops.Transpose)
-    route = [(op.perm.index(axis), 0, 1) for axis in range(len(op.perm))]
-    _routed(call, c, route)
-
-
-def write_slice(call: CCall, _: Offer, c: CWriter) -> None:
-    op = call.op
-    assert isinstance(op, ops.Slice)
-    _routed(call, c, [(axis, *pair) for axis, pair in enumerate(zip(op.starts, op.steps, strict=True))])
-
-
-def write_expand(call: CCall, _: Offer, c: CWriter) -> None:
-    x = call.shapes[0]
-    lead = len(call.region) - len(x)
-    _routed(call, c, [(None if size == 1 else lead + axis, 0, 1) for axis, size in enumerate(x)])
 
 
 def write_tile(call: CCall, _: Offer, c: CWriter) -> None:
@@ -189,6 +187,22 @@ def write_concat(call: CCall, _: Offer, c: CWriter) -> None:
             _part(call, c, which, axis, start, at)
 
 
+def work_concat(site: Site, _: Offer, region: Region, __: Region | None) -> KernelWork:
+    """A copy of each input's share of the region."""
+    op, parts, begin = site.op, [], 0
+    assert isinstance(op, ops.Concat)
+    axis, rank = op.axis % len(region.shape), len(region.shape)
+    for which, shape in enumerate(site.shapes):
+        low, high = (min(max(end - begin, 0), shape[axis]) for end in region.bounds[axis])
+        if low < high:
+            target = straight(rank)
+            target[axis] = (axis, begin, 1)
+            share = region.with_axis(axis, (low, high))
+            parts.append(CopyPart(which, share, straight(rank), target, is_raw(site, which)))
+        begin += shape[axis]
+    return copy_work(site, parts)
+
+
 def _misses(low: Expr, high: Expr, begin: int, size: int) -> bool:
     """Whether a part certainly lies outside the region."""
     return (isinstance(low, int) and low >= begin + size) or (isinstance(high, int) and high <= begin)
@@ -207,12 +221,12 @@ def _part(call: CCall, c: CWriter, which: int, axis: int, begin: int, at: Sequen
 
 
 RESHAPE = Kernel("reshape", (ops.Reshape,), offers_copy, write_reshape)
-TRANSPOSE = Kernel("transpose", (ops.Transpose,), offers_copy, write_transpose)
-SLICE = Kernel("slice", (ops.Slice,), offers_copy, write_slice)
-EXPAND = Kernel("expand", (ops.Expand,), offers_copy, write_expand)
+TRANSPOSE = Kernel("transpose", (ops.Transpose,), offers_copy, write_routed, work=work_routed)
+SLICE = Kernel("slice", (ops.Slice,), offers_copy, write_routed, work=work_routed)
+EXPAND = Kernel("expand", (ops.Expand,), offers_copy, write_routed, work=work_routed)
 TILE = Kernel("tile", (ops.Tile,), offers_copy, write_tile)
 SPACE_TO_DEPTH = Kernel("space_to_depth", (ops.SpaceToDepth,), offers_copy, write_space_to_depth)
 DEPTH_TO_SPACE = Kernel("depth_to_space", (ops.DepthToSpace,), offers_copy, write_depth_to_space)
 GATHER_ELEMENTS = Kernel("gather_elements", (ops.GatherElements,), offers_copy, write_gather_elements)
 GATHER = Kernel("gather", (ops.Gather,), offers_copy, write_gather, work=lambda s, _, r, __: gather_work(s, r))
-CONCAT = Kernel("concat", (ops.Concat,), offers_concat, write_concat)
+CONCAT = Kernel("concat", (ops.Concat,), offers_concat, write_concat, work=work_concat)

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...network import Arithmetic, DType
+from ...network import Arithmetic, DType, Region
 from ...network.kernels.scales import number as stored_number
 from ...network.kernels.tflite_scales import stored_number as tflite_number
 from ...network.operators import Pad, PadMode
 from ..call import CCall
+from ..cost.copies import CopyPart, copy_work
+from ..cost.elements import plain_work
+from ..cost.work import KernelWork
 from ..kernel import Kernel, Offer
 from ..printing.constants import number
 from ..printing.nest import elements, loops
 from ..printing.source import CWriter, Expr, plus
-from .copies import looked_up, offers_copy, open_copy, shifted
+from ..site import Site
+from .copies import is_raw, looked_up, offers_copy, open_copy, shifted
 from .values import ComputeType, pointed, writer
 
 
@@ -91,4 +95,19 @@ def _mirrored(call: CCall, op: Pad, axis: int, index: Expr) -> Expr:
     return plus(function[op.mode], low)
 
 
-PAD = Kernel("pad", (Pad,), offers_copy, write)
+def work(site: Site, _: Offer, region: Region, __: Region | None) -> KernelWork:
+    """The region filled, and the image copied into it; where they share memory, element by element."""
+    op, rank = site.op, len(region.shape)
+    assert isinstance(op, Pad)
+    if op.mode is not PadMode.CONSTANT or site.shares():
+        return plain_work(site, region)
+    spans = zip(region.bounds, op.before, site.shapes[0], strict=True)
+    inside = [(max(low - max(a, 0), 0), min(high - max(a, 0), n - max(-a, 0))) for (low, high), a, n in spans]
+    source, target = ([(axis, max(sign * op.before[axis], 0), 1) for axis in range(rank)] for sign in (-1, 1))
+    is_empty = any(high <= low for low, high in inside)
+    parts = [] if is_empty else [CopyPart(0, Region(tuple(inside)), source, target, is_raw(site))]
+    copied = copy_work(site, parts)
+    return KernelWork(f"pad {copied.kind}", {**copied.amounts, "filled": region.size})
+
+
+PAD = Kernel("pad", (Pad,), offers_copy, write, work=work)

@@ -275,5 +275,5 @@ AVERAGE_POOL = Kernel(
     (AvgPool2d,),
     offers_average,
     write_average,
-    work=lambda s, _, r, __: pool_work(s, r, in_loops=True),
+    work=lambda s, _, r, __: pool_work(s, r, in_loops=True, how="once-scaled-" if is_scaled_once(s) else ""),
 )

@@ -83,7 +83,8 @@ def work_pairs(site: Site, _: Offer, region: Region, __: Region | None) -> Kerne
     """As of other layers element by element, in integers."""
     work, rule = plain_work(site, region), _rule(site)
     how = "even" if rule and rule.to_even else "wide" if rule and not rule.second and rule.first > 1 else "integer"
-    return KernelWork(f"{how}-{work.kind}", work.amounts)
+    sums = "add" if rule and rule.second else "mul"  # of sums and of differences alike
+    return KernelWork(f"{how}-{sums} {work.kind.split()[-1]}", work.amounts)
 
 
 def offers_binary(site: Site) -> Iterator[Offer]:

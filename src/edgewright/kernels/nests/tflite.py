@@ -12,6 +12,7 @@ from ...network.kernels.tflite_fixed import quantize_multiplier
 from ...network.kernels.tflite_functions import FUNCTIONS, function_of, input_factor, sigmoid_table, wide_table
 from ...network.kernels.tflite_scales import activation_range, scale, zero
 from ..call import CCall
+from ..cost.elements import in_loops
 from ..kernel import Kernel, Offer
 from ..printing.constants import number
 from ..printing.source import CWriter
@@ -213,6 +214,6 @@ def write_dequantize(call: CCall, _: Offer, c: CWriter) -> None:
 
 ACTIVATION = Kernel("activation_tflite", ops.ACTIVATIONS, offers_activation, write_activation)
 PRELU = Kernel("prelu_tflite", (ops.PRelu,), offers, write_prelu)
-BINARY = Kernel("binary_tflite", (ops.Binary,), offers_binary, write_binary)
+BINARY = Kernel("binary_tflite", (ops.Binary,), offers_binary, write_binary, work=in_loops)
 QUANTIZE = Kernel("quantize_tflite", (ops.Quantize,), offers, write_quantize)
 DEQUANTIZE = Kernel("dequantize_tflite", (ops.Dequantize,), offers_dequantize, write_dequantize)

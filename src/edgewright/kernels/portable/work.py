@@ -68,8 +68,9 @@ def conv(site: Site, offer: Offer, region: Region, _: Region | None) -> KernelWo
     wide, odd = divmod(part.channels, 4)
     amounts = _gathered(site, part, 1, ones) | {
         "macs": 16 * fours * wide * part.taps,
-        "single macs": ones * part.channels * part.taps,
+        "single macs": 4 * ones * wide * part.taps,
         "odd macs": 4 * fours * odd * part.taps,
+        "single odd macs": ones * odd * part.taps,
         how: part.pixels * part.channels,
         "blocks": (fours + ones) * (wide + odd),
     }

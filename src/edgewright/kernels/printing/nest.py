@@ -57,7 +57,7 @@ def elements(
 
 
 def joined_axes(
-    bounds: list[tuple[Expr, Expr]], places: Sequence[StridedTensor]
+    bounds: Bounds, places: Sequence[StridedTensor]
 ) -> tuple[list[tuple[Expr, Expr]], list[list[int]], list[tuple[int, int] | None]]:
     """Axes merged from the inside: the inner one must be whole in every place, and lie densely in the outer one."""
     spans: list[tuple[Expr, Expr]] = []
