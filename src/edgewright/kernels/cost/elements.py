@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
-from ...network import Region, Shape
-from ...network.operators import ACTIVATIONS, AvgPool2d, Binary, Clamp, MaxPool2d, Reduce
+from ...network import Arithmetic, Region, Shape
+from ...network.operators import ACTIVATIONS, AvgPool2d, Binary, BinaryKind, Clamp, MaxPool2d, Reduce
 from ...network.operators.elementwise import Elementwise
 from ...program.selection import Offer
 from ..printing.nest import joined_axes
@@ -106,6 +106,8 @@ def _name(site: Site) -> str:
     match site.op:
         case op if isinstance(op, ACTIVATIONS) and not isinstance(op, Clamp):
             return "activation"
+        case Binary(kind=BinaryKind.SUB) if site.is_quantised and site.arithmetic is not Arithmetic.TFLITE:
+            return BinaryKind.ADD.value  # real numbers between the scales, which are most of the work
         case Binary(kind=kind):
             return kind.value
         case Reduce(kind=kind):

@@ -159,5 +159,6 @@ def activation_work(site: Site, region: Region) -> Amounts:
     if activation is None or isinstance(activation, Clamp):
         return {}
     name = activation.kind.value if isinstance(activation, Unary) else type(activation).__name__.lower()
+    name = "abs" if name == "neg" else name  # both change a sign
     stored = " of bytes" if site.inputs[0].tensor.dtype in BYTES else ""
     return {f"{ACTIVATION}{name}{stored}": region.size}

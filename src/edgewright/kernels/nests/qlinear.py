@@ -80,9 +80,9 @@ def _steps(call: CCall, rule: PairRule, v: Sequence[str]) -> str:
 
 
 def work_pairs(site: Site, _: Offer, region: Region, __: Region | None) -> KernelWork:
-    """As of other layers element by element, in integers."""
+    """As of other layers element by element, in integers: those of 64 bits cost about what rounding to even does."""
     work, rule = plain_work(site, region), _rule(site)
-    how = "even" if rule and rule.to_even else "wide" if rule and not rule.second and rule.first > 1 else "integer"
+    how = "even" if rule and (rule.to_even or not rule.second) else "integer"
     sums = "add" if rule and rule.second else "mul"  # of sums and of differences alike
     return KernelWork(f"{how}-{sums} {work.kind.split()[-1]}", work.amounts)
 
