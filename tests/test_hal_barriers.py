@@ -64,6 +64,9 @@ APART = {
     "volatile local": "void f(int n) { volatile int v = n; lamp->on = 1; v = 2; lamp->mode = 2; }",
     "fences": "void f(void) { lamp->on = 1; __atomic_signal_fence(5); lamp->mode = 2;\n"
     "__sync_synchronize(); lamp->level = 3; }",
+    "atomics": "#include <stdatomic.h>\nstatic atomic_uint events; static atomic_flag busy = ATOMIC_FLAG_INIT;\n"
+    "int f(void) { lamp->on = 1; atomic_fetch_or(&events, 4u); lamp->mode = 2;\n"
+    "if (atomic_flag_test_and_set(&busy)) return 0; lamp->level = 3; return atomic_load(&events); }",
     "pointer to a function": "static void (*call)(void) = other;\n"
     "void f(void) { lamp->on = 1; (*call)(); lamp->mode = 2; }",
     "table of functions": "void f(void (*t[])(int), int n) { lamp->on = 1; t[n](n); lamp->mode = 2; }",
@@ -147,6 +150,36 @@ REFUSED = {
         "an interrupt routine writes it",
     ),
 }
+
+
+UPDATES = """
+#include "edgewright_hal.h"
+bfGroup Timer { uint4 level; uint4 steps[2]; };
+make_device(Timer, first, 0x40000000);
+make_device(Timer, second, 0x40001000);
+void X_IRQHandler(void) { first->level = 1; first->steps[0] = 2; }
+void f(bfGroup Timer *any, uint32_t n) { %s }
+"""
+
+
+@pytest.mark.parametrize(
+    ("update", "is_refused"),
+    [
+        ("first->level++;", True),
+        ("any->level |= 2;", True),
+        ("first->steps[n & 1] += 1;", True),
+        ("second->level++;", False),
+        ("first->steps[1]++;", False),
+    ],
+)
+def test_updates_are_refused_of_what_an_interrupt_may_write(tmp_path, update, is_refused):
+    """The same field of another device, or another element, is not what it writes."""
+    (tmp_path / "f.c").write_text(UPDATES % update)
+    if is_refused:
+        with pytest.raises(Refused, match="an interrupt routine writes it"):
+            analyse([tmp_path / "f.c"])
+    else:
+        assert analyse([tmp_path / "f.c"]).interrupts
 
 
 INTERRUPTED = """

@@ -209,3 +209,21 @@ def test_limits_on_views_cost_no_accesses(target):
     analysis = analyse([Path(examples.__file__).with_name("gpio.c")])
     made = chosen_design(analysis, goal=LayoutGoal(target=target))
     assert total_accesses(made) <= total_accesses(naive(analysis))
+
+
+def test_memory_has_no_views(tmp_path):
+    """What a controller finds in memory has one address; a lock from before it was said to be memory is no excuse."""
+    source, lock = tmp_path / "driver.c", tmp_path / "driver.lock.json"
+    source.write_text(DRIVER)
+    before = chosen_design(analyse([source]), wish=Wish(minimise="accesses"))
+    assert before.layout.spaces["Pump"].views
+    lock.write_text(lock_text(before))
+    source.write_text(DRIVER + "in_memory(pump);\n")
+    analysis = analyse([source])
+    for minimise in ("balanced", "accesses", "code", "map"):
+        made = chosen_design(analysis, wish=Wish(minimise=minimise))
+        assert not any(space.views for space in made.layout.spaces.values())
+    known = analysis.description, analysis.spaces
+    assert any("views of memory" in fault for fault in faults(*known, before.layout, analysis.joints))
+    with pytest.raises(InputError, match="running, which the hardware changes"):
+        chosen_design(analysis, lock=read_lock(lock))

@@ -199,6 +199,7 @@ def test_an_unordered_device_lets_others_pass(tmp_path):
 
 def test_unordered_names_a_device(tmp_path):
     assert "unordered(none): no device 'none'" in refused(tmp_path, "unordered(none);\nvoid f(void) { lamp->on = 1; }")
+    assert "in_memory(none): no device 'none'" in refused(tmp_path, "in_memory(none);\nvoid f(void) { lamp->on = 1; }")
 
 
 GATHERED = """

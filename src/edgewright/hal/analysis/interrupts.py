@@ -14,6 +14,7 @@ from ..language.cursors import KINDS, Cursor, attributes, cindex, walk
 from ..language.description import Description, Field, Group, Refusal, Refused
 from ..language.source import Source
 from .accesses import Access, Form, Kind
+from .conflicts import may_alias
 from .functions import Function
 
 _ATTRIBUTES = ("interrupt", "isr", "signal", "interrupt_handler", "IRQ")
@@ -43,12 +44,9 @@ def shared_fields(description: Description, functions: Sequence[Function], inter
     Those that it writes without being marked in the source get no critical sections, which nobody has asked for: no
     layout lets a write of their neighbours put them back.
     """
-    used: set[tuple[str, str]] = set()
-    written: set[tuple[str, str]] = set()
-    for function in functions:
-        if function.usr in interrupts.reached:
-            used |= {(access.owner, access.field) for access in function.accesses}
-            written |= {(a.owner, a.field) for a in function.accesses if a.kind is Kind.WRITE}
+    inside = [a for function in functions if function.usr in interrupts.reached for a in function.accesses]
+    writes = [access for access in inside if access.kind is Kind.WRITE]
+    used, written = ({(access.owner, access.field) for access in some} for some in (inside, writes))
     refusals = [
         Refusal(
             access.place,
@@ -56,7 +54,7 @@ def shared_fields(description: Description, functions: Sequence[Function], inter
             "keep interrupts out, read it, and write it with =",
         )
         for access in _updates(functions, interrupts)
-        if (access.owner, access.field) in written
+        if any(may_alias(access, write) for write in writes)
     ]
     if refusals:
         raise Refused(refusals)

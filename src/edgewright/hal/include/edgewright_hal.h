@@ -56,6 +56,9 @@
 /* A device whose accesses need not keep their order to those of other devices. */
 #define hal_unordered(name) enum { edgewright_unordered_##name = 1 }
 
+/* A device that is memory, as descriptors are that a controller finds there: it has no logic of its own. */
+#define hal_in_memory(name) enum { edgewright_in_memory_##name = 1 }
+
 /* Before a statement: one read of a register may serve all of it; of a loop, each turn. */
 #define hal_snapshot
 
@@ -193,6 +196,7 @@ typedef uint64_t hal_uint64;
 #define make_device(type, name, address) hal_make_device(type, name, address)
 #define bus(name, width, narrowest) hal_bus(name, width, narrowest)
 #define unordered(name) hal_unordered(name)
+#define in_memory(name) hal_in_memory(name)
 #define snapshot hal_snapshot
 #define assign(...) hal_assign(__VA_ARGS__)
 #define read_and_clear(field) hal_read_and_clear(field)

@@ -117,6 +117,7 @@ class Device:
     place: Place
     bus: Bus = Bus()
     unordered: bool = False  # its accesses need not keep their order to those of other devices
+    in_memory: bool = False  # it is memory: what is written at an address is read there, and nowhere else
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +137,10 @@ class Description:
         """The bus that every device holding such a group can do: the narrowest width, the widest least access."""
         buses = [device.bus for device in self.devices if group in self.inside(device.group)] or [Bus()]
         return Bus(min(bus.width for bus in buses), max(bus.narrowest for bus in buses))
+
+    def is_in_memory(self, group: str) -> bool:
+        """Whether some device that is memory holds such a group."""
+        return any(device.in_memory and group in self.inside(device.group) for device in self.devices)
 
     def inside(self, group: str) -> frozenset[str]:
         """The group and all groups in it."""

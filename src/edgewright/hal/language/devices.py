@@ -1,4 +1,4 @@
-"""Devices as make_device(...) declares them (S 6.3.1), with what bus(...) and unordered(...) say of them."""
+"""Devices as make_device(...) declares them (S 6.3.1), with what bus, unordered and in_memory say of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from .cursors import KINDS, Cursor, constant, group_of, is_device, place
 from .description import Bus, Device, Group, Refusal
 from .nodes import operand
-from .source import BUS_NARROWEST, BUS_WIDTH, Source, is_bus, unordered_device
+from .source import BUS_NARROWEST, BUS_WIDTH, IN_MEMORY, UNORDERED, Source, is_bus, named_device
 
 _WIDTHS = (8, 16, 32)
 
@@ -23,9 +23,13 @@ def devices_of(
         for cursor in source.cursors
         if is_device(cursor) and (device := _device(cursor, groups, buses, default, refusals))
     ]
-    unordered = {name: cursor for cursor in source.cursors if (name := unordered_device(cursor)) is not None}
+    unordered, in_memory = (
+        {name: cursor for cursor in source.cursors if (name := named_device(cursor, word)) is not None}
+        for word in (UNORDERED, IN_MEMORY)
+    )
     said = [(f"bus({name}, …)", name, cursor) for name, (_, cursor) in buses.items()]
     said += [(f"unordered({name})", name, cursor) for name, cursor in unordered.items()]
+    said += [(f"in_memory({name})", name, cursor) for name, cursor in in_memory.items()]
     names = {device.name for device in devices}
     refusals += [
         Refusal(place(cursor), f"{what}: no device '{name}'", "declare it with make_device")
@@ -33,7 +37,7 @@ def devices_of(
         if name not in names
     ]
     refusals += _clashes(devices)
-    return tuple(replace(device, unordered=device.name in unordered) for device in devices)
+    return tuple(replace(d, unordered=d.name in unordered, in_memory=d.name in in_memory) for d in devices)
 
 
 def _buses(source: Source, refusals: list[Refusal]) -> dict[str, tuple[Bus, Cursor]]:

@@ -151,7 +151,8 @@ def _definitions(cursors: Sequence[Cursor], files: Mapping[str, bytes]) -> dict[
     """Where groups, devices and buses are declared, each with its semicolon, by file."""
     found: dict[str, list[Span]] = {}
     for cursor in cursors:
-        if is_group(cursor) or is_device(cursor) or is_bus(cursor) or unordered_device(cursor):
+        is_said = any(named_device(cursor, word) for word in (UNORDERED, IN_MEMORY))
+        if is_group(cursor) or is_device(cursor) or is_bus(cursor) or is_said:
             start, end = span(cursor)
             file = _file(cursor)
             found.setdefault(file, []).append((start, _past_semicolon(files[file], end)))
@@ -164,15 +165,15 @@ def is_bus(cursor: Cursor) -> bool:
     return cursor.kind is KINDS.ENUM_DECL and first is not None and first.spelling.startswith(BUS_WIDTH)
 
 
-def unordered_device(cursor: Cursor) -> str | None:
-    """The device that a declaration names, if it is what unordered(...) becomes."""
+def named_device(cursor: Cursor, word: str) -> str | None:
+    """The device that a declaration names, if it is what unordered(...) or in_memory(...) becomes."""
     first = next(iter(cursor.get_children()), None)
-    if cursor.kind is not KINDS.ENUM_DECL or first is None or not first.spelling.startswith(UNORDERED):
+    if cursor.kind is not KINDS.ENUM_DECL or first is None or not first.spelling.startswith(word):
         return None
-    return str(first.spelling).removeprefix(UNORDERED)
+    return str(first.spelling).removeprefix(word)
 
 
-UNORDERED = "edgewright_unordered_"
+UNORDERED, IN_MEMORY = "edgewright_unordered_", "edgewright_in_memory_"
 BUS_WIDTH, BUS_NARROWEST = "edgewright_bus_width_of_", "edgewright_bus_narrowest_of_"
 
 

@@ -62,6 +62,8 @@ def _space_faults(description: Description, space: Space, layout: Layout, joints
             whole = [write for write in writes if not _is_viewed(placed, register, write)]
             yield from _rule_faults(description, space, register, whole)
     yield from _view_faults(placed)
+    if placed.views and description.is_in_memory(space.name):
+        yield f"{len(placed.views)} views of memory, which has one address for each byte"
     yield from _slot_faults(space, placed, bus)
     yield from _together_faults(space, placed)
     yield from _area_faults(space, placed, layout)

@@ -37,7 +37,7 @@ class Rules:
             {slot.name: natures.of(slot.group, slot.field.name) for slot in space.slots},
             tuple(writes),
             bonds_of(space),
-            views,
+            views and not description.is_in_memory(space.name),
         )
 
     def bond(self, name: str) -> frozenset[str]:

@@ -106,7 +106,8 @@ class _Locking:
         known = self.lock.spaces[space.name].views if space.name in self.lock.spaces else ()
         for offset, names in known:
             found = tuple(slots[name] for name in names if name in slots)
-            if found and len(found) == len(names) and any(_shows_part(register, found) for register in registers):
+            is_there = found and len(found) == len(names) and not self.description.is_in_memory(space.name)
+            if is_there and any(_shows_part(register, found) for register in registers):
                 yield WriteView(offset, found)
 
     def _distance(self, name: str) -> int:
@@ -170,7 +171,7 @@ def with_new_views(description: Description, spaces: Spaces, layout: Layout, joi
         for register in layout.spaces[name].registers:
             slots = [piece.slot for piece in register.pieces]
             is_ours = register.lanes == 1 and len(slots) > 1 and not any(rules.slots[s].field.pinned for s in slots)
-            if not is_ours or not any(map(rules.frail, slots)):
+            if not (rules.views and is_ours) or not any(map(rules.frail, slots)):
                 continue
             for written in rules.partial(slots):
                 found = placed[name]
