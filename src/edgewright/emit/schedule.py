@@ -13,6 +13,7 @@ from ..kernels.printing.source import CWriter, comment
 from ..kernels.sites import Sites
 from ..kernels.strided_tensor import dense_strides
 from ..network import Tensor
+from ..platform.target import Family
 from ..program import Stage
 from ..program.plan import slot_name
 from .files import renamed
@@ -24,6 +25,13 @@ from .storage import LANE, ArenaPointers
 from .streaming import RowOutlet, RowPuller
 
 FENCE = "EW_FENCE();"  # between stages: memory is used anew under other types
+# For cores with Helium: GCC makes conversions conditional that the assembler beside it cannot read.
+NO_CONDITIONAL_CONVERSIONS = (
+    "#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 13",
+    '#pragma GCC optimize("no-if-conversion2") /* binutils before 2.41 take a VCVT on condition NE for VCVTN */',
+    "#endif",
+    "",
+)
 
 
 class RunFunction:
@@ -207,6 +215,7 @@ def schedule_file(module: Module, schedule: RunFunction, body: CWriter, common: 
     c.line(f'#include "{common}_kernels.h"')
     c.line(f'#include "{common}_weights.h"')
     c.line()
+    c.lines += NO_CONDITIONAL_CONVERSIONS if module.target.family is Family.HELIUM else ()
     c.lines += [*module.tables, ""] if module.tables else []
     c.lines += body.lines
     c.line()
