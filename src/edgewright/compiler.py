@@ -1,4 +1,4 @@
-"""From a model to the folder that is handed over: plan, emit, verify, package."""
+"""The compiler: from a model to the folder that is delivered, by planning, emission, verification and packaging."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Plans that are complete for their target: kernels selected, weights packed, code and stack as linked.
+"""Plans that are complete for their target: kernels selected, weights packed, code size and stack as linked.
 
-The search is asked again, with the stack set aside, where a plan fits the RAM and its stack does not fit beside it.
+Where a plan fits the RAM but its stack does not fit beside it, the search is repeated with the stack reserved.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ROUNDS = 4  # plans that are linked until arenas and stack fit together
 
 @dataclass(frozen=True)
 class CompletePlan:
-    """A library whose plan is complete, and what is known besides."""
+    """A library with its complete plan, and what the search found besides."""
 
     library: Library
     not_counted: str = ""  # why code and stack are not; empty where they are

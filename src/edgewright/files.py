@@ -1,4 +1,4 @@
-"""Files: read with one sentence about what fails, checked before work is done for them, written all or none."""
+"""Files: read errors as one sentence, paths checked before any work is done, and several files written all or none."""
 
 from __future__ import annotations
 

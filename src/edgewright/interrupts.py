@@ -1,4 +1,4 @@
-"""Ctrl-C where Python alone would be late or early: calls into C that take long, and files that belong together."""
+"""Ctrl-C where Python alone acts too late or too early: in long calls into C, and while related files are written."""
 
 from __future__ import annotations
 

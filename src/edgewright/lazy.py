@@ -1,4 +1,4 @@
-"""What is loaded when it is first used: what is slow to import should cost only those who need it."""
+"""Modules and attributes that are imported on first use, so that slow imports cost only those who need them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A part in the making: layers on regions of tensors, and slices where a layer reads less than what is at hand."""
+"""A part under construction: layers on regions of tensors, and slices where a layer reads less than what is
+available."""
 
 from __future__ import annotations
 

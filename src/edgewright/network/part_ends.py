@@ -1,7 +1,7 @@
-"""The ends of a part: inputs that come in pieces, and outputs of which others read a piece.
+"""Inputs of a part that arrive in pieces, and outputs of which others read a piece.
 
-A part reads regions as hulls (`parts.cut`). Where what it reads comes from several sources, or is a piece of what one
-source has, the part joins and slices it by layers of its own, most of which are views when it is planned.
+A part reads regions as hulls (`parts.cut`). Where a region comes from several sources, or is a piece of what one source
+has, the part joins and slices it with layers of its own, most of which become views when it is planned.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Layers that sum over a range of their input, in parts: each part sums over a share, and one finishes all sums.
+"""Layers split along the axis that they sum over: each part computes partial sums, and one part finishes them.
 
-Real numbers need no operator of their own: a layer without activation over the share (the bias goes with the first
-share), then an Add of what the parts give, with the activation. Sums of stored integers cross as 32-bit numbers, and
-are requantised once: every byte is that of the whole layer.
+Real numbers need no special operator: a layer without activation over a range of its input (the first part adds the
+bias), then an Add of the results, with the activation. Sums of quantised integers are passed on as 32-bit numbers and
+requantised once, so that every byte equals that of the whole layer.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ class ShareReads:
 
 
 def checked_share(network: Network, layer: Layer, share: Region) -> Region:
-    """The share, whole along axes that are not summed over; refused where sums of shares are not the layer's."""
+    """The range, made whole along axes that are not summed over; refused where partial sums do not give the layer's
+    output."""
     title, x = f"layer '{layer.name}' ({type(layer.op).__name__})", network.tensors[layer.inputs[0]]
     tensors = [network.tensors[name] for name in layer.inputs]
     axes = reduction_axes(layer.op, network.shapes(layer))
@@ -128,7 +129,7 @@ def checked_shares(network: Network, layer: Layer, shares: Sequence[Region]) -> 
 
 
 def add_finish(draft: PartDraft, layer: Layer, region: Region, shares: Sequence[Region]) -> dict[str, Region]:
-    """The layers that finish the sums of all shares; gives the inputs that those come in by, each with its share."""
+    """Adds the layers that finish all partial sums, and returns the inputs by which these arrive."""
     kind = _sums_tensor(draft.whole, layer, region)
     inputs = {}
     for share in shares:

@@ -1,4 +1,4 @@
-"""Parts of a network: networks that compute regions of its tensors, and say which tensors and regions those are.
+"""Parts of a network: networks that compute regions of its tensors, and say which tensors and regions these are.
 
 A part is cut out backwards, from what is asked of it: each layer says what it reads for a region (`alone`), and what
 the part does not compute itself becomes an input. Halos are computed again where their layer is in the part, and read

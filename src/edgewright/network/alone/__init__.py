@@ -1,4 +1,5 @@
-"""One region of an operator's output, computed by an operator of its own. How such operators are wired: `parts`."""
+"""Operators restricted to one region of their output. How such operators are wired into a network is left to
+`parts`."""
 
 from .answer import AloneOperator, Answer, JoinedRegions, WidenedRegion
 from .table import ALONE, alone, computable

@@ -1,4 +1,4 @@
-"""What an operator says when it is asked to compute one region of its output and nothing else."""
+"""The answers of an operator that is asked to compute one region of its output and nothing else."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ class AloneOperator:
 
 @dataclass(frozen=True, slots=True)
 class JoinedRegions:
-    """No single operator computes the region: these regions, each alone, joined along `axis`, are it."""
+    """No single operator computes the region: it is the concatenation along `axis` of these regions, each computed
+    alone."""
 
     axis: int
     regions: tuple[Region, ...]
@@ -31,7 +32,8 @@ class JoinedRegions:
 
 @dataclass(frozen=True, slots=True)
 class WidenedRegion:
-    """The region cannot be had alone, for a `reason` along `axis`; `region` around it is the next that might."""
+    """The region cannot be computed alone, for a `reason` along `axis`; `region` is the next larger one that might
+    be."""
 
     region: Region
     axis: int
@@ -47,7 +49,7 @@ def unchanged(op: Op, out: Region, shapes: Sequence[Shape]) -> AloneOperator:
 
 
 def split(out: Region, axis: int, ends: Sequence[int]) -> JoinedRegions:
-    """The region cut along an axis at these indices, those that lie inside it."""
+    """The region divided along an axis at those of the given indices that lie inside it."""
     start, stop = out.bounds[axis]
     inner = sorted({end for end in ends if start < end < stop})
     cuts: list[Interval] = list(zip([start, *inner], [*inner, stop], strict=True))

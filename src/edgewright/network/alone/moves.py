@@ -1,4 +1,4 @@
-"""Operators that move elements, alone. A region of the output is a box of the input, or it is widened until it is."""
+"""Data movement restricted to a region: the region corresponds to a box of the input, or is widened until it does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which function says how an operator computes a region alone."""
+"""The table of functions that restrict each operator to a region."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .resize import resize
 
 
 def alone(op: ops.Op, out: Region, shapes: Sequence[Shape], dtype: DType = DType.FLOAT32) -> Answer:
-    """How the region of the output is computed without the rest; `dtype` is that of the first input."""
+    """How the region of the output is computed without the rest; `dtype` is the type of the first input."""
     if isinstance(op, ops.Resize):
         return resize(op, out, shapes, dtype)
     return ALONE.get(type(op), unchanged)(op, out, shapes)

@@ -1,6 +1,6 @@
-"""Windows over images, alone: pads stay where the region meets the border, and are lost where it is cut.
+"""Window operators restricted to a region: padding stays where the region touches the border, and is dropped elsewhere.
 
-Channels of groups that a region cuts in two have no operator of their own; they become several, joined.
+A region that cuts a group of channels in two needs several operators, whose outputs are joined.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sums of a layer taken share by share, and the output they become: the same two halves that whole layers run.
+"""Partial sums of a layer, and the output that complete sums become: the same two halves that whole layers run.
 
 The running sums of an element of the output begin at zero and hold, before bias, scale and activation:
 
@@ -9,8 +9,8 @@ The running sums of an element of the output begin at zero and hold, before bias
 - quantised sums, means and averages: int32 sums of x as stored, *raw*. The end takes off count * zero of x (a sum or
   a mean; TFLite's average of a pool keeps the zero point, which input and output have in common).
 
-Integer sums are exact, so that every split gives the bytes of the whole layer; those of real numbers differ from
-it in the order of additions. Nothing is summed up where the whole layer does not add integers (`can_sum_partially`).
+Integer sums are exact, so that every split gives the bytes of the whole layer; those of real numbers differ from it in
+the order of additions. Nothing is summed up where the whole layer does not add integers (`can_sum_partially`).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def can_sum_partially(op: Op, tensors: Sequence[Tensor], result: Tensor, arithme
 
 
 def add_partial_sum(op: Op, out: Region, operands: Sequence[Operand], result: Tensor, arithmetic: Arithmetic) -> Array:
-    """What a share contributes to the sums of region `out`: int32, or float32 for real numbers."""
+    """What a range of the input contributes to the sums of region `out`: int32, or float32 for real numbers."""
     kernel = _kernel(op, [operand.tensor for operand in operands], result, arithmetic)
     assert kernel is not None, f"{op} has no sums"
     dtype = np.float32 if result.dtype is DType.FLOAT32 else np.int32

@@ -1,7 +1,7 @@
-"""Sums that can be taken share by share: over part of the channels or rows of the first input, and added up (S 4.2).
+"""Operators whose sums can be split over channels or rows of the first input, and added up (S 4.2).
 
-An operator that sums over an axis of its input computes its output from any split of that axis: each share
-contributes a partial sum, and what is not linear (bias, scale, activation) is applied once, when all are there.
+An operator that sums over an axis of its input computes its output from any split of that axis: each part contributes a
+partial sum, and what is not linear (bias, scale, activation) is applied once, when all are there.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def partial_needs(op: Op, out: Region, shapes: Sequence[Shape], share: Region) -
 
 
 def partial_macs(op: Op, out: Region, shapes: Sequence[Shape], share: Region) -> int:
-    """Multiply-accumulates of the share."""
+    """Multiply-accumulates of the partial sum."""
     total = op.macs(out, shapes)
     for axis in reduction_axes(op, shapes):
         start, stop = share.bounds[axis]
