@@ -27,7 +27,7 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-import edgewright.compiler  # noqa: F401  what it loads is no file's doing
+import edgewright.compiling  # noqa: F401  what it loads is no file's doing
 from damage_cases import KINDS, draw_case, warm_up
 from damage_trials import MEMORY, Verdict, examine
 

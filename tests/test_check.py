@@ -15,7 +15,7 @@ import edgewright
 from by_steps import by_steps
 from edgewright import samples
 from edgewright.cli import main
-from edgewright.compiler import make_library
+from edgewright.compiling import make_library
 from edgewright.errors import InputError, ModelError
 from edgewright.fusion.request import PlanRequest, make_plan
 from edgewright.memory import plan

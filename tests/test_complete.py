@@ -15,7 +15,7 @@ from click.testing import CliRunner
 import edgewright
 from edgewright import complete_plan, samples
 from edgewright.cli import main
-from edgewright.compiler import make_library
+from edgewright.compiling import make_library
 from edgewright.complete_plan import CompletePlan, complete, find_complete
 from edgewright.emit import TARGETS, Options, Rounding, emit
 from edgewright.emit.firmware import measure

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from edgewright import compile_model, interpret, write_onnx
-from edgewright.compiler import package
+from edgewright.compiling import package
 from edgewright.emit import TARGETS, emit
 from edgewright.emit.names import LONGEST, library_name, parameters
 from edgewright.emit.native import build

@@ -11,7 +11,7 @@ import pytest
 
 from edgewright.board.elf import read_elf
 from edgewright.board.toolchain import gcc_flags, toolchain, zig_flags
-from edgewright.compiler import compile_model
+from edgewright.compiling import compile_model
 from edgewright.emit import TARGETS, Family
 from edgewright.emit.native import load
 from edgewright.errors import BoardError, EdgewrightError

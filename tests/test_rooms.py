@@ -27,7 +27,7 @@ MAY_IMPORT = {
     "hal": ("board", "platform"),
     "application": ("run", "fusion", "emit", *BELOW_EMIT, "samples"),  # of samples: how to quantise
     "report": BELOW_REPORT,
-    "cli": ("compiler", "complete_plan", "report", *BELOW_REPORT, "samples"),
+    "cli": ("compiling", "complete_plan", "report", *BELOW_REPORT, "samples"),
 }
 EVERYBODY = {"cpsat", "errors", "files", "interrupts", "lazy", "text"}
 

@@ -13,7 +13,7 @@ from .lazy import lazy_attributes
 
 if TYPE_CHECKING:
     from . import samples
-    from .compiler import Compiled, compile_model
+    from .compiling import Compiled, compile_model
     from .emit import Kernels, Options, Rounding
     from .emit.native import load
     from .memory import Item, LayoutProblem, Placement, Techniques, critical_buffers, place_optimal, plan
@@ -29,7 +29,7 @@ else:  # the same names, each loaded with what it stands on when it is first ask
         __name__,
         {
             "samples": (),
-            "compiler": ("Compiled", "compile_model"),
+            "compiling": ("Compiled", "compile_model"),
             "emit": ("Kernels", "Options", "Rounding"),
             "emit.native": ("load",),
             "memory": (

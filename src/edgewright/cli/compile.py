@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..compiler import make_library, package, plain_plan
+from ..compiling import make_library, package, plain_plan
 from ..emit import Kernels, Optimise, Options, Rounding
 from ..emit.inputs import load_inputs
 from ..emit.names import library_name

@@ -10,7 +10,7 @@ from shlex import quote
 from rich.table import Table
 
 from .. import text
-from ..compiler import plain_plan
+from ..compiling import plain_plan
 from ..complete_plan import find_complete
 from ..errors import Infeasible, Unsupported
 from ..files import write_together

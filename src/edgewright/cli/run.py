@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from rich.table import Table
 
-from ..compiler import make_library
+from ..compiling import make_library
 from ..emit import Optimise, Options, Rounding
 from ..emit.inputs import load_inputs
 from ..emit.verify import run_once
