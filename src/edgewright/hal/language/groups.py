@@ -157,9 +157,7 @@ def _torn(description: Description) -> Iterator[Refusal]:
     for name, group in description.groups.items():
         bus = description.bus_of(name)
         if bus.width < bus.narrowest:
-            what = (
-                f"group '{name}' is on a bus of {bus.width} bits and on one that accesses no less than {bus.narrowest}"
-            )
+            what = f"group '{name}' is on a bus of {bus.width} bits, and on one that accesses {bus.narrowest} at least"
             yield Refusal(group.place, what, "declare the same accesses with bus, or a group for each")
 
 
