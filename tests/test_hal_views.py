@@ -215,13 +215,13 @@ def test_memory_has_no_views(tmp_path):
     """What a controller finds in memory has one address; a lock from before it was said to be memory is no excuse."""
     source, lock = tmp_path / "driver.c", tmp_path / "driver.lock.json"
     source.write_text(DRIVER)
-    before = chosen_design(analyse([source]), wish=Wish(minimise="accesses"))
+    before = chosen_design(analyse([source]), goal=LayoutGoal(minimise="accesses"))
     assert before.layout.spaces["Pump"].views
     lock.write_text(lock_text(before))
     source.write_text(DRIVER + "in_memory(pump);\n")
     analysis = analyse([source])
     for minimise in ("balanced", "accesses", "code", "map"):
-        made = chosen_design(analysis, wish=Wish(minimise=minimise))
+        made = chosen_design(analysis, goal=LayoutGoal(minimise=minimise))
         assert not any(space.views for space in made.layout.spaces.values())
     known = analysis.description, analysis.spaces
     assert any("views of memory" in fault for fault in faults(*known, before.layout, analysis.joints))
