@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from edgewright.errors import Infeasible
 from edgewright.hal.design import Analysis
 from edgewright.hal.design_flow import analyse
 from edgewright.hal.generate import generate
@@ -180,6 +181,24 @@ def test_updates_are_refused_of_what_an_interrupt_may_write(tmp_path, update, is
             analyse([tmp_path / "f.c"])
     else:
         assert analyse([tmp_path / "f.c"]).interrupts
+
+
+PINNED = """
+#include "edgewright_hal.h"
+bfGroup Adc { uint8 hw pin(0, 0) sequence; uint4 pin(0, 8) length; bit hw pin(0, 15) go; uint4 average; };
+make_device(Adc, adc, 0x40000000);
+void f(uint32_t n) { adc->average = 1; adc->sequence = n; adc->length = n; adc->go = 1; }
+"""
+
+
+def test_writes_in_a_row_fill_a_pinned_register_that_hardware_changes_too(tmp_path):
+    """Settings among its fields are part of the write, which could not put back the others."""
+    (tmp_path / "f.c").write_text(PINNED)
+    made = chosen_design(analyse([tmp_path / "f.c"]))
+    assert [len(merge.uses) for merge in made.merging["f"].merges] == [3]
+    (tmp_path / "f.c").write_text(PINNED.replace("adc->length = n;", ""))
+    with pytest.raises(Infeasible, match="read-modify-write of a register with"):
+        chosen_design(analyse([tmp_path / "f.c"]))
 
 
 INTERRUPTED = """

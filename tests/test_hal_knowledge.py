@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from edgewright.hal import merge
 from edgewright.hal.analysis.conflicts import Conflicts
 from edgewright.hal.analysis.spaces import parted
 from edgewright.hal.design import Design, acts, total
@@ -147,6 +148,23 @@ void wide(uint8_t x) { dev->low = x; dev->total = 5; dev->in = 1; }
 void branch(uint8_t x) { dev->low = x; if (x) dev->in = 1; dev->en = x; }
 uint32_t ahead(uint8_t x) { dev->low = x; dev->in = 1; x += dev->count[x & 3]; dev->en = x; return x + dev->low; }
 """
+
+
+def test_verification_finds_settings_that_pass_what_hardware_changes_too(tmp_path, monkeypatch):
+    pytest.importorskip("unicorn")
+    head = CHAINED[: CHAINED.index("void start")]
+    (tmp_path / "dma.c").write_text(head + "void f(uint16_t n) { dma->width = 3; dma->count = n; dma->irq = 1; }")
+    cells = {"Dma": (Cell(("width", "irq")), Cell(("count",)), Cell(("enable",)))}
+
+    def verified() -> bool:
+        analysis = analyse([tmp_path / "dma.c"])
+        layout = assemble(analysis.description, analysis.spaces, cells, HAND)
+        return verify(analysis, design(analysis, layout), calls=4).is_equal
+
+    assert verified()
+    monkeypatch.setattr(Conflicts, "is_gate_for", lambda *_: False)
+    monkeypatch.setattr(merge, "_in_order", lambda merges, _: merges)
+    assert not verified()
 
 
 @pytest.mark.parametrize("views", [True, False])

@@ -197,6 +197,12 @@ def test_an_unordered_device_lets_others_pass(tmp_path):
     assert merged(made(tmp_path, text)) == {frozenset({"rx", "tx"})}
 
 
+def test_devices_of_one_group_have_an_access_in_common(tmp_path):
+    buses = "make_device(Lamp, far, 0x40008000);\nbus(far, 16, 8);\nvoid f(void) { lamp->on = 1; far->on = 1; }"
+    found = refused(tmp_path, buses)
+    assert "group 'Lamp' is on a bus of 16 bits, and on one that accesses 32 at least" in found
+
+
 def test_unordered_names_a_device(tmp_path):
     assert "unordered(none): no device 'none'" in refused(tmp_path, "unordered(none);\nvoid f(void) { lamp->on = 1; }")
     assert "in_memory(none): no device 'none'" in refused(tmp_path, "in_memory(none);\nvoid f(void) { lamp->on = 1; }")

@@ -263,11 +263,26 @@ class Conflicts:
 
     def _pinned_word(self, access: Access) -> tuple[object, ...]:
         """The register that a write has to fill, because pins put fields there that hardware changes too."""
-        field = self.natures.description.field(access.owner, access.field)
-        if access.kind is Kind.READ or field.pinned is None or self.acts(access) or not self.nature(access).by_hardware:
+        if access.kind is Kind.READ or self.acts(access):
             return ()
-        byte, bit = field.pinned
-        return access.owner, (8 * byte + bit) // self.natures.description.bus_of(access.owner).width
+        word = self._words.get((access.owner, access.field))
+        is_changed = any(
+            other == word and nature.by_hardware and nature.kept and not nature.acts
+            for (owner, name), other in self._words.items()
+            if owner == access.owner and (nature := self.natures.of(owner, name))
+        )
+        return (access.owner, word) if is_changed else ()
+
+    @cached_property
+    def _words(self) -> dict[tuple[str, str], int]:
+        """The registers that pins put fields into, counted from the start of their groups."""
+        description = self.natures.description
+        return {
+            (group.name, field.name): (8 * field.pinned[0] + field.pinned[1]) // description.bus_of(group.name).width
+            for group in description.groups.values()
+            for field in group.fields
+            if field.pinned is not None
+        }
 
     def bond(self, access: Access) -> tuple[object, ...]:
         """The set of fields that the access's is together with, if any: they become one before all others."""

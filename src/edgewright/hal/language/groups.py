@@ -30,7 +30,7 @@ def describe(source: Source, bus: Bus | None = None) -> Description:
         raise Refused(refusals)  # what follows needs members that mean something
     groups = with_bonds(with_words(with_targets(groups, refusals), refusals), refusals)
     description = Description(groups, devices_of(source, groups, bus or Bus(), refusals))
-    refusals += [*_too_wide(description), *pin_faults(description), *bond_faults(description)]
+    refusals += [*_torn(description), *_too_wide(description), *pin_faults(description), *bond_faults(description)]
     if refusals:
         raise Refused(refusals)
     return description
@@ -150,6 +150,15 @@ def _limited(group: Group, known: Mapping[str, Group], refusals: list[Refusal]) 
         return group
     refusals.append(Refusal(group.place, f"'{group.name}' has more than {_MOST} fields", "make its arrays smaller"))
     return replace(group, members=())
+
+
+def _torn(description: Description) -> Iterator[Refusal]:
+    """Groups whose devices lie on buses that have no width of an access in common: no register would suit both."""
+    for name, group in description.groups.items():
+        bus = description.bus_of(name)
+        if bus.width < bus.narrowest:
+            what = f"group '{name}' is on a bus of {bus.width} bits, and on one that accesses {bus.narrowest} at least"
+            yield Refusal(group.place, what, "declare the same accesses with bus, or a group for each")
 
 
 def _too_wide(description: Description) -> Iterator[Refusal]:

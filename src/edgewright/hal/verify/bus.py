@@ -166,7 +166,9 @@ class ModelBus:
         acts = nature.writing_acts or nature.neutral
         is_plain = kind == "write" and not (acts or model_field.field.shared_with_isr)
         is_loose = self._devices[device].unordered and not model_field.field.shared_with_isr
-        self.steps.append(BusEvent(kind, name, value, device, is_plain, self._now, is_loose, self.promise.moment))
+        is_changed = is_plain and nature.by_hardware
+        moment = self.promise.moment
+        self.steps.append(BusEvent(kind, name, value, device, is_plain, self._now, is_loose, moment, is_changed))
 
     def _is_foreign(self, address: int) -> bool:
         return address not in self._registers and address & ~0xFFF in self._foreign
