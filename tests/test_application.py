@@ -307,6 +307,19 @@ def test_a_budget_slows_down_only_who_sets_the_peak(paper: Path) -> None:
 # The verb.
 
 
+def test_who_is_interrupted_is_no_smaller_than_the_budget_asks(tmp_path: Path) -> None:
+    """Whole layers leave too little beside them for who interrupts; in parts that fit alone both do."""
+    lines = ['target = "cortex-m4"']
+    for name in ("ds_cnn_int8", "resnet8_int8"):
+        (tmp_path / f"{name}.onnx").write_bytes(samples.build(name).SerializeToString())
+        lines += ["[[network]]", f'name = "{name}"', f'file = "{name}.onnx"', "quantised_input = true"]
+    lines += ["[[relation]]", 'kind = "preempts"', 'networks = ["ds_cnn_int8", "resnet8_int8"]']
+    (tmp_path / "app.toml").write_text("\n".join(lines))
+    found = JointSearch(load_application(tmp_path / "app.toml")).within(11840).layout
+    plan = found.plans["resnet8_int8"]
+    assert found.peak_bytes <= 11840 and plan.macs < 1.4 * plan.macs_plain
+
+
 def asked(*args: object) -> dict[str, object]:
     done = CliRunner().invoke(main, ["app", *map(str, args), "--json"])
     assert done.exit_code == 0, done.output

@@ -164,10 +164,9 @@ class JointSearch:
         stuck: set[str] = set()
         for _ in range(ROUNDS):
             found = self._joint(plans)
-            over = found.peak_bytes - ram
-            if over <= 0:
+            if found.peak_bytes <= ram:
                 return self._relaxed(found, ram)
-            lower = self._lowered(found, plans, over, stuck)
+            lower = self._lowered(found, plans, ram, stuck)
             if lower is None:
                 break
             plans = lower
@@ -195,18 +194,22 @@ class JointSearch:
         )
 
     def _lowered(
-        self, found: JointPlan, plans: Mapping[str, Plan], over: int, stuck: set[str]
+        self, found: JointPlan, plans: Mapping[str, Plan], ram: int, stuck: set[str]
     ) -> dict[str, Plan] | None:
-        """The plans with one of those that set the peak made smaller: the one that loses least by it."""
+        """The plans with one of those that set the peak made smaller: the one that loses least by it.
+
+        One that does not even fit alone is made to, before it is asked for what is missing beside others.
+        """
         trials: list[tuple[float, str, Plan]] = []
         for name, planner in self.planners.items():
             if planner.member.owner not in found.layout.setters or name in stuck:
                 continue
+            alone = planner.peak(plans[name])
             try:
-                smaller = planner.within(max(1, planner.peak(plans[name]) - over))
+                smaller = planner.within(ram if alone > ram else max(1, alone - (found.peak_bytes - ram)))
             except Infeasible:
                 smaller = planner.smallest
-            if planner.peak(smaller) >= planner.peak(plans[name]):
+            if planner.peak(smaller) >= alone:
                 stuck.add(name)
                 continue
             trials.append((planner.cost(smaller) / max(1.0, planner.cost(planner.fastest)), name, smaller))
