@@ -91,7 +91,7 @@ def test_targets_with_a_virtual_board_have_a_model(compiler):
     for name in modelled(compiler):
         model = model_of(name, zig=compiler == "zig")
         assert model.compiler == compiler and compiler in model.source
-        # Of all stages that were counted, odd ones too; Helium, whose loops compilers turn into vectors, is further off.
+        # Of all stages that were counted, odd ones too; Helium, whose loops become vectors, is further off.
         assert 0 < model.error.median < (0.06 if name == "cortex-m55" else 0.05)
         assert model.error.median <= model.error.worst
         assert 0 < model.error.total <= model.error.worst
