@@ -167,6 +167,26 @@ def test_verification_finds_settings_that_pass_what_hardware_changes_too(tmp_pat
     assert not verified()
 
 
+def test_what_hardware_changes_too_is_not_written_after_settings_that_follow(tmp_path, monkeypatch):
+    """It may start something: `width`, written after it, must not be there by then, though `irq` could wait."""
+    pytest.importorskip("unicorn")
+    head = CHAINED[: CHAINED.index("void start")]
+    (tmp_path / "dma.c").write_text(head + "void f(void) { dma->enable = 1; dma->width = 3; dma->irq = 1; }")
+    cells = {"Dma": (Cell(("enable", "irq")), Cell(("width",)), Cell(("count",)))}
+
+    def made() -> Design:
+        analysis = analyse([tmp_path / "dma.c"])
+        return design(analysis, assemble(analysis.description, analysis.spaces, cells, HAND))
+
+    assert not [one for one in made().merging["f"].merges if len(one.uses) > 1]
+    best = chosen_design(made().analysis, goal=LayoutGoal(minimise="accesses"))
+    assert verify(best.analysis, best, calls=4).is_equal
+    monkeypatch.setattr(Conflicts, "stops_write", lambda *_: None)
+    wrong = made()
+    assert [one.slots for one in wrong.merging["f"].merges if len(one.uses) > 1] == [("enable", "irq")]
+    assert not verify(wrong.analysis, wrong, calls=4).is_equal
+
+
 @pytest.mark.parametrize("views", [True, False])
 @pytest.mark.parametrize("minimise", ["balanced", "accesses", "code", "map"])
 def test_layouts_know_which_writes_stay_apart_at_others_of_what_hardware_changes(tmp_path, minimise, views):

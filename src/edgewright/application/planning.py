@@ -218,8 +218,9 @@ class MemberPlanner:
         return any(low == self.member.name and one.points is PreemptionPoints.ROWS for (_, low), one in found)
 
 
-def planners(application: Application) -> Mapping[str, MemberPlanner]:
+def planners(application: Application, known: Mapping[str, MemberPlanner] | None = None) -> Mapping[str, MemberPlanner]:
+    """A planner of every member; those that are `known`, of networks that are as they were, are taken as they are."""
     found: dict[str, MemberPlanner] = {}
     for member in application.members:
-        found[member.name] = MemberPlanner(application, member, found)
+        found[member.name] = (known or {}).get(member.name) or MemberPlanner(application, member, found)
     return found

@@ -58,10 +58,11 @@ class JointSearch:
 
     application: Application
     made: list[JointPlan] = field(default_factory=list, compare=False)  # all that were laid out
+    known: Mapping[str, MemberPlanner] = field(default_factory=dict, compare=False, repr=False)  # of some members
 
     @cached_property
     def planners(self) -> Mapping[str, MemberPlanner]:
-        return planners(self.application)
+        return planners(self.application, self.known)
 
     @cached_property
     def fastest(self) -> JointPlan:
@@ -73,7 +74,11 @@ class JointSearch:
         chosen = possible_rings(self.application) if not any(one.rows for one in self.application.crossings) else ()
         if len(chosen) > 1:  # one that cannot be leaves the others
             chosen = tuple(ring for ring in chosen if self._can_cross_in_rows(ring))
-        return JointSearch(with_rings(self.application, chosen), self.made) if chosen else None
+        if not chosen:
+            return None
+        owners = {ring.owner for ring in chosen}
+        others = {name: one for name, one in self.planners.items() if one.member.owner not in owners}
+        return JointSearch(with_rings(self.application, chosen), self.made, others)
 
     def _can_cross_in_rows(self, crossing: CrossingTensor) -> bool:
         """Whether there are plans of both partitions that push rows of this tensor, and pull them."""
@@ -143,12 +148,20 @@ class JointSearch:
     @cached_property
     def smallest(self) -> JointPlan:
         """The least arena whatever it costs."""
-        found = self._joint({name: one.smallest for name, one in self.planners.items()})
-        rows = self._in_rows(lambda search: search.smallest)
+        found, rows = self._smallest_as_given, self._in_rows(lambda search: search.smallest)
         return found if rows is None or rows.peak_bytes >= found.peak_bytes else rows
+
+    @cached_property
+    def _smallest_as_given(self) -> JointPlan:
+        return self._joint({name: one.smallest for name, one in self.planners.items()})
 
     def within(self, ram: int) -> JointPlan:
         """The least slow-down that fits; an error that says the least possible and who sets it where nothing does."""
+        if self.by_rows is not None and ram < self._smallest_as_given.peak_bytes:
+            rows = self._in_rows(lambda search: search.within(ram))
+            if rows is None:
+                raise Infeasible(self._refusal(ram))
+            return rows
         try:
             found = self._within(ram)
         except Infeasible:
@@ -258,6 +271,17 @@ class JointSearch:
                 return
 
     def _joint(self, plans: Mapping[str, Plan], is_hasty: bool = False) -> JointPlan:
+        """The plans laid out together; those that were before are as they were."""
+        key = is_hasty, *(id(plans[name]) for name in self.planners)
+        if key not in self._laid_out:
+            self._laid_out[key] = plans, self._lay_out(plans, is_hasty)
+        return self._laid_out[key][1]
+
+    @cached_property
+    def _laid_out(self) -> dict[tuple[int, ...], tuple[Mapping[str, Plan], JointPlan]]:
+        return {}
+
+    def _lay_out(self, plans: Mapping[str, Plan], is_hasty: bool) -> JointPlan:
         times = {name: planner.times(plans[name]) for name, planner in self.planners.items()}
         application = with_few_slots(self.application, plans, times, is_hasty)
         layout = lay_out_jointly(application, plans, choose_points(application, plans))

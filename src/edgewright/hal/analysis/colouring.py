@@ -115,5 +115,10 @@ class _Passed:
             and self.names.isdisjoint(names_of(access))
             and all(self.judge.stops_write(event, access) is None for event in self.stopping.values())
             and all(self.judge.ordered(event, access) is None for event in self.others.values())
+            and not (self.judge.nature(access).by_hardware and self._stops_at_settings(access))
             and self.judge.paths.is_always_after(access.number, last.number)
         )
+
+    def _stops_at_settings(self, access: Access) -> bool:
+        """Whether a write of what hardware changes too would pass one that it must not."""
+        return any(self.judge.stops_write(event, access) for events in self.fields.values() for event in events)

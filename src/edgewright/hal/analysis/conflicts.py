@@ -230,6 +230,11 @@ class Conflicts:
             return self._affected(event, access) or self.ordered(event, access)
         if self.is_flag(access) and not self.is_flag(event):
             return f"{access.field} acts, and {event.field} is {_done(event)} in between (line {event.place.line})"
+        is_setting = event.kind is Kind.WRITE and not self.stops_writes(event)
+        if self.nature(access).by_hardware and is_setting and not self.are_together(event, access):
+            return (
+                f"{access.field} may start something, and {event.field} is written in between (line {event.place.line})"
+            )
         is_passed = self.is_flag(access) or self.are_together(event, access) or self.may_go_along(event, access)
         if self.stops_writes(event) and not is_passed:
             return f"{_doing(event)} {event.field} in between may need it (line {event.place.line})"

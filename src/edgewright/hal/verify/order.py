@@ -1,10 +1,9 @@
 """Whether two traces of accesses are equivalent: the second may differ only in orders that no one can observe.
 
-Only writes of plain fields of one device may change places with each other, those of fields that hardware changes too
-only with later ones, and accesses of a device that is declared unordered with those of others; accesses may happen at
-once. All else that is seen from outside keeps its order: calls,
-side effects, reads of what hardware changes, accesses of other devices and of fields that an interrupt routine uses.
-Reads of plain fields show in what is done with their values.
+Only writes of plain fields of one device may change places with each other, and accesses of a device that is declared
+unordered with those of others; accesses may happen at once. All else that is seen from outside keeps its order: calls,
+side effects, reads and writes of what hardware changes, accesses of other devices and of fields that an interrupt
+routine uses. Reads of plain fields show in what is done with their values.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ class BusEvent:
     access: int  # the same for all steps that one access to a register makes
     is_loose: bool = False  # of a device that is unordered: it keeps its order within that device only
     moment: str = ""  # steps that are to happen at once, since their fields are together
-    is_changed: bool = False  # hardware changes the field too: no earlier write of the device comes after this one
+    is_changed: bool = False  # hardware changes the field too: it keeps its order to all writes of the device
 
     def __str__(self) -> str:
         return f"write of {self.value} to {self.what}" if self.kind == "write" else f"{self.kind} of {self.what}"
@@ -81,14 +80,14 @@ def _matched(
 
 
 def _order(expected: Sequence[BusEvent], matched: Sequence[int | None]) -> str:
-    latest: dict[tuple[str, bool, bool], tuple[int, BusEvent]] = {}  # of steps that are alike
+    latest: dict[tuple[str, bool, bool, bool], tuple[int, BusEvent]] = {}  # of steps that are alike
     for step, at in zip(expected, matched, strict=True):
         if at is None:
             continue
         for before, earlier in latest.values():
             if before > at and _keeps_order(earlier, step):
                 return f"{step} comes before {earlier}, which the source has first"
-        alike = step.device, step.is_plain, step.is_loose
+        alike = step.device, step.is_plain, step.is_loose, step.is_changed
         if alike not in latest or at > latest[alike][0]:
             latest[alike] = at, step
     return ""
@@ -96,6 +95,6 @@ def _order(expected: Sequence[BusEvent], matched: Sequence[int | None]) -> str:
 
 def _keeps_order(first: BusEvent, second: BusEvent) -> bool:
     if first.device == second.device:
-        return second.is_changed or not (first.is_plain and second.is_plain)
+        return first.is_changed or second.is_changed or not (first.is_plain and second.is_plain)
     is_field = bool(first.device and second.device)
     return not (is_field and (first.is_loose or second.is_loose))
