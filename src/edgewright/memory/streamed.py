@@ -15,6 +15,7 @@ from ..program import FusionSchedule
 from ..program.legal import can_stream, can_sum, known_layers, problems
 from ..program.steps import SUM_BYTES
 from .footprint import footprint
+from .layout.bound import lower_bound
 from .ordering import order
 from .pricing import Pricer
 from .problems import PlanningProblem, Techniques
@@ -136,7 +137,10 @@ def _widened(solution: Solution) -> Solution:
             parts = list(solution.problem.footprints)
             parts[at] = footprint(network, views, schedule)
             problem = replace(solution.problem, footprints=tuple(parts))
-            other = place(problem, order(problem.order_problem()))
+            found = order(problem.order_problem())
+            if lower_bound(problem.layout_problem(found.steps)) > solution.peak:
+                continue  # no layout can do
+            other = place(problem, found)
             if other.peak <= solution.peak:
                 solution = other
                 break
