@@ -147,10 +147,10 @@ def ordered(
     return problem, order(problem.order_problem(), below=below)
 
 
-def place(problem: PlanningProblem, found: Order) -> Solution:
+def place(problem: PlanningProblem, found: Order, capacity: int | None = None) -> Solution:
     layout = problem.layout_problem(found.steps)
     effort = LayoutEffort.NORMAL if len(layout.items) <= MOST_SEARCHED else LayoutEffort.QUICK
-    return Solution(problem, found, place_optimal(layout, effort=effort))
+    return Solution(problem, found, place_optimal(layout, capacity, effort))
 
 
 def drop_needless_overlaps(solution: Solution) -> Solution:

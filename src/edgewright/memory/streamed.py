@@ -9,13 +9,12 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
-from ..errors import InputError
+from ..errors import Infeasible, InputError
 from ..network import Network
 from ..program import FusionSchedule
 from ..program.legal import can_stream, can_sum, known_layers, problems
 from ..program.steps import SUM_BYTES
 from .footprint import footprint
-from .layout.bound import lower_bound
 from .ordering import order
 from .pricing import Pricer
 from .problems import PlanningProblem, Techniques
@@ -138,12 +137,11 @@ def _widened(solution: Solution) -> Solution:
             parts[at] = footprint(network, views, schedule)
             problem = replace(solution.problem, footprints=tuple(parts))
             found = order(problem.order_problem())
-            if lower_bound(problem.layout_problem(found.steps)) > solution.peak:
-                continue  # no layout can do
-            other = place(problem, found)
-            if other.peak <= solution.peak:
-                solution = other
+            try:
+                solution = place(problem, found, solution.peak)
                 break
+            except Infeasible:  # or not found
+                continue
     return solution
 
 

@@ -102,7 +102,14 @@ class Network:
 
     def shapes(self, layer: Layer) -> tuple[Shape, ...]:
         """The shapes of a layer's inputs, as its operator wants them."""
-        return tuple(self.tensors[name].shape for name in layer.inputs)
+        found = self._shapes.get(layer.inputs)
+        if found is None:
+            found = self._shapes[layer.inputs] = tuple(self.tensors[name].shape for name in layer.inputs)
+        return found
+
+    @cached_property
+    def _shapes(self) -> dict[tuple[str, ...], tuple[Shape, ...]]:
+        return {}
 
     def activations(self, layer: Layer) -> tuple[str, ...]:
         """The layer's inputs that are computed or given at run time: each once."""
