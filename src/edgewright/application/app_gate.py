@@ -180,7 +180,8 @@ class AppGate:
         for crossing in application.crossings:
             source = self.index[crossing.source[0]]
             own = sum(1 << self.index[member.name] for member in application.members_of(crossing.owner))
-            for name, reader in ((name, self.index[name]) for name, _ in crossing.readers):
+            for name, _ in crossing.readers:
+                reader = self.index[name]
                 under_way = f"done[{source}] - done[{reader}]"
                 under = f"done[{source}] - given[{reader}] >= {crossing.slots}u"
                 if crossing.rows:

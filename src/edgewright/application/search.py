@@ -85,10 +85,11 @@ class JointSearch:
         both = planners(with_rings(self.application, (crossing,)))
         (source, _), ((reader, tensor),) = crossing.source, crossing.readers
         try:
-            pulled_steps(both[reader].fastest, tensor, 1.0)
-            return bool(both[source].fastest.program.stages)
+            _, pulling = both[source].fastest, both[reader].fastest
+            pulled_steps(pulling, tensor, 1.0)
         except Infeasible:
             return False
+        return True
 
     def _in_rows(self, asked: Callable[[JointSearch], JointPlan]) -> JointPlan | None:
         """What the search with rings finds, if anything."""

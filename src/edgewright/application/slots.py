@@ -56,7 +56,7 @@ def with_few_slots(
     """
     found, freed = dict[str, CrossingTensor](), dict[str, int]()
     for owner in dict.fromkeys(crossing.owner for crossing in application.crossings):
-        pace = unhurried(application, owner, plans, times)
+        pace = _pace(application, owner, plans, times)
         pace, kept = with_small_rings(pace, is_hasty)
         pace = _with_few(pace)
         found |= {one.name: one for one in pace.crossings}
@@ -65,7 +65,7 @@ def with_few_slots(
     return replace(application, crossings=crossings, freed=freed)
 
 
-def unhurried(
+def _pace(
     application: Application, owner: str, plans: Mapping[str, Plan], times: Mapping[str, Sequence[float]]
 ) -> PipelinePace:
     """The pipeline in which slots are given back when they have been read, and rings as soon as reading begins."""

@@ -1,13 +1,13 @@
 """A lower bound on the weighted sum of capacities, derived from a cycle of waits.
 
 Let the circle go v0 -> v1 -> ... -> v0, and let the k-th firing of v0 wait for the m1-th of v1, that for the m2-th of
-v2, and so on; the graph is live only when the last number is below k, for every k. Each wait has the form `filled(m')
->= asked(m) - c`: for space, `asked` counts what is produced, `filled` what is consumed, and c is the capacity; for
-tokens it is the other way round, and c = 0. Divide each by the tokens Q of an iteration. Where one wait ends and the
-next begins, asked(m)/Q is at least filled'(m)/Q' plus the least difference the two ever have at that actor, a constant.
-Adding up, with v0 alone taken exactly:
+v2, and so on; the graph is live only when the last number is below k, for every k. Each wait has the form
+`filled(m') >= asked(m) - c`: for space, `asked` counts what is produced, `filled` what is consumed, and c is the
+capacity; for tokens it is the other way round, and c = 0. Divide each by the tokens Q of an iteration. Where one wait
+ends and the next begins, asked(m)/Q is at least filled'(m)/Q' plus the least difference the two ever have at that
+actor, a constant. Adding up, with v0 alone taken exactly:
 
-sum of c/Q over the waits for space >= max over k of (asked(k)/Q - filled'(k-1)/Q') at v0 + the other constants
+    sum of c/Q over the waits for space >= max over k of (asked(k)/Q - filled'(k-1)/Q') at v0 + the other constants
 
 which holds for each v0 of the circle. One such sum stands for very many choices when a detour holds a whole image.
 """

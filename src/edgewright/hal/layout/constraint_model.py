@@ -227,7 +227,8 @@ def _touches(model: Model, chosen: PartVariables) -> None:
                 model.pay(more, code, pattern.weight)
             parts = again if any(map(rules.kept, hit)) else []
             partial = _view if rules.views else _rewrite
-            rewrite = partial(model, chosen, pattern, r, touched, kept, parts) if kept or parts else None
+            write = _PartialWrite(pattern, r, touched, kept, parts)
+            rewrite = partial(model, chosen, write) if kept or parts else None
             for g in [g for g in beside if g in pattern.known]:
                 known = model.new("known")
                 model.at_least_all(known, (touched, x[g, r], *([rewrite.negated()] if rewrite is not None else [])))
@@ -252,19 +253,23 @@ def _again(model: Model, chosen: PartVariables, pattern: AccessPattern, r: str) 
     return found
 
 
-def _rewrite(
-    model: Model,
-    chosen: PartVariables,
-    pattern: AccessPattern,
-    r: str,
-    touched: Literal,
-    kept: Sequence[str],
-    again: Sequence[Literal],
-) -> Literal:
-    rules, x = chosen.part.rules, chosen.x
+@dataclass(frozen=True)
+class _PartialWrite:
+    """Writes of a pattern to part of a register: whether there is one, what must be kept, and further writes to it."""
+
+    pattern: AccessPattern
+    register: str
+    touched: Literal
+    kept: Sequence[str]
+    again: Sequence[Literal]
+
+
+def _rewrite(model: Model, chosen: PartVariables, write: _PartialWrite) -> Literal:
+    """A write of part of a register reads it first and puts the rest back."""
+    rules, x, pattern, r, again = chosen.part.rules, chosen.x, write.pattern, write.register, write.again
     rewrite = model.new("rmw")
-    for g in kept:
-        model.at_least_all(rewrite, (touched, x[g, r]))
+    for g in write.kept:
+        model.at_least_all(rewrite, (write.touched, x[g, r]))
     guarded = [f for f in chosen.inside[r] if rules.slots[f].field.shared_with_isr]
     for more in again:
         model.cp.add_implication(more, rewrite)
@@ -286,30 +291,27 @@ def _rewrite(
     return rewrite
 
 
-def _view(
-    model: Model,
-    chosen: PartVariables,
-    pattern: AccessPattern,
-    r: str,
-    touched: Literal,
-    kept: Sequence[str],
-    again: Sequence[Literal],
-) -> Literal:
+def _view(model: Model, chosen: PartVariables, write: _PartialWrite) -> Literal:
     """A write of part of a register goes to a view address of its own, which costs only address space.
 
     Equal sets of slots share one view; where different sets hit a register in the same slots, two are counted.
     """
-    key = r, pattern.slots & frozenset(chosen.inside[r]), 0
-    view = chosen.views.get(key)
-    if view is None:
-        view = chosen.views[key] = model.new("view")
-    for number, more in enumerate(again, 1):
+    r = write.register
+    slots = write.pattern.slots & frozenset(chosen.inside[r])
+    view, *others = (_view_variable(model, chosen, (r, slots, number)) for number in range(1 + len(write.again)))
+    for more, other in zip(write.again, others, strict=True):
         model.cp.add_implication(more, view)
-        other = chosen.views.setdefault((*key[:2], number), model.new("view"))
         model.cp.add_implication(more, other)
-    for g in kept:
-        model.at_least_all(view, (touched, chosen.x[g, r], *([chosen.lane[r].negated()] if r in chosen.lane else [])))
+    is_no_lane = [chosen.lane[r].negated()] if r in chosen.lane else []
+    for g in write.kept:
+        model.at_least_all(view, (write.touched, chosen.x[g, r], *is_no_lane))
     return view
+
+
+def _view_variable(model: Model, chosen: PartVariables, key: tuple[str, frozenset[str], int]) -> Literal:
+    if key not in chosen.views:
+        chosen.views[key] = model.new("view")
+    return chosen.views[key]
 
 
 def content(model: Model, chosen: PartVariables) -> Linear:
