@@ -6,10 +6,11 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 
 from edgewright.dataflow.checks.liveness import blocked
+from edgewright.errors import Infeasible
 from edgewright.mapping.assignment import AssignmentProblem, assign_exact, mapping_of, single_processors
 from edgewright.mapping.board_mapping import faults
 from edgewright.mapping.genetic import GeneticSettings, assign_genetic, map_genetic
@@ -65,14 +66,18 @@ def test_phases_that_wait_for_others_make_the_period_longer_than_any_load():
     assert timing.period == pytest.approx(10)  # and l19, l20, which they wait for
 
 
+def single_processors_or_reject(problem):
+    try:
+        return single_processors(problem)
+    except Infeasible:
+        reject()
+
+
 @settings(max_examples=60)
 @given(mapping_problems(most_layers=7), st.randoms(use_true_random=False))
 def test_any_assignment_is_live_and_as_fast_as_its_graph_says(problem, random):
-    assume(not problem.impossible())
-    processors = single_processors(problem)
-    able = np.isfinite(processors.seconds)
-    assume(able.any(1).all())
-    genes = [random.choice(np.flatnonzero(row).tolist()) for row in able]
+    processors = single_processors_or_reject(problem)
+    genes = [random.choice(np.flatnonzero(row).tolist()) for row in np.isfinite(processors.seconds)]
     mapping = mapping_of(processors, genes, "random")
     assert faults(mapping) == []
     assert blocked(timed_graph(mapping, 1.0)) is None
@@ -82,8 +87,7 @@ def test_any_assignment_is_live_and_as_fast_as_its_graph_says(problem, random):
 @settings(max_examples=25)
 @given(mapping_problems(most_layers=5), st.sampled_from(["balance", "slowest"]))
 def test_cp_sat_finds_the_best_of_all_assignments(problem, goal):
-    processors = single_processors(problem)
-    assume(np.isfinite(processors.seconds).any(1).all())
+    processors = single_processors_or_reject(problem)
     every = np.array(list(product(range(len(processors.processors)), repeat=len(problem.layers))))
     best = processors.values(every, goal).min()
     found = assign_exact(processors, goal)
@@ -94,8 +98,8 @@ def test_cp_sat_finds_the_best_of_all_assignments(problem, goal):
 @settings(max_examples=10)
 @given(mapping_problems(most_layers=8), st.sampled_from(["balance", "slowest"]))
 def test_cp_sat_is_never_behind_the_genetic_search(problem, goal):
-    processors = single_processors(problem)
-    assume(np.isfinite(processors.seconds).any(1).all() and len(processors.processors) > 1)
+    processors = single_processors_or_reject(problem)
+    assume(len(processors.processors) > 1)
     found = assign_genetic(processors, goal, QUICK)
     scale = np.where(np.isfinite(processors.seconds), processors.seconds, 0).sum() + 1
     assert assign_exact(processors, goal).value <= found.value + 1e-4 * scale
@@ -107,3 +111,10 @@ def test_the_genetic_search_balances_equal_cores():
     answer = map_genetic(chain([1.0] * 12, cores=4), settings=GeneticSettings(200, 100, patience=20))
     assert answer.mapping.method == "ga" and answer.mapping.load_period == pytest.approx(3)
     assert answer.bound == pytest.approx(1 / 3)
+
+
+def test_layers_that_have_times_for_two_cores_together_only():
+    problem = chain([1.0, 1.0], cores=3, lanes=(2,))
+    assert map_for(problem).timing.period == pytest.approx(1)
+    with pytest.raises(Infeasible, match="has a time for layer 'l0'; profile it on one core"):
+        map_genetic(problem)

@@ -80,6 +80,7 @@ def change(data, path, value):
         (("layers", 0, "times", 1, "executor"), "native", "two times for native, cpu, 1 lanes"),
         (("layers", 1, "name"), "conv", 'layer "conv" is described twice'),
         (("processors", 1, "name"), "cpu", 'processor "cpu" is described twice'),
+        (("processors", 0, "cores"), [0, 0, 1], 'processor "cpu" has core 0 twice'),
         (("extra",), 1, "extra"),
     ],
 )

@@ -110,6 +110,9 @@ def single_processors(problem: MappingProblem) -> AssignmentProblem:
                 left[taken] -= 1
             processors.append(name)
             executions.append(best)
+    for number, layer in enumerate(problem.layers):
+        if not any(isfinite(execution.seconds[number]) for execution in executions):
+            raise Infeasible(f"no core by itself and no GPU has a time for layer '{layer}'; profile it on one core")
     return AssignmentProblem(slowed, tuple(processors), tuple(executions))
 
 
@@ -178,10 +181,7 @@ def assign_exact(
 
     # Constraints: each layer runs once; a load is the work, and what crosses on its edges.
     for layer in range(len(seconds)):
-        able = [runs[layer, p] for p in processors if (layer, p) in runs]
-        if not able:
-            raise Infeasible(f"no processor can run layer '{problem.problem.layers[layer]}'")
-        model.add_exactly_one(able)
+        model.add_exactly_one(runs[layer, p] for p in processors if (layer, p) in runs)
     for p in processors:
         terms = [
             round(seconds[layer, p] / unit) * runs[layer, p] for layer in range(len(seconds)) if (layer, p) in runs

@@ -213,7 +213,10 @@ def _or_assigned(answer: MappingAnswer, goal: MappingGoal) -> MappingAnswer:
     """The answer, or the best mapping without order where that is faster in spite of its waiting."""
     if goal != ANY_GOAL or answer.gap < 1e-3:
         return answer
-    problem = single_processors(answer.mapping.problem)
+    try:
+        problem = single_processors(answer.mapping.problem)
+    except Infeasible:  # some layer has times for several cores together only
+        return answer
     found = assign_exact(problem, "slowest", effort=0.3)
     if found.value >= answer.timing.period:
         return answer

@@ -170,6 +170,9 @@ def _broken_rules(profile: Profile) -> Iterator[str]:
     known = [processor.name for processor in profile.processors]
     if repeated := _repeated(known):
         yield f'processor "{repeated}" is described twice'
+    for processor in profile.processors:
+        if repeated := _repeated([str(core) for core in processor.cores]):
+            yield f'processor "{processor.name}" has core {repeated} twice'
     if repeated := _repeated([layer.name for layer in profile.layers]):
         yield f'layer "{repeated}" is described twice'
     named = [time.processor for layer in profile.layers for time in layer.times]
