@@ -19,9 +19,9 @@ from rich.table import Table
 from edgewright.errors import Infeasible
 from edgewright.memory.layout import (
     Item,
+    LayoutEffort,
     LayoutProblem,
     lower_bound,
-    place_first_fit,
     place_greedy_by_size,
     place_optimal,
     read_csv,
@@ -72,7 +72,7 @@ def measure(name: str, problem: LayoutProblem, capacity: int | None = None) -> R
         "buffers": len(problem.items),
         "lower bound": lower_bound(problem),
         "greedy by size": place_greedy_by_size(problem).peak,
-        "first fit": place_first_fit(problem).peak,
+        "first fit": place_optimal(problem, effort=LayoutEffort.QUICK).peak,
         "ours": ours.peak if ours else None,
         "capacity": capacity,
         "fits": ours is not None,

@@ -19,9 +19,10 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from edgewright import load_board
-from edgewright.application.description import parse_application
+from edgewright.application.description import ApplicationFile
 from edgewright.cli import main
 from edgewright.hal import examples
+from edgewright.platform.sentences import parse_toml
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
@@ -103,7 +104,7 @@ class Desk:
             case "toml":
                 tomllib.loads(block.text)
                 if block.mark and "[[network]]" in block.text:
-                    assert parse_application(block.text, block.about).networks
+                    assert parse_toml(block.text, block.about, ApplicationFile, "an application").networks
                 elif block.mark:
                     assert load_board(self.folder / block.about).memories
             case "json":

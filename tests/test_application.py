@@ -12,12 +12,12 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from application_judge import Interleaving
 from edgewright import samples
 from edgewright.application import joint
-from edgewright.application.description import PreemptionPoints, parse_application
+from edgewright.application.description import ApplicationFile, PreemptionPoints
 from edgewright.application.harness import TrialScript
 from edgewright.application.joint import JointLayout, lay_out_jointly
-from edgewright.application.judge import Interleaving, joint_faults
 from edgewright.application.library import emit_application
 from edgewright.application.members import load_application
 from edgewright.application.outcome import paper_outcome, plan_application
@@ -33,6 +33,7 @@ from edgewright.cli import main
 from edgewright.emit import emit
 from edgewright.errors import Infeasible, InputError
 from edgewright.memory.layout import ConflictGraph, conflicts, place_graph
+from edgewright.platform.sentences import parse_toml
 from edgewright.program import faults
 from edgewright.samples.builder import ModelBuilder
 
@@ -90,7 +91,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 def test_what_is_wrong_with_a_file_is_said_in_one_sentence(text: str, said: str) -> None:
     with pytest.raises(InputError) as refused:
-        parse_application(text, "app.toml")
+        parse_toml(text, "app.toml", ApplicationFile, "an application")
     assert str(refused.value).startswith("app.toml: ") and said in str(refused.value)
     assert "\n" not in str(refused.value).strip() or "TOML" in said
 
@@ -430,10 +431,10 @@ def test_rows_are_points_and_fewer_of_them_take_less_ram(tiny: Path) -> None:
     peaks = [lay_out_jointly(found.application, found.problem.plans, {"detect": points}) for points in sets]
     for layout in peaks:
         for seed in range(4):
-            assert not list(joint_faults(layout, seed, moves=40))
+            assert not list(Interleaving(layout, seed).run(40))
     assert peaks[-1].peak_bytes < peaks[0].peak_bytes
     careless = replace(peaks[-1], problem=replace(peaks[-1].problem, points={"detect": every}))
-    assert any(list(joint_faults(careless, seed, moves=60)) for seed in range(20))
+    assert any(list(Interleaving(careless, seed).run(60)) for seed in range(20))
 
 
 def test_a_limit_on_waiting_chooses_points(tiny: Path) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from application_judge import Interleaving
 from edgewright import samples
 from edgewright.application.harness import TrialScript
-from edgewright.application.judge import Interleaving
 from edgewright.application.library import AppLibrary, emit_application
 from edgewright.application.members import load_application
 from edgewright.application.search import JointSearch

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from application_cases import random_application
+from application_judge import Interleaving
 from edgewright import samples
 from edgewright.application import joint
 from edgewright.application.host_run import run_application
 from edgewright.application.joint import JointLayout
-from edgewright.application.judge import Interleaving
 from edgewright.application.library import emit_application
 from edgewright.application.members import load_application
 from edgewright.application.memories import in_memories, traffic_of

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from application_cases import random_application
+from application_judge import Interleaving
 from edgewright.application import joint
 from edgewright.application.joint import JointLayout, lay_out_jointly
-from edgewright.application.judge import Interleaving
 from edgewright.application.paper.edges import PaperEdge, paper_application
 from edgewright.application.paper.reuse import exact, naive, reuse, total
 from edgewright.application.planning import planners
@@ -32,7 +32,7 @@ def laid_out(seed: int, folder: Path) -> JointLayout:
     own = planners(app)
     plans = {name: planner.fastest for name, planner in own.items()}
     times = {name: planner.times(plans[name]) for name, planner in own.items()}
-    return lay_out_jointly(with_few_slots(app, plans, times), plans)
+    return lay_out_jointly(with_few_slots(app, plans, times)[0], plans)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from application_judge import Interleaving
 from edgewright.application.host_run import run_application
 from edgewright.application.joint import JointLayout
-from edgewright.application.judge import Interleaving
 from edgewright.application.library import emit_application
 from edgewright.application.members import Application, CrossingTensor, load_application
 from edgewright.application.outcome import outcome_of
@@ -166,13 +166,13 @@ def test_rings_are_live_as_dataflow_says_and_more_rows_are_never_slower(
         (Actor("push", len(pushed)), Actor("pull", len(pulled))),
         (Channel("rows", "push", "pull", *(Rates(tuple(rows for _, rows in side)) for side in (pushed, pulled))),),
     )
-    periods = [pace.with_rows(ring, rows).period() for rows in range(1, made[-1] + 1)]
+    periods = [pace.with_crossing(ring, replace(ring, rows=rows)).period() for rows in range(1, made[-1] + 1)]
     assert periods == sorted(periods, reverse=True)
     for rows, period in enumerate(periods, 1):
         assert (period == NEVER) == (blocked(graph, {"rows": rows}) is not None)
     assert periods[-1] >= max(early + sum(t for t, _ in pushed), sum(t for t, _ in pulled) + 3) - 1e-9
-    settled, freed = with_small_rings(pace, is_hasty=False)
-    assert settled.period() <= periods[-1] * 1.05 and freed["pull"] >= -1
+    settled = with_small_rings(pace, is_hasty=False)
+    assert settled.period() <= periods[-1] * 1.05 and settled.freed["pull"] >= -1
 
 
 def test_one_thread_stops_a_run_for_want_of_room_and_goes_on(tmp_path: Path) -> None:

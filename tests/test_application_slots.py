@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from application_judge import Interleaving
 from edgewright import samples
 from edgewright.application import library
 from edgewright.application.joint import JointLayout
-from edgewright.application.judge import Interleaving
 from edgewright.application.members import CrossingTensor, load_application
 from edgewright.application.pace import PacedMember, PipelinePace
 from edgewright.application.search import JointSearch

@@ -18,7 +18,6 @@ from edgewright.memory.layout import (
     conflicts,
     critical,
     lower_bound,
-    place_first_fit,
     place_greedy_by_size,
     place_optimal,
 )
@@ -31,6 +30,11 @@ from edgewright.memory.layout.lanes import to_lanes
 def chain(*sizes: int) -> LayoutProblem:
     """Buffers of a chain of layers: each is alive with its neighbours."""
     return LayoutProblem(tuple(Item(f"b{n}", n, n + 2, size) for n, size in enumerate(sizes)))
+
+
+def quick(problem: LayoutProblem) -> Placement:
+    """By first fit alone."""
+    return place_optimal(problem, effort=LayoutEffort.QUICK)
 
 
 def least_peak(problem: LayoutProblem) -> int | None:
@@ -150,7 +154,7 @@ def test_optimum_is_that_of_all_arrangements(problem: LayoutProblem) -> None:
 def test_fixed_addresses(problem: LayoutProblem) -> None:
     expected = least_peak(problem)
     if expected is None:
-        for place in (place_optimal, place_first_fit):
+        for place in (place_optimal, quick):
             with pytest.raises(Infeasible, match="fixed addresses"):
                 place(problem)
     else:
@@ -171,7 +175,7 @@ def test_capacity_is_met_or_proven_impossible(problem: LayoutProblem) -> None:
 @given(problems(most=12))
 def test_every_placement_is_valid_and_between_the_bounds(problem: LayoutProblem) -> None:
     bound = lower_bound(problem)
-    greedy, first = place_greedy_by_size(problem), place_first_fit(problem)
+    greedy, first = place_greedy_by_size(problem), quick(problem)
     best = place_optimal(problem)
     for placement in (greedy, first, best):
         assert conflicts(problem, placement) == []
@@ -267,7 +271,7 @@ def test_same_answer_every_time() -> None:
 
 def test_nothing_to_place() -> None:
     assert place_optimal(LayoutProblem(())) == Placement({}, 0, 0, "")
-    assert place_first_fit(LayoutProblem((Item("a", 0, 1, 0),))).peak == 0
+    assert quick(LayoutProblem((Item("a", 0, 1, 0),))).peak == 0
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from edgewright.errors import InputError
 from edgewright.memory.layout import (
     Item,
+    LayoutEffort,
     LayoutProblem,
     conflicts,
-    place_first_fit,
     place_optimal,
     read_csv,
     write_csv,
@@ -32,7 +32,7 @@ def write(folder: Path, text: str | bytes) -> Path:
 @given(st.lists(st.tuples(st.integers(-9, 9), st.integers(1, 9), st.integers(0, 1 << 40)), min_size=1))
 def test_round_trip(tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[int, int, int]]) -> None:
     problem = LayoutProblem(tuple(Item(f"b, {n}", s, s + d, size) for n, (s, d, size) in enumerate(rows)))
-    placement = place_first_fit(problem, climb=False)
+    placement = place_optimal(problem, effort=LayoutEffort.QUICK)
     path = tmp_path_factory.mktemp("csv") / "out.csv"
     write_csv(path, problem, placement)
     assert read_csv(path) == problem

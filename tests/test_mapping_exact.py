@@ -8,11 +8,10 @@ import pytest
 from hypothesis import assume, given, settings
 
 from edgewright.errors import Infeasible
-from edgewright.mapping.board_mapping import faults
 from edgewright.mapping.bound import throughput_bound
 from edgewright.mapping.downsets import find_cuts
 from edgewright.mapping.exact import MappingLimits, PipelineSolver, latency, map_exact
-from mapping_cases import all_pipelines, chain, mapping_problems
+from mapping_cases import all_pipelines, chain, faults, mapping_problems
 
 
 def test_replicas_share_a_layer_that_no_cut_divides():

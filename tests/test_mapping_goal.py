@@ -7,13 +7,12 @@ from hypothesis import assume, given, settings
 
 from edgewright.dataflow import blocked, period
 from edgewright.errors import Infeasible, InputError
-from edgewright.mapping.board_mapping import faults
 from edgewright.mapping.exact import MappingLimits
 from edgewright.mapping.front import mapping_front
 from edgewright.mapping.goal import MappingGoal, map_for
 from edgewright.mapping.timed_graph import frames_over_time, timed_graph
 from edgewright.platform import Power
-from mapping_cases import chain, mapping_problems
+from mapping_cases import chain, faults, mapping_problems
 
 
 def test_latency_of_a_pipeline_is_what_a_frame_spends_in_it():

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StrictBool, StrictInt, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
-from ..platform.sentences import Bytes, Entry, Seconds, parse_toml, read_toml
+from ..platform.sentences import Bytes, Entry, Seconds, read_toml
 
 ALWAYS = "always"
 SHARE = "a share from 0, such as 0.05 for 5 %"
@@ -171,11 +171,6 @@ class ApplicationFile(Entry):
 def read_application(path: Path) -> ApplicationFile:
     """What the file says; an error names the file, the key and what was expected."""
     return read_toml(path, ApplicationFile, "an application")
-
-
-def parse_application(text: str, where: str) -> ApplicationFile:
-    """The application that a TOML text describes; `where` names the text in errors."""
-    return parse_toml(text, where, ApplicationFile, "an application")
 
 
 def _broken_rules(app: ApplicationFile) -> Iterator[tuple[str, str]]:

@@ -6,13 +6,15 @@ wait for each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import accumulate
 
 from ..errors import Infeasible
 from ..program import ROWS, Plan, Step
-from .members import Application, CrossingTensor
+from .members import CrossingTensor
 
 FRAMES = 8  # of a simulation for each partition, at least three; the second half counts
 NEVER = float("inf")
@@ -109,24 +111,9 @@ class PipelinePace:
     crossings: tuple[CrossingTensor, ...]
     freed: Mapping[str, int]
 
-    @classmethod
-    def of(
-        cls,
-        application: Application,
-        owner: str,
-        plans: Mapping[str, Plan],
-        times: Mapping[str, Sequence[float]],
-        freed: Mapping[str, int],
-    ) -> PipelinePace:
-        crossings = tuple(one for one in application.crossings if one.owner == owner)
-        pulled, pushed = dict[str, RowSteps](), dict[str, RowSteps]()
-        for ring in (one for one in crossings if one.rows):
-            (source, made), ((reader, read),) = ring.source, ring.readers
-            pushed[source] = pushed_steps(plans[source], made, times[source][-1])
-            pulled[reader] = pulled_steps(plans[reader], read, times[reader][0])
-        names = [member.name for member in application.members_of(owner)]
-        members = [PacedMember(name, tuple(times[name]), pulled.get(name), pushed.get(name)) for name in names]
-        return cls(tuple(members), crossings, freed)
+    @cached_property
+    def rings(self) -> tuple[CrossingTensor, ...]:
+        return tuple(one for one in self.crossings if one.rows)
 
     @property
     def slowest(self) -> float:
@@ -135,9 +122,6 @@ class PipelinePace:
 
     def member(self, name: str) -> PacedMember:
         return next(member for member in self.members if member.name == name)
-
-    def with_rows(self, ring: CrossingTensor, rows: int) -> PipelinePace:
-        return self.with_crossing(ring, replace(ring, rows=rows))
 
     def with_crossing(self, old: CrossingTensor, new: CrossingTensor) -> PipelinePace:
         return replace(self, crossings=tuple(new if one == old else one for one in self.crossings))
@@ -151,24 +135,23 @@ class PipelinePace:
         return _Simulation(self).period()
 
 
-@dataclass
 class _Simulation:
     """When what happened, as far as is known."""
 
-    pace: PipelinePace
-    clock: dict[str, float] = field(default_factory=dict)
-    at: dict[str, tuple[int, int]] = field(default_factory=dict)  # frame and step of each partition
-    ends: dict[tuple[str, int], float] = field(default_factory=dict)  # of a partition's frame
-    freed: dict[tuple[str, int], float] = field(default_factory=dict)
-    made: dict[tuple[str, int], list[float]] = field(default_factory=dict)  # by ring and frame: of each number of rows
-    taken: dict[tuple[str, int], list[float]] = field(default_factory=dict)
+    def __init__(self, pace: PipelinePace) -> None:
+        self.pace = pace
+        names = [member.name for member in pace.members]
+        self.clock = dict.fromkeys(names, 0.0)
+        self.at = dict.fromkeys(names, (0, 0))  # frame and step of each partition
+        self.ends: dict[tuple[str, int], float] = {}  # of a partition's frame
+        self.freed: dict[tuple[str, int], float] = {}
+        # By ring and frame: when each number of rows was reached.
+        self.made, self.taken = (defaultdict[tuple[str, int], list[float]](lambda: [0.0]) for _ in range(2))
 
     def period(self) -> float:
         members = self.pace.members
-        frames = FRAMES * max(3, len(members)) if not any(one.rows for one in self.pace.crossings) else FRAMES
+        frames = FRAMES if self.pace.rings else FRAMES * max(3, len(members))
         steps = {member.name: list(member.steps()) for member in members}
-        for member in members:
-            self.clock[member.name], self.at[member.name] = 0.0, (0, 0)
         is_moving = True
         while is_moving:
             is_moving = False
@@ -194,11 +177,11 @@ class _Simulation:
             self.freed[name, frame] = start
         if stage >= 0 and stage == freed:
             self.freed[name, frame] = end
-        for ring in (one for one in self.pace.crossings if one.rows):
+        for ring in self.pace.rings:
             if name == ring.source[0]:
-                _extend(self.made.setdefault((ring.name, frame), [0.0]), made, end)
+                _extend(self.made[ring.name, frame], made, end)
             elif name == ring.readers[0][0]:
-                _extend(self.taken.setdefault((ring.name, frame), [0.0]), wanted, start)
+                _extend(self.taken[ring.name, frame], wanted, start)
         is_last = number + 1 == len(steps)
         if is_last:
             self.ends[name, frame] = end
@@ -216,20 +199,20 @@ class _Simulation:
                 if one.rows and made:
                     yield self._room(one, frame, made)
             elif name in readers and one.rows:
-                rows = self.made.get((one.name, frame), [0.0])
+                rows = self.made[one.name, frame]
                 yield rows[wanted] if wanted < len(rows) else None
             elif name in readers and number == 0:
                 yield self.ends.get((one.source[0], frame))
 
     def _room(self, ring: CrossingTensor, frame: int, made: int) -> float | None:
         """When so many rows fit: the ring holds no more than it has, and none of the frame before."""
-        if made < len(self.made.get((ring.name, frame), [0.0])):
+        if made < len(self.made[ring.name, frame]):
             return 0.0  # they are there
         wanted = made - ring.rows
         if wanted <= 0:
-            before = self.taken.get((ring.name, frame - 1), [0.0])
+            before = self.taken[ring.name, frame - 1]
             return 0.0 if frame == 0 else before[-1] if len(before) > ring.height else None
-        taken = self.taken.get((ring.name, frame), [0.0])
+        taken = self.taken[ring.name, frame]
         return taken[wanted] if wanted < len(taken) else None
 
 

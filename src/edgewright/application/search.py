@@ -13,10 +13,10 @@ from .blocking import BlockingTrade, blocking_front, choose_points
 from .joint import JointLayout, lay_out_jointly
 from .members import Application, CrossingTensor
 from .memories import in_memories
-from .pace import PipelinePace, pulled_steps
+from .pace import pulled_steps
 from .planning import MemberPlanner, planners
 from .rings import possible_rings, with_rings
-from .slots import given_back, with_few_slots
+from .slots import with_few_slots
 
 ROUNDS = 40  # plans that are exchanged at most until everything fits
 STEPS = 8  # budgets between the fastest and the smallest for which a front is sought
@@ -284,7 +284,7 @@ class JointSearch:
 
     def _lay_out(self, plans: Mapping[str, Plan], is_hasty: bool) -> JointPlan:
         times = {name: planner.times(plans[name]) for name, planner in self.planners.items()}
-        application = with_few_slots(self.application, plans, times, is_hasty)
+        application, paces = with_few_slots(self.application, plans, times, is_hasty)
         layout = lay_out_jointly(application, plans, choose_points(application, plans))
         slow = {
             name: planner.cost(plans[name]) / max(1.0, planner.cost(planner.fastest)) - 1
@@ -293,8 +293,7 @@ class JointSearch:
         for owner in dict.fromkeys(ring.owner for ring in layout.rings):  # partitions wait for each other
             names = [member.name for member in application.members_of(owner)]
             alone = max(self.planners[name].cost(self.planners[name].fastest) for name in names)
-            pace = PipelinePace.of(application, owner, plans, times, given_back(application, plans))
-            slow |= dict.fromkeys(names, pace.period() / max(1.0, alone) - 1)
+            slow |= dict.fromkeys(names, paces[owner].period() / max(1.0, alone) - 1)
         self.made.append(JointPlan(layout, slow))
         return self.made[-1]
 

@@ -9,12 +9,13 @@ is free.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ..program import Plan
 from .members import Application, CrossingTensor
-from .pace import PipelinePace
+from .pace import PacedMember, PipelinePace, RowSteps, pulled_steps, pushed_steps
 
 LOSS = 0.01  # of the best pace with rings that small ones may cost
 # Of the slowest partition's own pace that may be lost by small rings, and where partitions wait for each other, which
@@ -49,57 +50,60 @@ def with_few_slots(
     plans: Mapping[str, Plan],
     times: Mapping[str, Sequence[float]],
     is_hasty: bool = False,
-) -> Application:
-    """The application with as few slots as cost no throughput; `times` are those of the stages of each member.
+) -> tuple[Application, Mapping[str, PipelinePace]]:
+    """The application with as few slots as cost no throughput, and the pace of each of its pipelines, by network.
 
-    Rings of rows may cost a little, and in haste next to none.
+    `times` are those of the stages of each member. Rings of rows may cost a little throughput, and in haste next to
+    none.
     """
-    found, freed = dict[str, CrossingTensor](), dict[str, int]()
+    paces, freed = dict[str, PipelinePace](), dict[str, int]()
     for owner in dict.fromkeys(crossing.owner for crossing in application.crossings):
-        pace = _pace(application, owner, plans, times)
-        pace, kept = with_small_rings(pace, is_hasty)
-        pace = _with_few(pace)
-        found |= {one.name: one for one in pace.crossings}
-        freed |= {**kept, **_freed(pace)}
+        pace = _with_few(with_small_rings(_pace(application, owner, plans, times), is_hasty))
+        kept = {ring.readers[0][0]: pace.freed[ring.readers[0][0]] for ring in pace.rings} | _freed(pace)
+        freed |= kept
+        paces[owner] = replace(pace, freed={**pace.freed, **kept})
+    found = {one.name: one for pace in paces.values() for one in pace.crossings}
     crossings = tuple(found[one.name] for one in application.crossings)
-    return replace(application, crossings=crossings, freed=freed)
+    return replace(application, crossings=crossings, freed=freed), paces
 
 
 def _pace(
     application: Application, owner: str, plans: Mapping[str, Plan], times: Mapping[str, Sequence[float]]
 ) -> PipelinePace:
     """The pipeline in which slots are given back when they have been read, and rings as soon as reading begins."""
-    own = [one for one in application.crossings if one.owner == owner]
-    inputs = crossing_inputs(one for one in own if not one.rows)
+    crossings = tuple(one for one in application.crossings if one.owner == owner)
+    inputs = crossing_inputs(one for one in crossings if not one.rows)
     freed = {name: last_use(plans[name], tensors) for name, tensors in inputs.items()}
-    rings = {one.readers[0][0]: -1 for one in own if one.rows}
-    return PipelinePace.of(application, owner, plans, times, {**freed, **rings})
+    pulled, pushed = dict[str, RowSteps](), dict[str, RowSteps]()
+    for ring in (one for one in crossings if one.rows):
+        (source, made), ((reader, read),) = ring.source, ring.readers
+        pushed[source] = pushed_steps(plans[source], made, times[source][-1])
+        pulled[reader] = pulled_steps(plans[reader], read, times[reader][0])
+        freed[reader] = -1
+    names = [member.name for member in application.members_of(owner)]
+    members = (PacedMember(name, tuple(times[name]), pulled.get(name), pushed.get(name)) for name in names)
+    return PipelinePace(tuple(members), crossings, freed)
 
 
-def with_small_rings(pace: PipelinePace, is_hasty: bool) -> tuple[PipelinePace, Mapping[str, int]]:
-    """The pipeline with the smallest rings that cost little, and the last stage at whose end each reader may let the
-    next frame begin: until then its producer and it have memory in common.
+def with_small_rings(pace: PipelinePace, is_hasty: bool) -> PipelinePace:
+    """The pipeline with the smallest rings that cost little, whose readers let the next frame begin as late as costs
+    little: until then a producer and its reader have memory in common.
 
-    In haste it is let in as soon as the reader has begun.
+    In haste the next frame may begin as soon as the reader has.
     """
     best, alone = pace.period(), pace.slowest
     small = best * (1 + LOSS) if is_hasty else max(best * (1 + LOSS), alone * (1 + SMALL))
-    for ring in sorted((one for one in pace.crossings if one.rows), key=lambda one: -one.bytes):
+    for ring in sorted(pace.rings, key=lambda one: -one.bytes):
         pushed = pace.member(ring.source[0]).pushed
         assert pushed is not None
-        low, high = pushed.largest, ring.height
-        while low < high:
-            middle = (low + high) // 2
-            is_fast = pace.with_rows(ring, middle).period() <= small
-            low, high = (low, middle) if is_fast else (middle + 1, high)
-        pace = pace.with_rows(ring, low)
+        trials = [pace.with_crossing(ring, replace(ring, rows=n)) for n in range(pushed.largest, ring.height + 1)]
+        pace = trials[bisect_left(trials[:-1], True, key=lambda trial: trial.period() <= small)]
     shared = max(pace.period() * (1 + LOSS), alone * (1 + SHARED))
-    freed: dict[str, int] = {}
-    for reader in (one.readers[0][0] for one in pace.crossings if one.rows):
+    for reader in (ring.readers[0][0] for ring in pace.rings):
         stages = reversed(range(len(pace.member(reader).times))) if not is_hasty else ()
-        freed[reader] = next((n for n in stages if pace.giving_back(reader, n).period() <= shared), -1)
-        pace = pace.giving_back(reader, freed[reader])
-    return pace, freed
+        last = next((n for n in stages if pace.giving_back(reader, n).period() <= shared), -1)
+        pace = pace.giving_back(reader, last)
+    return pace
 
 
 def _with_few(pace: PipelinePace) -> PipelinePace:
@@ -115,7 +119,7 @@ def _with_few(pace: PipelinePace) -> PipelinePace:
     return pace
 
 
-def _freed(pace: PipelinePace) -> Mapping[str, int]:
+def _freed(pace: PipelinePace) -> dict[str, int]:
     """The last stages at whose ends partitions can give their only slots back without holding the pipeline up."""
     frames = [one for one in pace.crossings if not one.rows]
     sources = {one.source[0] for one in frames}

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from graphlib import CycleError, TopologicalSorter
-from math import inf
 
 from .problem import Execution, MappingProblem
 
@@ -80,44 +78,6 @@ def with_busy_cores(mapping: BoardMapping, unslowed: MappingProblem) -> BoardMap
         stage_of(slowed, stage.parts, place[_key(stage.execution)], stage.replicas) for stage in mapping.stages
     )
     return BoardMapping(unslowed, stages, mapping.method, mapping.optimal)
-
-
-def faults(mapping: BoardMapping) -> list[str]:
-    """What is wrong with a mapping, in words: shares no code with those who make them."""
-    problem, found = mapping.problem, []
-    counts = Counter(layer for stage in mapping.stages for layer in stage.layers)
-    for index, layer in enumerate(problem.layers):
-        if counts[index] != 1:
-            found.append(f"layer '{layer}' is mapped {counts[index]} times")
-    used: Counter[str] = Counter()
-    for number, stage in enumerate(mapping.stages, 1):
-        if not all(stage.parts) or not stage.parts:
-            found.append(f"stage {number} has no layers")
-        if sum(stage.seconds) == inf:
-            found.append(f"stage {number} has layers that '{stage.execution.pool}' cannot run")
-        used[stage.execution.pool] += stage.execution.lanes * stage.replicas
-        if stage.execution.driver:
-            used[stage.execution.driver] += stage.replicas
-    for pool in problem.pools:
-        if used[pool.name] > pool.cores:
-            found.append(f"{used[pool.name]} cores of '{pool.name}' are used; there are {pool.cores}")
-    return found or list(_waits(mapping))
-
-
-def _waits(mapping: BoardMapping) -> Iterator[str]:
-    """Parts that wait for each other in a circle: for data, and for their turn."""
-    place = {layer: (i, j) for i, s in enumerate(mapping.stages) for j, part in enumerate(s.parts) for layer in part}
-    before: dict[tuple[int, int], set[tuple[int, int]]] = {part: set() for part in place.values()}
-    for stage, part in before:
-        before[stage, part] |= {(stage, part - 1)} if part else set()
-    for source, target, _ in mapping.problem.edges:
-        if place[source] != place[target]:
-            before[place[target]].add(place[source])
-    try:
-        TopologicalSorter(before).prepare()
-    except CycleError as error:
-        circle = " -> ".join(f"part {part + 1} of stage {stage + 1}" for stage, part in error.args[1])
-        yield f"parts wait for each other: {circle}"
 
 
 def _key(execution: Execution) -> tuple[str, int, str, str | None]:

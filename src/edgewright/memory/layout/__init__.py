@@ -2,7 +2,7 @@
 
 from edgewright.memory.layout.bound import critical, lower_bound
 from edgewright.memory.layout.csv import read_csv, write_csv
-from edgewright.memory.layout.first_fit import place_first_fit, place_greedy_by_size
+from edgewright.memory.layout.first_fit import place_greedy_by_size
 from edgewright.memory.layout.graph import ConflictGraph, place_graph
 from edgewright.memory.layout.memories import MemoryPlacement, place_graph_in_memories, place_in_memories
 from edgewright.memory.layout.optimal import LayoutEffort, place_optimal
@@ -10,6 +10,6 @@ from edgewright.memory.layout.problem import Item, LayoutProblem, NotFound, Plac
 
 __all__ = [
     "ConflictGraph", "Item", "LayoutEffort", "LayoutProblem", "MemoryPlacement", "NotFound", "Placement",
-    "conflicts", "critical", "lower_bound", "place_first_fit", "place_graph", "place_graph_in_memories",
+    "conflicts", "critical", "lower_bound", "place_graph", "place_graph_in_memories",
     "place_greedy_by_size", "place_in_memories", "place_optimal", "read_csv", "write_csv",
 ]  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from edgewright.memory.layout.problem import Item, LayoutProblem, Placement
+from edgewright.memory.layout.problem import Item, LayoutProblem, Placement, align_up
 
 
 @dataclass(frozen=True)
@@ -78,12 +78,12 @@ def _most_shared(problem: LayoutProblem) -> dict[str, dict[str, int]]:
 def overlap(problem: LayoutProblem, x: Item, y: Item) -> int:
     """The most bytes that x and y, rounded up to the alignment, can have in common."""
     a = problem.alignment
-    size_x, size_y = x.size + -x.size % a, y.size + -y.size % a
-    g_xy, g_yx = problem.gap(x, y), problem.gap(y, x)
+    size_x, size_y = align_up(x.size, a), align_up(y.size, a)
+    g_xy, g_yx = align_up(problem.gap(x, y), a), align_up(problem.gap(y, x), a)
     # The distance d = offset[y] - offset[x] obeys d >= g_xy or d <= -g_yx.
     # One lies inside the other for d in [low, high].
     low, high = min(0, size_x - size_y), max(0, size_x - size_y)
-    at_least, at_most = max(g_xy + -g_xy % a, low), min(-(g_yx + -g_yx % a), high)
+    at_least, at_most = max(g_xy, low), min(-g_yx, high)
     return max(0, *(min(size_x, d + size_y) - max(0, d) for d in (at_least, at_most)))
 
 
@@ -114,8 +114,7 @@ def _supports(problem: LayoutProblem, placement: Placement) -> dict[str, list[st
         alive = [other for other in alive if other.end > item.start]
         for other in alive:
             for below, above in ((item, other), (other, item)):
-                gap = problem.gap(below, above)
-                distance = gap + -gap % problem.alignment
+                distance = align_up(problem.gap(below, above), problem.alignment)
                 if above.fixed is None and at[below.name] + distance == at[above.name] > 0:
                     rests_on[above.name].append(below.name)
         alive.append(item)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from edgewright.memory.layout.bound import lower_bound
 from edgewright.memory.layout.coarsen import Coarse, MergeLevel, coarsen
 from edgewright.memory.layout.exact import Budget, Status, fit
-from edgewright.memory.layout.grid import Grid, check_fixed, to_grid, to_placement
+from edgewright.memory.layout.grid import Grid, addresses, to_grid
 from edgewright.memory.layout.problem import LayoutProblem, Placement
 
 Order = Callable[[Grid, int], tuple[int, ...]]
@@ -41,20 +41,14 @@ def place_greedy_by_size(problem: LayoutProblem) -> Placement:
     """
     grid = to_grid(LayoutProblem(problem.items, {}, problem.alignment))
     offsets = first_fit(grid, in_order(grid, "size"))
-    return to_placement(problem, grid, offsets, lower_bound(problem), "greedy by size")
+    return Placement(addresses(problem, grid, offsets), grid.peak(offsets), lower_bound(problem), "greedy by size")
 
 
-def place_first_fit(problem: LayoutProblem, climb: bool = True, seed: int = 0) -> Placement:
-    """The best first fit over several orders, then of orders reached by moving single buffers forward."""
-    bound = lower_bound(problem)
-    grid = to_grid(problem)
-    check_fixed(problem, grid)
-    offsets, method = best_first_fit(grid, bound, climb, seed)
-    return to_placement(problem, grid, offsets, bound, method)
+def best_first_fit(grid: Grid, enough: int, climb: bool) -> tuple[list[int], str]:
+    """The offsets with the lowest peak over several orders, and how they were found; stops at `enough` bytes.
 
-
-def best_first_fit(grid: Grid, enough: int, climb: bool, seed: int = 0) -> tuple[list[int], str]:
-    """The offsets of the lowest peak found, and how; stops at `enough` bytes."""
+    With `climb`, orders are tried too that are reached by moving single buffers forward.
+    """
     best: list[int] = []
     best_peak, method = -1, ""
     start: tuple[Coarse, str] | None = None
@@ -69,7 +63,7 @@ def best_first_fit(grid: Grid, enough: int, climb: bool, seed: int = 0) -> tuple
                 return best, method
     if climb and start is not None:
         coarse, name = start
-        offsets = _climb(coarse.grid, in_order(coarse.grid, name), enough, random.Random(seed))
+        offsets = _climb(coarse.grid, in_order(coarse.grid, name), enough, random.Random(0))
         if coarse.grid.peak(offsets) < best_peak:
             best, method = coarse.refine(offsets), "first fit, improved"
     return best, method

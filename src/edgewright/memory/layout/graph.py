@@ -14,7 +14,7 @@ from edgewright.errors import InputError
 from edgewright.lazy import lazy_module
 from edgewright.memory.layout.exact import minimise
 from edgewright.memory.layout.first_fit import best_first_fit
-from edgewright.memory.layout.grid import to_grid
+from edgewright.memory.layout.grid import addresses, to_grid
 from edgewright.memory.layout.optimal import LayoutEffort
 from edgewright.memory.layout.problem import Item, LayoutProblem, Placement, align_up, conflicts
 
@@ -98,8 +98,7 @@ def _place_part(graph: ConflictGraph, enough: int, effort: LayoutEffort) -> Plac
         bound = max(bound, proven if proven > low else bound)
         if grid.peak(found) < grid.peak(offsets):
             offsets, method = found, "search for the least peak"
-    named = {item.name: offset * grid.unit for item, offset in zip(problem.items, offsets, strict=True)}
-    return Placement(named, grid.peak(offsets), min(bound, grid.peak(offsets)), method)
+    return Placement(addresses(problem, grid, offsets), grid.peak(offsets), min(bound, grid.peak(offsets)), method)
 
 
 def components(graph: ConflictGraph) -> Iterator[ConflictGraph]:

@@ -1,12 +1,13 @@
 """A layout problem in whole units: the form all solvers here work on. Placements leave in bytes again."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate, chain
 from math import gcd
 
 from edgewright.errors import Infeasible
-from edgewright.memory.layout.problem import LayoutProblem, Placement
+from edgewright.memory.layout.problem import LayoutProblem, align_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +54,7 @@ class Grid:
         for box in self.boxes:
             change[box.start] += box.size
             change[box.end] -= box.size
-        live, total = [], 0
-        for step in change:
-            total += step
-            live.append(total)
+        live = list(accumulate(change))
         return tuple(max(live[b.start : b.end]) for b in self.boxes)
 
     def fixed_clash(self) -> tuple[int, int] | None:
@@ -84,15 +82,10 @@ def to_grid(problem: LayoutProblem) -> Grid:
     special = {}
     for (x, y), (g_xy, g_yx) in problem.gaps.items():
         i, j = index[x], index[y]
-        both = (g_xy + -g_xy % a, g_yx + -g_yx % a)
+        both = align_up(g_xy, a), align_up(g_yx, a)
         special[min(i, j), max(i, j)] = both if i < j else both[::-1]
-    sizes = [item.size + -item.size % a for item in problem.items]
-    lengths: Iterable[int] = (
-        *sizes,
-        *(i.fixed or 0 for i in problem.items),
-        *(g for p in special.values() for g in p),
-    )
-    unit = gcd(*lengths) or a
+    sizes = [align_up(item.size, a) for item in problem.items]
+    unit = gcd(*sizes, *(item.fixed or 0 for item in problem.items), *chain.from_iterable(special.values())) or a
     time = {t: n for n, t in enumerate(sorted({t for i in problem.items for t in (i.start, i.end)}))}
     boxes = tuple(
         Box(time[i.start], time[i.end], s // unit, i.size, None if i.fixed is None else i.fixed // unit)
@@ -101,10 +94,9 @@ def to_grid(problem: LayoutProblem) -> Grid:
     return Grid(unit, boxes, {pair: (g // unit, h // unit) for pair, (g, h) in special.items()})
 
 
-def to_placement(problem: LayoutProblem, grid: Grid, offsets: Sequence[int], bound: int, method: str) -> Placement:
-    """`offsets` of `grid` as addresses of the buffers of `problem`."""
-    named = {item.name: o * grid.unit for item, o in zip(problem.items, offsets, strict=True)}
-    return Placement(named, grid.peak(offsets), bound, method)
+def addresses(problem: LayoutProblem, grid: Grid, offsets: Sequence[int]) -> dict[str, int]:
+    """`offsets` of `grid` as addresses of the buffers of `problem`, in bytes."""
+    return {item.name: offset * grid.unit for item, offset in zip(problem.items, offsets, strict=True)}
 
 
 def check_fixed(problem: LayoutProblem, grid: Grid) -> None:

@@ -46,7 +46,7 @@ def place_in_memories(
     crowd = tightest(problem)
     items = {i.name: i for i in problem.items}
     question = _Question(
-        {i.name: i.size + -i.size % problem.alignment for i in problem.items},
+        {i.name: align_up(i.size, problem.alignment) for i in problem.items},
         {i.name: (i.fixed or 0) + i.size for i in problem.items},
         [frozenset(i.name for i in alive) for alive in _moments(problem)],
         {(x, y): s for x, y in problem.gaps if (s := overlap(problem, items[x], items[y])) > 0},

@@ -9,7 +9,7 @@ from edgewright.memory.layout.bound import lower_bound, tightest
 from edgewright.memory.layout.coarsen import Coarse, MergeLevel, coarsen
 from edgewright.memory.layout.exact import Budget, Status, fit, minimise
 from edgewright.memory.layout.first_fit import best_first_fit, in_order, repair
-from edgewright.memory.layout.grid import Grid, check_fixed, to_grid
+from edgewright.memory.layout.grid import Grid, addresses, check_fixed, to_grid
 from edgewright.memory.layout.lanes import to_lanes
 from edgewright.memory.layout.problem import Item, LayoutProblem, NotFound, Placement, conflicts
 
@@ -93,7 +93,7 @@ def _place(problem: LayoutProblem, bound: int, capacity: int | None, effort: Lay
             answer = _least(grid, part_bound, max(bound, peak), effort)
         else:
             answer = _within(part, grid, part_bound, capacity, effort)
-        offsets |= {i.name: o * grid.unit for i, o in zip(part.items, answer.offsets, strict=True)}
+        offsets |= addresses(part, grid, answer.offsets)
         peak, bound = max(peak, answer.peak), max(bound, answer.bound)
         methods += [] if answer.method in methods else [answer.method]
     return Placement({i.name: offsets[i.name] for i in problem.items}, peak, bound, "; ".join(methods))

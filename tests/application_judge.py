@@ -12,17 +12,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..network import Array, random_inputs
-from ..program import Plan, interpret
-from ..program.interpreter import POISON, Interpreter
-from ..program.plan import slot_name
-from .conflicts import BufferUse, JointBuffer
-from .description import ALWAYS, PreemptionPoints
-from .joint import JointLayout
-from .judged_rings import JudgedRing
-from .members import CrossingTensor
-from .preemption_points import InterruptionPoints
-from .relations import Relations
+from edgewright.application.conflicts import BufferUse, JointBuffer
+from edgewright.application.description import ALWAYS, PreemptionPoints
+from edgewright.application.joint import JointLayout
+from edgewright.application.members import CrossingTensor
+from edgewright.application.preemption_points import InterruptionPoints
+from edgewright.application.relations import Relations
+from edgewright.network import Array, random_inputs
+from edgewright.program import Plan, interpret
+from edgewright.program.interpreter import POISON, Interpreter
+from edgewright.program.plan import slot_name
+from judged_rings import JudgedRing
 
 VARIANTS = 2  # different inputs of each network
 
@@ -33,11 +33,6 @@ class JointFault:
 
     message: str
     moves: tuple[str, ...]
-
-
-def joint_faults(layout: JointLayout, seed: int = 0, moves: int = 200) -> Iterator[JointFault]:
-    """What goes wrong in one random interleaving of so many moves."""
-    yield from Interleaving(layout, seed).run(moves)
 
 
 @dataclass

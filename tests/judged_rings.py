@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ..network import Array
-from ..program import ROWS, Plan, Step
-from .members import CrossingTensor
+from edgewright.application.members import CrossingTensor
+from edgewright.network import Array
+from edgewright.program import ROWS, Plan, Step
 
 
 class JudgedRing:
