@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from math import inf
 
 import numpy as np
@@ -40,7 +39,7 @@ def activation(node: OnnxNode, op: ops.Op) -> Value:
     return node.layer(op, [node.input(0)])
 
 
-def _unary(kind: ops.UnaryKind, node: OnnxNode) -> Value:
+def unary(node: OnnxNode, kind: ops.UnaryKind) -> Value:
     x = node.input(0)
     if kind in (ops.UnaryKind.ABS, ops.UnaryKind.NEG, ops.UnaryKind.SIGN):  # defined for integers too
         _require_real(node, x)
@@ -48,12 +47,10 @@ def _unary(kind: ops.UnaryKind, node: OnnxNode) -> Value:
     return activation(node, ops.Unary(kind))
 
 
-def unary(kind: ops.UnaryKind) -> Importer:
-    return partial(_unary, kind)
-
-
-def relu(node: OnnxNode) -> Value:
-    return _clamp(node, 0.0, inf)
+def parametric(node: OnnxNode, op: type[ops.LeakyRelu | ops.Elu | ops.HardSigmoid], *names: str) -> Value:
+    """An activation whose attributes are called and default as in ONNX."""
+    defaults = op()
+    return activation(node, op(**{name: node.real(name, getattr(defaults, name)) for name in names}))
 
 
 def clip(node: OnnxNode) -> Value:
@@ -68,7 +65,7 @@ def clip(node: OnnxNode) -> Value:
         high = inf if maximum is None else node.scalar(maximum, "max")
     if low != low or high != high:
         raise node.error("a bound is NaN")
-    return _clamp(node, -inf if low <= -FLOAT_MAX else low, inf if high >= FLOAT_MAX else high)
+    return clamp(node, -inf if low <= -FLOAT_MAX else low, inf if high >= FLOAT_MAX else high)
 
 
 def _clip_between(node: OnnxNode, minimum: Value | None, maximum: Value | None) -> Value:
@@ -80,7 +77,7 @@ def _clip_between(node: OnnxNode, minimum: Value | None, maximum: Value | None) 
     return y
 
 
-def _clamp(node: OnnxNode, low: float, high: float) -> Value:
+def clamp(node: OnnxNode, low: float, high: float) -> Value:
     x = node.input(0)
     tensor = node.tensor(x)
     if tensor.quant is not None:  # ONNX clamps what is stored, our layer what it stands for
@@ -93,22 +90,10 @@ def _clamp(node: OnnxNode, low: float, high: float) -> Value:
     return node.layer(ops.Clamp(min(low, high), high), [x])
 
 
-def leaky_relu(node: OnnxNode) -> Value:
-    return activation(node, ops.LeakyRelu(node.real("alpha", 0.01)))
-
-
-def elu(node: OnnxNode) -> Value:
-    return activation(node, ops.Elu(node.real("alpha", 1.0)))
-
-
 def selu(node: OnnxNode) -> Value:
     old = node.opset < 6
     alpha = node.real("alpha", 1.6732 if old else 1.67326319217681884765625)
     return activation(node, ops.Elu(alpha, node.real("gamma", 1.0507 if old else 1.05070102214813232421875)))
-
-
-def hard_sigmoid(node: OnnxNode) -> Value:
-    return activation(node, ops.HardSigmoid(node.real("alpha", 0.2), node.real("beta", 0.5)))
 
 
 def gelu(node: OnnxNode) -> Value:
@@ -118,9 +103,8 @@ def gelu(node: OnnxNode) -> Value:
     return activation(node, ops.Unary(ops.UnaryKind.GELU if approximate == "none" else ops.UnaryKind.GELU_TANH))
 
 
-def _compare(kind: ops.CompareKind, node: OnnxNode) -> Value:
-    a, b = node.input(0), _aligned(node, node.input(0), node.input(1))
-    return _compared(node, kind, a, b)
+def compare(node: OnnxNode, kind: ops.CompareKind) -> Value:
+    return _compared(node, kind, node.input(0), _aligned(node, node.input(0), node.input(1)))
 
 
 def _compared(node: OnnxNode, kind: ops.CompareKind, a: Value, b: Value) -> Value:
@@ -128,10 +112,6 @@ def _compared(node: OnnxNode, kind: ops.CompareKind, a: Value, b: Value) -> Valu
     if len(types) > 1 or any(node.tensor(value).quant is not None for value in (a, b)):
         raise node.unsupported(f"compares {node.tensor(a)} with {node.tensor(b)}")
     return node.layer(ops.Compare(kind), [a, b], dtype=DType.BOOL)
-
-
-def compare(kind: ops.CompareKind) -> Importer:
-    return partial(_compare, kind)
 
 
 def negation(node: OnnxNode) -> Value:
@@ -188,9 +168,8 @@ def _aligned(node: OnnxNode, a: Value, b: Value) -> Value:
     return node.reshaped(b, (*y, *(1,) * (len(x) - len(y) - axis)), "aligned")
 
 
-def _binary(kind: ops.BinaryKind, node: OnnxNode) -> Value:
-    a = node.input(0)
-    return pairwise(node, kind, a, _aligned(node, a, node.input(1)))
+def binary(node: OnnxNode, kind: ops.BinaryKind) -> Value:
+    return pairwise(node, kind, node.input(0), _aligned(node, node.input(0), node.input(1)))
 
 
 def pairwise(node: OnnxNode, kind: ops.BinaryKind, a: Value, b: Value, tag: str = "") -> Value:
@@ -201,11 +180,7 @@ def pairwise(node: OnnxNode, kind: ops.BinaryKind, a: Value, b: Value, tag: str 
     return node.layer(ops.Binary(kind), [a, b], tag)
 
 
-def binary(kind: ops.BinaryKind) -> Importer:
-    return partial(_binary, kind)
-
-
-def _chain(kind: ops.BinaryKind, node: OnnxNode) -> Value:
+def chain(node: OnnxNode, kind: ops.BinaryKind) -> Value:
     """n-ary Min, Max and Sum: one pair after the other."""
     result, *rest = node.all_inputs()
     if not rest:
@@ -318,13 +293,9 @@ def hardmax(node: OnnxNode) -> Value:
     return hot(node, largest, node.shape(x)[axis], axis, (node.number("one", 1.0), node.number("zero", 0.0)))
 
 
-def chain(kind: ops.BinaryKind) -> Importer:
-    return partial(_chain, kind)
-
-
 def mean(node: OnnxNode) -> Value:
     count = len(node.all_inputs())
-    total = _chain(ops.BinaryKind.ADD, node)
+    total = chain(node, ops.BinaryKind.ADD)
     return pairwise(node, ops.BinaryKind.MUL, total, node.number("share", 1.0 / count), "mean") if count > 1 else total
 
 

@@ -6,7 +6,7 @@ Nodes that cannot be read are collected, so that a model's owner hears of all of
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -49,6 +49,37 @@ class Scope:
     @property
     def is_main(self) -> bool:
         return not self.prefix
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCall:
+    """A node with all that its name stands for: what is read of it depends on nothing else."""
+
+    proto: onnx.NodeProto
+    domain: str  # empty for the standard's
+    name: str
+    inputs: tuple[Value | None, ...]  # None where an optional input is left out
+    attributes: dict[str, onnx.AttributeProto]
+    scope: Scope
+    extents: Mapping[str, ByteSpan]  # of large tensors among the attributes
+
+    @property
+    def opset(self) -> int:
+        if self.domain in self.scope.opsets:
+            return self.scope.opsets[self.domain]
+        if self.domain:
+            return 1
+        raise ModelError("the model names no opset version; is the file complete?")
+
+    def resolved(self) -> onnx.NodeProto:
+        """The node with its attributes: inside a function, its own may stand for those of the call."""
+        if not any(attribute.ref_attr_name for attribute in self.proto.attribute):
+            return self.proto
+        resolved = onnx.NodeProto()
+        resolved.CopyFrom(self.proto)
+        del resolved.attribute[:]
+        resolved.attribute.extend(self.attributes.values())
+        return resolved
 
 
 @dataclass
@@ -96,38 +127,13 @@ class GraphReader:
             return Absent(NodeProblem("initializer", name, str(error)))
 
     def _read_node(self, proto: onnx.NodeProto, name: str, scope: Scope, extents: Mapping[str, ByteSpan]) -> None:
-        domain = "" if proto.domain == "ai.onnx" else proto.domain
-        key = (domain, proto.op_type, proto.overload)
-        attributes = _attributes(proto, scope)
-        importer = OPERATORS.get(domain, {}).get(proto.op_type)
-        is_function, inline = key in self.functions, self._inlined().get(proto.op_type) if not domain else None
+        domain = _plain_domain(proto.domain)
         title = proto.op_type if not domain else f"{domain}.{proto.op_type}"
         first_layer = len(self.context.builder.layers)
-        results: Iterable[Value]
+        results: Sequence[Value]
         try:
             inputs = tuple(self.lookup(i, scope) if i and i not in scope.left_out else None for i in proto.input)
-            if absent := [value for value in inputs if isinstance(value, Absent)]:
-                self.problems.setdefault(absent[0].problem)
-                if importer or is_function or inline:
-                    raise AbsentInput(absent[0])
-            if is_function:
-                results = self._call(self.functions[key], inputs, attributes, scope, name)
-            elif inline is not None:
-                results = inline(inputs, attributes, scope, name)
-            elif (known := self._fold(proto, domain, inputs, attributes, scope, name)) is not None:
-                results = known
-            elif importer is None:
-                function = self._schema_function(proto, domain, inputs, attributes, scope)
-                if function is None:
-                    raise Unsupported(ADVICE.get(proto.op_type, "") if not domain else "")
-                results = self._call(function, inputs, attributes, scope, name)
-            else:
-                opset = self._opset(domain, scope)
-                outputs = tuple(proto.output)
-                node = OnnxNode(proto.op_type, name, opset, inputs, outputs, attributes, self.context, extents)
-                result = importer(node)
-                node.require_all_asked()
-                results = result if isinstance(result, tuple) else (result,)
+            results = self._results(NodeCall(proto, domain, name, inputs, _attributes(proto, scope), scope, extents))
         except AbsentInput as error:
             results = [error.value] * len(proto.output)
         except Unsupported as error:
@@ -139,24 +145,44 @@ class GraphReader:
             raise
         except (ValueError, ArithmeticError, IndexError, TypeError) as error:
             raise ModelError(f"{title} '{name}' cannot be read: {error}") from error
-        self._bind(proto, title, name, tuple(results), scope, first_layer)
+        missing = (
+            Absent(NodeProblem(title, name, f"output {i} ('{output}') is not supported"))
+            for i, output in enumerate(proto.output[len(results) :], len(results) + 1)
+        )
+        self._bind(proto.output, (*results, *missing), scope, first_layer)
 
-    def _bind(
-        self,
-        proto: onnx.NodeProto,
-        title: str,
-        name: str,
-        results: tuple[Value, ...],
-        scope: Scope,
-        first_layer: int,
-    ) -> None:
+    def _results(self, call: NodeCall) -> Sequence[Value]:
+        """What the node gives: worked out, inlined, or written by layers."""
+        kind = call.proto.op_type
+        importer = OPERATORS.get(call.domain, {}).get(kind)
+        function = self.functions.get((call.domain, kind, call.proto.overload))
+        inline = {"If": self._branch, "Loop": self._loop}.get(kind) if not call.domain else None
+        if absent := [value for value in call.inputs if isinstance(value, Absent)]:
+            self.problems.setdefault(absent[0].problem)
+            if importer or function or inline:
+                raise AbsentInput(absent[0])
+        if function is not None:
+            return self._call(function, call)
+        if inline is not None:
+            return inline(call)
+        if (known := self._fold(call)) is not None:
+            return known
+        if importer is None:
+            function = self._schema_function(call)
+            if function is None:
+                raise Unsupported(ADVICE.get(kind, "") if not call.domain else "")
+            return self._call(function, call)
+        outputs = tuple(call.proto.output)
+        node = OnnxNode(kind, call.name, call.opset, call.inputs, outputs, call.attributes, self.context, call.extents)
+        result = importer(node)
+        node.require_all_asked()
+        return result if isinstance(result, tuple) else (result,)
+
+    def _bind(self, outputs: Sequence[str], results: tuple[Value, ...], scope: Scope, first_layer: int) -> None:
         """Gives the results the file's names; what a layer of this node wrote is renamed accordingly."""
         written = {layer.output for layer in self.context.builder.layers[first_layer:]}
-        for i, output in enumerate(proto.output):
+        for i, output in enumerate(outputs):
             if not output:
-                continue
-            if i >= len(results):
-                scope.values[output] = Absent(NodeProblem(title, name, f"output {i + 1} ('{output}') is not supported"))
                 continue
             value = results[i]
             if isinstance(value, Computed) and value.tensor in written:
@@ -168,64 +194,37 @@ class GraphReader:
                 value = Computed(wanted)
             scope.values[output] = value
 
-    def _opset(self, domain: str, scope: Scope) -> int:
-        if domain in scope.opsets:
-            return scope.opsets[domain]
-        if domain:
-            return 1
-        raise ModelError("the model names no opset version; is the file complete?")
-
-    def _fold(
-        self,
-        proto: onnx.NodeProto,
-        domain: str,
-        inputs: Sequence[Value | None],
-        attributes: Mapping[str, onnx.AttributeProto],
-        scope: Scope,
-        name: str,
-    ) -> list[Value] | None:
+    def _fold(self, call: NodeCall) -> list[Value] | None:
         """The results as constants, when all inputs are constant and small."""
-        if domain or not all(value is None or isinstance(value, Constant) for value in inputs):
+        if call.domain or not all(value is None or isinstance(value, Constant) for value in call.inputs):
             return None
-        data: list[Array | None] = [value.data if isinstance(value, Constant) else None for value in inputs]
-        proto = _resolved(proto, attributes)
-        arrays = folded(proto, self._opset(domain, scope), data, f"{proto.op_type} '{name}'")
+        data: list[Array | None] = [value.data if isinstance(value, Constant) else None for value in call.inputs]
+        proto = call.resolved()
+        arrays = folded(proto, call.opset, data, f"{proto.op_type} '{call.name}'")
         if arrays is None:
             return None
-        return [Constant(output or name, array) for output, array in zip(proto.output, arrays, strict=False)]
+        return [Constant(output or call.name, array) for output, array in zip(proto.output, arrays, strict=False)]
 
     # Sub-graphs
 
-    def _inlined(self) -> Mapping[str, Callable[..., Iterable[Value]]]:
-        """Operators that hold graphs, which are read in their place."""
-        return {"If": self._branch, "Loop": self._loop}
-
-    def _schema_function(
-        self,
-        proto: onnx.NodeProto,
-        domain: str,
-        inputs: Sequence[Value | None],
-        attributes: dict[str, onnx.AttributeProto],
-        scope: Scope,
-    ) -> onnx.FunctionProto | None:
+    def _schema_function(self, call: NodeCall) -> onnx.FunctionProto | None:
         """What the standard defines an operator as, in terms of others; its default attributes are filled in."""
-        opset = self._opset(domain, scope)
+        opset = call.opset
         try:
-            schema = onnx.defs.get_schema(proto.op_type, opset, domain)
+            schema = onnx.defs.get_schema(call.proto.op_type, opset, call.domain)
         except onnx.defs.SchemaError:
             return None
         for name, attribute in schema.attributes.items():
             if attribute.default_value.name:
-                attributes.setdefault(name, attribute.default_value)
+                call.attributes.setdefault(name, attribute.default_value)
         if schema.has_function:
             version = _latest(schema.function_opset_versions, opset)
             body = schema.get_function_with_opset_version(version)
         elif schema.has_context_dependent_function:
             version = _latest(schema.context_dependent_function_opset_versions, opset)
-            types = [b"" if value is None else self._type_of(value).SerializeToString() for value in inputs]
-            body = schema.get_context_dependent_function_with_opset_version(
-                version, _resolved(proto, attributes).SerializeToString(), types
-            )
+            types = [b"" if value is None else self._type_of(value).SerializeToString() for value in call.inputs]
+            node = call.resolved().SerializeToString()
+            body = schema.get_context_dependent_function_with_opset_version(version, node, types)
         else:
             return None
         function = onnx.FunctionProto()
@@ -238,68 +237,51 @@ class GraphReader:
             onnx.helper.np_dtype_to_tensor_dtype(tensor.dtype.numpy), tensor.shape
         )
 
-    def _call(
-        self,
-        function: onnx.FunctionProto,
-        inputs: Sequence[Value | None],
-        attributes: Mapping[str, onnx.AttributeProto],
-        scope: Scope,
-        name: str,
-    ) -> list[Value]:
+    def _call(self, function: onnx.FunctionProto, call: NodeCall) -> list[Value]:
         """The outputs of a function of the model, read in place of the call."""
-        key = ("" if function.domain == "ai.onnx" else function.domain, function.name, function.overload)
+        scope, name = call.scope, call.name
+        key = (_plain_domain(function.domain), function.name, function.overload)
         if key in scope.calls:
             raise ModelError(f"function '{function.name}' calls itself")
         if len(scope.calls) >= MOST_CALLS:
             raise ModelError(f"functions are nested more than {MOST_CALLS} deep at '{name}'")
+        if len(call.inputs) > len(function.input):
+            raise ModelError(
+                f"'{name}' gives {len(call.inputs)} inputs to '{function.name}', which has {len(function.input)}"
+            )
         given = {attribute.name: attribute for attribute in function.attribute_proto}
-        values = dict(zip(function.input, inputs, strict=False))
+        values = dict(zip(function.input, call.inputs, strict=False))
         inner = Scope(
             opsets=opset_versions(function.opset_import) or scope.opsets,
             prefix=f"{name}/",
             values={formal: value for formal, value in values.items() if value is not None},
-            attributes={**given, **attributes},
+            attributes={**given, **call.attributes},
             left_out=frozenset(formal for formal in function.input if values.get(formal) is None),
             calls=(*scope.calls, key),
         )
-        if len(inputs) > len(function.input):
-            raise ModelError(
-                f"'{name}' gives {len(inputs)} inputs to '{function.name}', which has {len(function.input)}"
-            )
         self.read(function.node, inner)
         return [self.lookup(output, inner) for output in function.output]
 
-    def _branch(
-        self,
-        inputs: Sequence[Value | None],
-        attributes: Mapping[str, onnx.AttributeProto],
-        scope: Scope,
-        name: str,
-    ) -> list[Value]:
+    def _branch(self, call: NodeCall) -> list[Value]:
         """The outputs of the branch that a constant condition chooses."""
-        condition = inputs[0] if inputs else None
+        condition = call.inputs[0] if call.inputs else None
         if not isinstance(condition, Constant):
             raise Unsupported("the condition must be constant; make the input that it depends on an initializer")
         if condition.data.size != 1:
-            raise ModelError(f"the condition of If '{name}' is not one value")
+            raise ModelError(f"the condition of If '{call.name}' is not one value")
         branch = "then_branch" if condition.data.reshape(-1)[0] else "else_branch"
-        if branch not in attributes or attributes[branch].type != onnx.AttributeProto.GRAPH:
-            raise ModelError(f"If '{name}' has no {branch}")
-        return self._inner(attributes[branch].g, [], scope, name)
+        if branch not in call.attributes or call.attributes[branch].type != onnx.AttributeProto.GRAPH:
+            raise ModelError(f"If '{call.name}' has no {branch}")
+        return self._inner(call.attributes[branch].g, [], call.scope, call.name)
 
-    def _loop(
-        self,
-        inputs: Sequence[Value | None],
-        attributes: Mapping[str, onnx.AttributeProto],
-        scope: Scope,
-        name: str,
-    ) -> list[Value]:
+    def _loop(self, call: NodeCall) -> list[Value]:
         """The outputs of a loop whose number of rounds is known: its body again and again."""
-        if len(inputs) < 2:
-            raise ModelError(f"Loop '{name}' has {len(inputs)} inputs; expected at least 2")
-        most, condition, *state = inputs
+        name = call.name
+        if len(call.inputs) < 2:
+            raise ModelError(f"Loop '{name}' has {len(call.inputs)} inputs; expected at least 2")
+        most, condition, *state = call.inputs
         values = [value for value in state if value is not None]
-        graph = attributes["body"].g if "body" in attributes else onnx.GraphProto()
+        graph = call.attributes["body"].g if "body" in call.attributes else onnx.GraphProto()
         if len(graph.output) < len(values) + 1:
             raise ModelError(f"the body of Loop '{name}' has too few outputs for its {len(values)} values")
         rows: list[list[Value]] = [[] for _ in graph.output[len(values) + 1 :]]
@@ -309,7 +291,7 @@ class GraphReader:
                 return [*values, *(self._stacked(row, f"{name}/stack{i}") for i, row in enumerate(rows))]
             count = Constant(f"{name}/number", np.array(number, np.int64))
             goes_on = condition or Constant(f"{name}/goes_on", np.array(True))
-            results = self._inner(graph, [count, goes_on, *values], scope, f"{name}/round{number}")
+            results = self._inner(graph, [count, goes_on, *values], call.scope, f"{name}/round{number}")
             # The condition may be computed in vain: without a first one, or where it only hands that on.
             condition = None if condition is None else results[0]
             values = results[1 : len(values) + 1]
@@ -355,17 +337,6 @@ def _known(value: Value | None) -> int | None:
     return int(value.data.reshape(-1)[0])
 
 
-def _resolved(proto: onnx.NodeProto, attributes: Mapping[str, onnx.AttributeProto]) -> onnx.NodeProto:
-    """The node with these attributes: inside a function, its own may stand for those of the call."""
-    if not any(attribute.ref_attr_name for attribute in proto.attribute):
-        return proto
-    resolved = onnx.NodeProto()
-    resolved.CopyFrom(proto)
-    del resolved.attribute[:]
-    resolved.attribute.extend(attributes.values())
-    return resolved
-
-
 def _latest(versions: Sequence[int], opset: int) -> int:
     """The version for an opset: the last one up to it, or the first of all."""
     return max((version for version in versions if version <= opset), default=min(versions))
@@ -395,4 +366,13 @@ def _attributes(proto: onnx.NodeProto, scope: Scope) -> dict[str, onnx.Attribute
 
 
 def opset_versions(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
-    return {"" if entry.domain == "ai.onnx" else entry.domain: entry.version for entry in imports}
+    return {_plain_domain(entry.domain): entry.version for entry in imports}
+
+
+def function_table(functions: Iterable[onnx.FunctionProto]) -> dict[FunctionKey, onnx.FunctionProto]:
+    return {(_plain_domain(f.domain), f.name, f.overload): f for f in functions}
+
+
+def _plain_domain(domain: str) -> str:
+    """The standard's operators have a domain with two names."""
+    return "" if domain == "ai.onnx" else domain

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from functools import partial
 from math import prod
 
 import numpy as np
@@ -12,7 +11,6 @@ import numpy as np
 from ..operators import ArgMax, Binary, BinaryKind, Conv2d, Dense, GatherElements, MatMul, Reduce, ReduceKind, TopK
 from ..tensor import Array, DType
 from .context import Computed, Constant, Dequantized, Value
-from .elementwise import Importer
 from .node import OnnxNode
 
 MOST_SUMMED = 1024  # elements of running sums, whose products grow with the square
@@ -181,14 +179,14 @@ def stft(node: OnnxNode) -> Value:
     return node.reshaped(frames, (shape[0], node.shape(frames)[2], bins, 2), "frames")
 
 
-def _reduce(kind: ReduceKind, since: int, node: OnnxNode) -> Value:
+def reduce(node: OnnxNode, kind: ReduceKind) -> Value:
     x = node.input(0)
     tensor = node.tensor(x)
     if tensor.quant is not None or tensor.dtype not in (DType.FLOAT32, DType.INT32, DType.INT64):
         raise node.unsupported(f"reducing {tensor.dtype.value}")
+    since = 13 if kind is ReduceKind.SUM else 18  # the opset in which axes become an input
     axes = node.axes(node.ints_from("axes", 1, since) or (), len(tensor.shape))
-    keep = node.flag("keepdims", True)
-    noop = node.flag("noop_with_empty_axes")
+    keep, noop = node.flag("keepdims", True), node.flag("noop_with_empty_axes")
     if not axes:
         if noop:
             # Reducing over no axis leaves what is done to each element, such as the square of SumSquare.
@@ -199,24 +197,11 @@ def _reduce(kind: ReduceKind, since: int, node: OnnxNode) -> Value:
     return node.layer(Reduce(axes, keep, kind), [x])
 
 
-def reduce(kind: ReduceKind) -> Importer:
-    """The axes are an input from opset 13 on for ReduceSum, from 18 on for the others."""
-    return partial(_reduce, kind, 13 if kind is ReduceKind.SUM else 18)
-
-
-def _arg(least: bool, node: OnnxNode) -> Value:
+def arg_max(node: OnnxNode, least: bool) -> Value:
     x = node.input(0)
     axis = node.axis(node.integer("axis", 0), len(node.shape(x)))
     op = ArgMax((axis,), node.flag("keepdims", True), node.flag("select_last_index"), least)
     return node.layer(op, [x], dtype=DType.INT64)
-
-
-def arg_max(node: OnnxNode) -> Value:
-    return _arg(False, node)
-
-
-def arg_min(node: OnnxNode) -> Value:
-    return _arg(True, node)
 
 
 def top_k(node: OnnxNode) -> tuple[Value, Value]:

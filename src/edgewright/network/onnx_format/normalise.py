@@ -147,27 +147,13 @@ def lp_norm(node: OnnxNode) -> Value:
     return node.layer(ops.Binary(ops.BinaryKind.DIV), [x, some])
 
 
-def softmax(node: OnnxNode) -> Value:
-    return _softmax(node, log=False)
-
-
-def log_softmax(node: OnnxNode) -> Value:
-    return _softmax(node, log=True)
-
-
-def _softmax(node: OnnxNode, log: bool) -> Value:
-    x = node.input(0)
+def softmax(node: OnnxNode, kind: type[ops.Softmax | ops.LogSoftmax]) -> Value:
+    """Along one axis, or, before opset 13, along all axes from `axis` on taken as one."""
+    x, is_old = node.input(0), node.opset < 13
     _require_float(node, x)
-    rank = len(node.shape(x))
-    axis = node.axis(node.integer("axis", 1 if node.opset < 13 else -1), rank)
-    return along(node, x, axis, flatten=node.opset < 13, log=log)
-
-
-def along(node: OnnxNode, x: Value, axis: int, *, flatten: bool, log: bool) -> Value:
-    """Softmax along one axis, or, before opset 13, along all axes from `axis` on taken as one."""
     shape = node.shape(x)
-    if not flatten or prod(shape[axis + 1 :]) == 1:
-        return node.layer(ops.LogSoftmax(axis) if log else ops.Softmax(axis), [x])
+    axis = node.axis(node.integer("axis", 1 if is_old else -1), len(shape))
+    if not is_old or prod(shape[axis + 1 :]) == 1:
+        return node.layer(kind(axis), [x])
     matrix = node.reshaped(x, (prod(shape[:axis]), prod(shape[axis:])), "matrix")
-    y = node.layer(ops.LogSoftmax(1) if log else ops.Softmax(1), [matrix])
-    return node.reshaped(y, shape, "shaped")
+    return node.reshaped(node.layer(kind(1), [matrix]), shape, "shaped")

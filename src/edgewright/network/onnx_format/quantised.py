@@ -6,7 +6,6 @@ Quantize into one quantised layer is left to the passes.
 
 from __future__ import annotations
 
-from functools import partial
 from math import prod
 
 import numpy as np
@@ -16,7 +15,7 @@ from ..network import Arithmetic
 from ..operators.base import broadcast_shape
 from ..tensor import Array, DType, Quant
 from .context import Computed, Constant, Dequantized, Value, plain_dtype
-from .elementwise import Importer, pairwise
+from .elementwise import pairwise
 from .node import FOLD_LIMIT, NCHW, OnnxNode, transposed_quant
 from .tensors import dtype_of
 from .windows import averaging, conv_operator, convolution, image_in, image_out, spatial_axes
@@ -204,7 +203,7 @@ def qgemm(node: OnnxNode) -> Value:
     return _product(node, a, 3, 6, node.flag("transB"), _result(node, 7, 8))
 
 
-def _qlinear_binary(kind: ops.BinaryKind, node: OnnxNode) -> Value:
+def qlinear_binary(node: OnnxNode, kind: ops.BinaryKind) -> Value:
     node.context.builder.arithmetic = Arithmetic.QLINEAR
     a, b = _stored(node, 0), _stored(node, 3)
     dtype, quant = _result(node, 6, 7)
@@ -212,21 +211,13 @@ def _qlinear_binary(kind: ops.BinaryKind, node: OnnxNode) -> Value:
     return node.layer(ops.Binary(kind), [a, b], dtype=dtype, quant=quant)
 
 
-def qlinear_binary(kind: ops.BinaryKind) -> Importer:
-    return partial(_qlinear_binary, kind)
-
-
-def _single(node: OnnxNode, op: ops.Op) -> Value:
+def single(node: OnnxNode, op: ops.Op) -> Value:
     dtype, quant = _result(node, 3, 4)
     return node.layer(op, [_stored(node, 0)], dtype=dtype, quant=quant)
 
 
-def qlinear_sigmoid(node: OnnxNode) -> Value:
-    return _single(node, ops.Unary(ops.UnaryKind.SIGMOID))
-
-
 def qlinear_leaky_relu(node: OnnxNode) -> Value:
-    return _single(node, ops.LeakyRelu(node.real("alpha", 0.01)))
+    return single(node, ops.LeakyRelu(node.real("alpha", 0.01)))
 
 
 def qlinear_softmax(node: OnnxNode) -> Value:
@@ -235,14 +226,14 @@ def qlinear_softmax(node: OnnxNode) -> Value:
     axis = node.axis(node.integer("axis", -1), len(shape))
     if flatten and prod(shape[axis + 1 :]) > 1:
         raise node.unsupported("flattening several axes")
-    return _single(node, ops.Softmax(axis))
+    return single(node, ops.Softmax(axis))
 
 
 def qlinear_global_average_pool(node: OnnxNode) -> Value:
     x = node.input(0)
     last = node.flag("channels_last")
     axes = tuple(axis - 1 for axis in spatial_axes(node, x)) if last else spatial_axes(node, x)
-    return _single(node, ops.Reduce(axes, True, ops.ReduceKind.MEAN))
+    return single(node, ops.Reduce(axes, True, ops.ReduceKind.MEAN))
 
 
 def qlinear_average_pool(node: OnnxNode) -> Value:

@@ -23,7 +23,7 @@ from ..open_shapes import OpenInput, open_shapes_message
 from ..operators import Reshape
 from ..region import Shape
 from .context import Absent, Computed, Context, NodeProblem
-from .graph import GraphReader, Scope, opset_versions
+from .graph import GraphReader, Scope, function_table, opset_versions
 from .tensors import WIDENED, ModelBytes, check_shape, dtype_of, element_type_name
 from .wire import ByteSpan, Skeleton, split
 
@@ -133,8 +133,7 @@ def _read_model(
         scope.values[sparse.values.name] = Absent(problem)
     for name in _read_inputs(graph, scope, builder, shapes, title):
         scope.values[name] = Computed(name)
-    functions = {("" if f.domain == "ai.onnx" else f.domain, f.name, f.overload): f for f in model.functions}
-    reader = GraphReader(context, functions)
+    reader = GraphReader(context, function_table(model.functions))
     reader.read(graph.node, scope)
     tensors = _bind_outputs(outputs, reader, scope, title)
     network = builder.build(tensors)

@@ -16,10 +16,6 @@ from .node import FOLD_LIMIT, NCHW, NHWC, OnnxNode
 from .tensors import check_shape
 
 
-def identity(node: OnnxNode) -> Value:
-    return node.input(0)
-
-
 def dropout(node: OnnxNode) -> Value:
     training = node.optional(2)
     if node.opset >= 12 and training is not None and node.scalar(training, "training_mode"):

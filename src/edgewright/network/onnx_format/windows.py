@@ -228,10 +228,6 @@ def max_pool(node: OnnxNode) -> Value:
     return image_out(node, y, len(node.shape(x)))
 
 
-def average_pool(node: OnnxNode) -> Value:
-    return averaging(node, node.input(0))
-
-
 def averaging(node: OnnxNode, x: Value, dtype: DType | None = None, quant: Quant | None = None) -> Value:
     image, window, pads, added = _pool(node, x)
     op = AvgPool2d(
@@ -246,12 +242,8 @@ def averaging(node: OnnxNode, x: Value, dtype: DType | None = None, quant: Quant
     return image_out(node, y, len(node.shape(x)))
 
 
-def global_average_pool(node: OnnxNode) -> Value:
-    return node.layer(Reduce(spatial_axes(node, node.input(0)), True, ReduceKind.MEAN), [node.input(0)])
-
-
-def global_max_pool(node: OnnxNode) -> Value:
-    return node.layer(Reduce(spatial_axes(node, node.input(0)), True, ReduceKind.MAX), [node.input(0)])
+def global_pool(node: OnnxNode, kind: ReduceKind) -> Value:
+    return node.layer(Reduce(spatial_axes(node, node.input(0)), True, kind), [node.input(0)])
 
 
 def spatial_axes(node: OnnxNode, x: Value) -> tuple[int, ...]:

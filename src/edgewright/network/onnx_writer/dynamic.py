@@ -11,6 +11,7 @@ from ...errors import Unsupported
 from .. import operators as ops
 from .elementwise import activate
 from .node import NodeWriter
+from .windows import constant_weights, window
 
 
 def _float(node: NodeWriter, value: float) -> str:
@@ -121,33 +122,20 @@ def _activated(node: NodeWriter, activation: ops.Activation | None, value: str) 
 
 
 def _sums(node: NodeWriter, op: ops.DynamicProduct, x: str) -> str:
-    constants = node.graph.network.constants
-    name = node.layer.inputs[1]
-    if name not in constants:
-        raise Unsupported(f"layer '{node.layer.name}': weights '{name}' are computed, which is not written")
-    w = constants[name].astype(np.float32)
-    match op.product:
+    name, product = node.layer.inputs[1], op.product
+    w = constant_weights(node).astype(np.float32)
+    match product:
         case ops.Dense():
             matrix = node.graph.constant(w.reshape(w.shape[0], prod(w.shape[1:])).T, name)
             return node.add("MatMul", [x, matrix])
-        case ops.Conv2d() | ops.ConvTranspose2d() if min(op.product.pads) < 0:
-            raise Unsupported(f"layer '{node.layer.name}': pads of {op.product.pads} are not written")
+        case ops.Conv2d() | ops.ConvTranspose2d() if min(product.pads) < 0:
+            raise Unsupported(f"layer '{node.layer.name}': pads of {product.pads} are not written")
         case ops.Conv2d():
             kind, weights, more = "Conv", w.transpose(0, 3, 1, 2), {}
         case ops.ConvTranspose2d():
-            if op.product.groups != 1:
+            if product.groups != 1:
                 raise Unsupported(f"layer '{node.layer.name}': groups are not written")
-            kind, weights, more = "ConvTranspose", w.transpose(3, 0, 1, 2), {"output_padding": op.product.extra}
-    product = op.product
-    image = node.add("Transpose", [x], perm=(0, 3, 1, 2))
-    total = node.add(
-        kind,
-        [image, node.graph.constant(weights, name)],
-        kernel_shape=w.shape[1:3],
-        strides=product.stride,
-        dilations=product.dilation,
-        pads=product.pads,
-        group=product.groups,
-        **more,
-    )
+            kind, weights, more = "ConvTranspose", w.transpose(3, 0, 1, 2), {"output_padding": product.extra}
+    inputs = [node.add("Transpose", [x], perm=(0, 3, 1, 2)), node.graph.constant(weights, name)]
+    total = node.add(kind, inputs, **window(product, w.shape[1:3], product.pads), group=product.groups, **more)
     return node.add("Transpose", [total], perm=(0, 2, 3, 1))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import inf, pi, sqrt
-from typing import Any
 
 import numpy as np
 
 from .. import operators as ops
-from .graph import element_type
+from ..onnx_names import ARITHMETIC, COMPARISONS, UNARY
 from .node import NodeWriter
 
 
@@ -27,13 +26,7 @@ def activate(node: NodeWriter, activation: ops.Activation, x: str) -> str:
         case ops.HardSigmoid(alpha, beta):
             return node.add("HardSigmoid", [x], alpha=alpha, beta=beta)
         case ops.Unary(kind):
-            if kind in SIMPLE:
-                return node.add(SIMPLE[kind], [x])
-            return SPELLED[kind](node, x)
-
-
-def activation(node: NodeWriter, op: ops.Activation) -> str:
-    return activate(node, op, node.input())
+            return node.add(UNARY[kind], [x]) if kind in UNARY else SPELLED[kind](node, x)
 
 
 def _clamp(node: NodeWriter, low: float, high: float, x: str) -> str:
@@ -71,43 +64,12 @@ def _half(node: NodeWriter, x: str, gate: str) -> str:
     return node.add("Mul", [node.add("Mul", [x, raised]), node.number(0.5, "half")])
 
 
-SIMPLE: Mapping[ops.UnaryKind, str] = {
-    ops.UnaryKind.ABS: "Abs",
-    ops.UnaryKind.CEIL: "Ceil",
-    ops.UnaryKind.COS: "Cos",
-    ops.UnaryKind.ERF: "Erf",
-    ops.UnaryKind.EXP: "Exp",
-    ops.UnaryKind.FLOOR: "Floor",
-    ops.UnaryKind.HARD_SWISH: "HardSwish",
-    ops.UnaryKind.LOG: "Log",
-    ops.UnaryKind.MISH: "Mish",
-    ops.UnaryKind.NEG: "Neg",
-    ops.UnaryKind.RECIPROCAL: "Reciprocal",
-    ops.UnaryKind.ROUND: "Round",
-    ops.UnaryKind.SIGMOID: "Sigmoid",
-    ops.UnaryKind.SIGN: "Sign",
-    ops.UnaryKind.SIN: "Sin",
-    ops.UnaryKind.SOFTPLUS: "Softplus",
-    ops.UnaryKind.SOFTSIGN: "Softsign",
-    ops.UnaryKind.SQRT: "Sqrt",
-    ops.UnaryKind.TANH: "Tanh",
-}
 SPELLED: Mapping[ops.UnaryKind, Callable[[NodeWriter, str], str]] = {
     ops.UnaryKind.GELU: _gelu,
     ops.UnaryKind.GELU_TANH: _gelu_tanh,
     ops.UnaryKind.RSQRT: lambda node, x: node.add("Reciprocal", [node.add("Sqrt", [x])]),
     ops.UnaryKind.SILU: _silu,
     ops.UnaryKind.SQUARE: lambda node, x: node.add("Mul", [x, x]),
-}
-
-ARITHMETIC: Mapping[ops.BinaryKind, str] = {
-    ops.BinaryKind.ADD: "Add",
-    ops.BinaryKind.SUB: "Sub",
-    ops.BinaryKind.MUL: "Mul",
-    ops.BinaryKind.DIV: "Div",
-    ops.BinaryKind.MIN: "Min",
-    ops.BinaryKind.MAX: "Max",
-    ops.BinaryKind.POW: "Pow",
 }
 
 
@@ -118,29 +80,10 @@ def binary(node: NodeWriter, op: ops.Binary) -> str:
     return node.add(ARITHMETIC[op.kind], node.inputs())
 
 
-COMPARISONS: Mapping[ops.CompareKind, str] = {
-    ops.CompareKind.AND: "And",
-    ops.CompareKind.EQUAL: "Equal",
-    ops.CompareKind.GREATER: "Greater",
-    ops.CompareKind.GREATER_EQUAL: "GreaterOrEqual",
-    ops.CompareKind.LESS: "Less",
-    ops.CompareKind.LESS_EQUAL: "LessOrEqual",
-    ops.CompareKind.OR: "Or",
-}
-
-
 def compare(node: NodeWriter, op: ops.Compare) -> str:
     if op.kind is ops.CompareKind.NOT_EQUAL:
         return node.add("Not", [node.add("Equal", node.inputs())])
     return node.add(COMPARISONS[op.kind], node.inputs())
-
-
-def select(node: NodeWriter, op: ops.Select) -> str:
-    return node.add("Where", node.inputs())
-
-
-def prelu(node: NodeWriter, op: ops.PRelu) -> str:
-    return node.add("PRelu", node.inputs())
 
 
 def batch_norm(node: NodeWriter, op: ops.BatchNorm) -> str:
@@ -162,12 +105,3 @@ def lstm_step(node: NodeWriter, op: ops.LstmStep) -> str:
     new = node.add("Mul", [gate(0, "Sigmoid"), gate(2, "Tanh")])
     total = node.add("Add", [node.add("Mul", [gate(1, "Sigmoid"), cell]), new])
     return total if op.clip is None else _clamp(node, -op.clip, op.clip, total)
-
-
-def cast(node: NodeWriter, op: ops.Cast) -> str:
-    return node.add("Cast", [node.input()], to=element_type(op.dtype))
-
-
-def passed(node: NodeWriter, op: Any) -> str:
-    """Quantize and Dequantize: operands are handed over as real numbers, and results stored, for every layer."""
-    return node.input()

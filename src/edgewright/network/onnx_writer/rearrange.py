@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import floor, prod
 
 import numpy as np
 
 from ...errors import Unsupported
 from .. import operators as ops
+from ..onnx_names import REDUCTIONS
 from ..tensor import DType
 from .graph import element_type
 from .node import NodeWriter
-
-
-def reshape(node: NodeWriter, op: ops.Reshape) -> str:
-    return node.add("Reshape", [node.input(), node.integers(op.shape, "shape")])
-
-
-def transpose(node: NodeWriter, op: ops.Transpose) -> str:
-    return node.add("Transpose", [node.input()], perm=op.perm)
-
-
-def concat(node: NodeWriter, op: ops.Concat) -> str:
-    return node.add("Concat", node.inputs(), axis=op.axis)
 
 
 def slice_(node: NodeWriter, op: ops.Slice) -> str:
@@ -69,31 +57,6 @@ def _mirrored(node: NodeWriter, op: ops.Pad) -> str:
     return x
 
 
-def expand(node: NodeWriter, op: ops.Expand) -> str:
-    return node.add("Expand", [node.input(), node.integers(op.shape, "shape")])
-
-
-def tile(node: NodeWriter, op: ops.Tile) -> str:
-    return node.add("Tile", [node.input(), node.integers(op.repeats, "repeats")])
-
-
-def space_to_depth(node: NodeWriter, op: ops.SpaceToDepth) -> str:
-    return node.add("SpaceToDepth", [node.input()], blocksize=op.block)
-
-
-def depth_to_space(node: NodeWriter, op: ops.DepthToSpace) -> str:
-    mode = "CRD" if op.channel_major else "DCR"
-    return node.add("DepthToSpace", [node.input()], blocksize=op.block, mode=mode)
-
-
-def gather(node: NodeWriter, op: ops.Gather) -> str:
-    return node.add("Gather", [node.input(), node.graph.value(node.layer.inputs[1])], axis=op.axis)
-
-
-def gather_elements(node: NodeWriter, op: ops.GatherElements) -> str:
-    return node.add("GatherElements", [node.input(), node.graph.value(node.layer.inputs[1])], axis=op.axis)
-
-
 def resize(node: NodeWriter, op: ops.Resize) -> str:
     """By scales where the file gave them and they lead to the size; else by sizes."""
     n, c, h, w = node.shape()
@@ -109,18 +72,6 @@ def resize(node: NodeWriter, op: ops.Resize) -> str:
         coordinate_transformation_mode=op.coordinates.value,
         nearest_mode=op.rounding.value,
     )
-
-
-REDUCTIONS: Mapping[ops.ReduceKind, str] = {
-    ops.ReduceKind.MEAN: "ReduceMean",
-    ops.ReduceKind.SUM: "ReduceSum",
-    ops.ReduceKind.MAX: "ReduceMax",
-    ops.ReduceKind.MIN: "ReduceMin",
-    ops.ReduceKind.PROD: "ReduceProd",
-    ops.ReduceKind.L1: "ReduceL1",
-    ops.ReduceKind.L2: "ReduceL2",
-    ops.ReduceKind.SUM_SQUARE: "ReduceSumSquare",
-}
 
 
 def reduce(node: NodeWriter, op: ops.Reduce) -> str:
@@ -174,10 +125,6 @@ def softmax(node: NodeWriter, op: ops.Softmax) -> str:
     if op.beta != 1:
         x = node.add("Mul", [x, node.number(op.beta, "beta")])
     return node.add("Softmax", [x], axis=op.axis)
-
-
-def log_softmax(node: NodeWriter, op: ops.LogSoftmax) -> str:
-    return node.add("LogSoftmax", [node.input()], axis=op.axis)
 
 
 def l2_normalize(node: NodeWriter, op: ops.L2Normalize) -> str:

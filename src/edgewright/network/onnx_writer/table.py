@@ -6,12 +6,20 @@ from collections.abc import Callable, Mapping
 
 from .. import operators as ops
 from . import dynamic, elementwise, rearrange, windows
+from .elementwise import activate
+from .graph import element_type
+from .node import NodeWriter
 
 NCHW = (0, 3, 1, 2)
 IMAGES = (
     ops.AvgPool2d, ops.BatchNorm, ops.Conv2d, ops.ConvTranspose2d, ops.DepthToSpace, ops.Lrn, ops.MaxPool2d,
     ops.Resize, ops.SpaceToDepth,
 )  # fmt: skip
+
+
+def _gather(node: NodeWriter, op: ops.Gather | ops.GatherElements) -> str:
+    return node.add(type(op).__name__, [node.input(), node.graph.value(node.layer.inputs[1])], axis=op.axis)
+
 
 WRITERS: Mapping[type, Callable[..., str]] = {
     # windows and products
@@ -25,21 +33,22 @@ WRITERS: Mapping[type, Callable[..., str]] = {
     ops.PartialSum: windows.sums,
     ops.FinishSums: windows.sums,
     # element by element
-    **dict.fromkeys(ops.ACTIVATIONS, elementwise.activation),
-    ops.PRelu: elementwise.prelu,
+    **dict.fromkeys(ops.ACTIVATIONS, lambda node, op: activate(node, op, node.input())),
+    ops.PRelu: lambda node, _: node.add("PRelu", node.inputs()),
     ops.Binary: elementwise.binary,
     ops.BatchNorm: elementwise.batch_norm,
-    ops.Cast: elementwise.cast,
+    ops.Cast: lambda node, op: node.add("Cast", [node.input()], to=element_type(op.dtype)),
     ops.Compare: elementwise.compare,
-    ops.Select: elementwise.select,
+    ops.Select: lambda node, _: node.add("Where", node.inputs()),
     ops.LstmStep: elementwise.lstm_step,
-    ops.Quantize: elementwise.passed,
-    ops.Dequantize: elementwise.passed,
+    # Operands are handed over as real numbers, and results stored, for every layer.
+    ops.Quantize: lambda node, _: node.input(),
+    ops.Dequantize: lambda node, _: node.input(),
     ops.DynamicRange: dynamic.dynamic_range,
     ops.DynamicQuantize: dynamic.dynamic_quantize,
     # along an axis
     ops.Softmax: rearrange.softmax,
-    ops.LogSoftmax: rearrange.log_softmax,
+    ops.LogSoftmax: lambda node, op: node.add("LogSoftmax", [node.input()], axis=op.axis),
     ops.L2Normalize: rearrange.l2_normalize,
     ops.Lrn: rearrange.lrn,
     ops.Reduce: rearrange.reduce,
@@ -47,16 +56,18 @@ WRITERS: Mapping[type, Callable[..., str]] = {
     ops.TopK: rearrange.top_k,
     ops.NonMaxSuppression: rearrange.non_max_suppression,
     # moving elements
-    ops.Reshape: rearrange.reshape,
-    ops.Transpose: rearrange.transpose,
-    ops.Concat: rearrange.concat,
+    ops.Reshape: lambda node, op: node.add("Reshape", [node.input(), node.integers(op.shape, "shape")]),
+    ops.Transpose: lambda node, op: node.add("Transpose", [node.input()], perm=op.perm),
+    ops.Concat: lambda node, op: node.add("Concat", node.inputs(), axis=op.axis),
     ops.Slice: rearrange.slice_,
     ops.Pad: rearrange.pad,
-    ops.Expand: rearrange.expand,
-    ops.Tile: rearrange.tile,
-    ops.SpaceToDepth: rearrange.space_to_depth,
-    ops.DepthToSpace: rearrange.depth_to_space,
-    ops.Gather: rearrange.gather,
-    ops.GatherElements: rearrange.gather_elements,
+    ops.Expand: lambda node, op: node.add("Expand", [node.input(), node.integers(op.shape, "shape")]),
+    ops.Tile: lambda node, op: node.add("Tile", [node.input(), node.integers(op.repeats, "repeats")]),
+    ops.SpaceToDepth: lambda node, op: node.add("SpaceToDepth", [node.input()], blocksize=op.block),
+    ops.DepthToSpace: lambda node, op: node.add(
+        "DepthToSpace", [node.input()], blocksize=op.block, mode="CRD" if op.channel_major else "DCR"
+    ),
+    ops.Gather: _gather,
+    ops.GatherElements: _gather,
     ops.Resize: rearrange.resize,
 }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -13,34 +15,23 @@ from .graph import is_stored
 from .node import NodeWriter
 
 
+def window(op: Conv2d | ConvTranspose2d | MaxPool2d, kernel: Sequence[int], pads: Pads) -> dict[str, Any]:
+    """The attributes that windows have in common."""
+    return {"kernel_shape": kernel, "strides": op.stride, "dilations": op.dilation, "pads": pads}
+
+
 def conv(node: NodeWriter, op: Conv2d) -> str:
     x, pads = _cropped(node, op.pads)
-    _, kh, kw, _ = node.tensor(1).shape
-    return node.add(
-        "Conv",
-        [x, node.input(1), *_bias(node)],
-        kernel_shape=(kh, kw),
-        strides=op.stride,
-        dilations=op.dilation,
-        pads=pads,
-        group=op.groups,
-    )
+    attributes = window(op, node.tensor(1).shape[1:3], pads)
+    return node.add("Conv", [x, node.input(1), *_bias(node)], **attributes, group=op.groups)
 
 
 def conv_transpose(node: NodeWriter, op: ConvTranspose2d) -> str:
     if min(op.pads) < 0:
         raise Unsupported(f"layer '{node.layer.name}': ONNX cannot crop the output by {op.pads}")
-    _, kh, kw, _ = node.tensor(1).shape
-    return node.add(
-        "ConvTranspose",
-        [node.input(), _transpose_weights(node, op.groups), *_bias(node)],
-        kernel_shape=(kh, kw),
-        strides=op.stride,
-        dilations=op.dilation,
-        pads=op.pads,
-        output_padding=op.extra,
-        group=op.groups,
-    )
+    inputs = [node.input(), _transpose_weights(node, op.groups), *_bias(node)]
+    attributes = window(op, node.tensor(1).shape[1:3], op.pads)
+    return node.add("ConvTranspose", inputs, **attributes, output_padding=op.extra, group=op.groups)
 
 
 def _transpose_weights(node: NodeWriter, groups: int) -> str:
@@ -49,7 +40,7 @@ def _transpose_weights(node: NodeWriter, groups: int) -> str:
     if groups == 1:
         return node.graph.real(name, (3, 0, 1, 2))
     o, kh, kw, depth = tensor.shape
-    weights = _constant(node, name)
+    weights = constant_weights(node)
     if is_stored(tensor):  # ONNX has no axis along which these scales could be told
         assert tensor.quant is not None
         zero, scale = (np.array(v).reshape(-1, 1, 1, 1) for v in (tensor.quant.zero, tensor.quant.scale))
@@ -58,8 +49,9 @@ def _transpose_weights(node: NodeWriter, groups: int) -> str:
     return node.graph.constant(split.reshape(groups * depth, o // groups, kh, kw), name)
 
 
-def _constant(node: NodeWriter, name: str) -> Array:
-    constants = node.graph.network.constants
+def constant_weights(node: NodeWriter) -> Array:
+    """The values of the weights, which must be known."""
+    name, constants = node.layer.inputs[1], node.graph.network.constants
     if name not in constants:
         raise Unsupported(f"layer '{node.layer.name}': weights '{name}' are computed, which is not written")
     return constants[name]
@@ -88,7 +80,7 @@ def sums(node: NodeWriter, op: PartialSum | FinishSums) -> str:
 
 def max_pool(node: NodeWriter, op: MaxPool2d) -> str:
     x, pads = _cropped(node, op.pads)
-    return node.add("MaxPool", [x], kernel_shape=op.kernel, strides=op.stride, dilations=op.dilation, pads=pads)
+    return node.add("MaxPool", [x], **window(op, op.kernel, pads))
 
 
 def avg_pool(node: NodeWriter, op: AvgPool2d) -> str:
@@ -138,7 +130,7 @@ def _matrix(node: NodeWriter) -> str:
     shape = (tensor.shape[0], prod(tensor.shape[1:]))
     if name not in node.graph.network.constants:
         return node.add("Reshape", [node.graph.real(name), node.integers(shape, "matrix")])
-    value = node.graph.constant(_constant(node, name).reshape(shape), name)
+    value = node.graph.constant(constant_weights(node).reshape(shape), name)
     return value if tensor.quant is None else node.graph.dequantized(value, tensor, tensor.quant, 0)
 
 
