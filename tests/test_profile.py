@@ -210,6 +210,8 @@ def test_many_frames_by_the_command(model):
         (("--frames", 2, "--target", "cortex-m4"), "leave --board and --target out"),
         (("--frames", 2, "-o", "out.npz"), "leave it out, or --frames"),
         (("--frames", 2, "--pull-input"), "leave it out, or --frames"),
+        (("--frames", 2, "--rounding", "tflm"), "leave them out, or --frames"),
+        (("--frames", 2, "--float-scales"), "leave them out, or --frames"),
     ],
 )
 def test_what_many_frames_cannot_do_is_said(model, arguments, message, tmp_path, monkeypatch):
@@ -221,5 +223,6 @@ def test_what_many_frames_cannot_do_is_said(model, arguments, message, tmp_path,
 def test_a_folder_is_no_model(tmp_path):
     result = run("run", tmp_path, "--frames", 2)
     assert result.exit_code == 1 and "cannot read" in result.output
-    result = run("run", tmp_path, "--compare", "--frames", 2)
-    assert result.exit_code == 1 and "only --frames and --json apply" in result.output
+    for option in (("--compare",), ("--lanes", 2), ("--ram", "4K")):
+        result = run("run", tmp_path, *option, "--frames", 2)
+        assert result.exit_code == 1 and "only --frames and --json apply" in result.output

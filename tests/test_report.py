@@ -453,6 +453,8 @@ def test_numbers_in_words() -> None:
     assert text.rounded_size(1024) == "1 KiB"
     assert text.rounded_size(3 * text.MIB // 2) == "1.5 MiB"
     assert text.rounded_count(2_656_768) == "2.66 M"
+    assert [text.rounded_count(n) for n in (999, 999_499, 999_999, 10**13)] == ["999", "999 k", "1 M", "10,000 G"]
+    assert [text.duration(s) for s in (0.9999, 0.0123, 1234.5)] == ["1 s", "12.3 ms", "1,230 s"]
     assert text.shortened("block/conv", 6) == "…/conv"
     assert len(text.shortened("model/features/block/conv/Conv2D", 14)) == 14
     assert text.at_most_percent(1, 100_000) == "0.1 %"

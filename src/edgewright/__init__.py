@@ -35,7 +35,6 @@ else:  # the same names, each loaded with what it stands on when it is first ask
             "memory": (
                 "Item",
                 "LayoutProblem",
-                "Pipeline",
                 "Placement",
                 "Techniques",
                 "critical_buffers",

@@ -27,18 +27,24 @@ def rounded_size(number: int) -> str:
 
 
 def rounded_count(number: int) -> str:
+    """The number with three digits, in the unit that suits it: 2.66 M."""
     for unit, name in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
-        if number >= unit:
-            return f"{number / unit:.3g} {name}"
+        if (rounded := _three_digits(number / unit)) >= 1:
+            return f"{rounded:,.12g} {name}"
     return str(number)
 
 
 def duration(seconds: float) -> str:
     """A time with three digits, in the unit that suits it."""
-    for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
-        if seconds * factor >= 1:
-            return f"{seconds * factor:.3g} {unit}"
+    for factor, unit in ((1, "s"), (10**3, "ms"), (10**6, "us")):
+        if (rounded := _three_digits(seconds * factor)) >= 1:
+            return f"{rounded:,.12g} {unit}"
     return f"{seconds * 1e9:.3g} ns"
+
+
+def _three_digits(value: float) -> float:
+    """The value rounded to three digits, which decides about its unit: 999.9 of a thousandth are 1."""
+    return float(f"{value:.3g}")
 
 
 def plural(number: int, noun: str) -> str:

@@ -28,6 +28,7 @@ from ..run.pipeline import Pipeline, pipeline
 from ..run.specification import ALIGNMENT, PipelineSpec, TensorSpec
 from ..run.statistics import RunStatistics
 from .common import console, facts, print_json, print_notes, read_model, shown, table, working
+from .options import ROUNDINGS
 from .plan_options import PlanOptions
 
 FRAMES = 100  # where a folder is given and no number
@@ -47,7 +48,7 @@ def stream(
 ) -> None:
     _check(model, frames, compare, other)
     if model.is_dir():
-        if compare or inputs or plan_file or shapes:
+        if compare or inputs or plan_file or shapes or any(asked.given.values()):
             raise InputError(
                 f"'{model}' is a pipeline that was built before: of the options only --frames and --json apply"
             )
@@ -82,6 +83,8 @@ def _check(model: Path, frames: int | None, compare: bool, other: Mapping[str, A
         raise InputError("--frames runs on this machine: leave --board and --target out, or --frames")
     if other["output"] is not None:
         raise InputError("-o writes the outputs of one run: leave it out, or --frames")
+    if other["rounding"] != ROUNDINGS[0] or other["fixed_point"] is not None or other["optimise"]:
+        raise InputError("--rounding, --fixed-point and --optimise are about one run: leave them out, or --frames")
     if compare and model.suffix == ".tflite":
         raise InputError("--compare runs the model in onnxruntime, which reads .onnx alone")
 

@@ -1,4 +1,4 @@
-"""Board: the hardware at hand as plain data; reading it from files is left to `reader`."""
+"""Board: the hardware at hand as plain data; reading it from files is left to `catalogue` and `sentences`."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ def _cores(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
     found: dict[str, int] = {}
     for text in values:
         name, _, count = text.rpartition("=")
-        if not count.isdigit() or len(count) > 6:
+        if not count.isdecimal() or len(count) > 6:
             raise click.BadParameter(f"'{text}' is no number of cores; expected 4, or NAME=4")
         found[name] = int(count)
     return found
