@@ -256,7 +256,7 @@ def test_nodes_never_overlap_and_edges_point_down(choices: list[tuple[int, int]]
     assert set(layout.nodes) == {node_name("x"), *names}
     for a, b in combinations(layout.nodes.values(), 2):
         assert a.right <= b.x or b.right <= a.x or a.bottom <= b.y or b.bottom <= a.y
-    for source, target, _ in wiring(net):
+    for source, target in wiring(net):
         a, b = layout.nodes[source], layout.nodes[target]
         assert (a.column, a.bottom) < (b.column, b.y)
     for name, box in layout.nodes.items():

@@ -182,7 +182,6 @@ def test_statistics_tell_what_workers_did():
         times = pipeline.statistics.workers
     assert times["slow"].busy > times["fast"].busy
     assert times["fast"].blocked > times["slow"].blocked
-    assert times["slow"].busy_by_part.keys() == {"p1"}
     assert times["slow"].frames == times["fast"].frames == 30
     assert pipeline.statistics.latency_s > 0 and pipeline.statistics.frames_per_s > 0
 

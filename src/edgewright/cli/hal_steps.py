@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from os.path import exists
@@ -15,7 +15,7 @@ import click
 
 from .. import text
 from ..errors import EdgewrightError, InputError
-from ..files import write_together
+from ..files import made_folder, write_together
 from ..hal.advice import advice_for
 from ..hal.design import Analysis, Design
 from ..hal.design_flow import analyse, naive
@@ -216,23 +216,14 @@ def _files(made: HalResult, asked: HalOptions) -> dict[Path, str | bytes]:
 
 
 def _write(files: Mapping[Path, str | bytes], analysis: Analysis) -> None:
-    """All of them or none; folders that were made for nothing are taken away again."""
+    """All of them or none, with their folders."""
     sources = {Path(file).resolve() for file in analysis.source.files}
     if clash := next((path for path in files if path.resolve() in sources), None):
         raise InputError(f"'{clash}' is a source of the driver and would be overwritten. Give another folder with -o.")
-    made: list[Path] = []
-    try:
-        for folder in sorted({parent for path in files for parent in path.parents if not parent.exists()}):
-            folder.mkdir()
-            made.append(folder)
+    with ExitStack() as folders:
+        for folder in sorted({path.parent for path in files}):
+            folders.enter_context(made_folder(folder))
         write_together(files)
-    except (OSError, InputError) as error:
-        for folder in reversed(made):
-            with suppress(OSError):
-                folder.rmdir()
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"cannot make folder '{error.filename}': {error.strerror}") from error
 
 
 def _record(made: HalResult, files: Sequence[str]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import text
 from ..errors import InputError
-from ..files import check_folder, whole_folder, write_atomic
+from ..files import whole_folder, write_atomic
 from ..mapping.answer import UNKNOWN, MappingAnswer
 from ..mapping.deploy import deployable
 from ..mapping.exact import MappingLimits
@@ -27,27 +27,12 @@ from ..program.deployment_memory import with_built_weights
 from ..report.mapping_page import mapping_page
 from ..run.build import build_pipeline
 from ..run.pipeline import Pipeline
-from ..run.profiling import fingerprint
+from ..run.profiling import THIS, fingerprint
 from ..run.roofline import estimate_profile
 from ..run.specification import save_beside_deployment
 from .common import console, print_json, print_notes, print_written, read_model, shown, working
 from .map_tables import answer_to_dict, channels_table, front_table, run_lines, stages_table, verdict
 from .profile import measured_here
-
-THIS = "this"
-
-
-@dataclass(frozen=True)
-class MapOptions:
-    """What is asked besides the goal."""
-
-    method: str
-    fitness: str
-    pareto: bool
-    is_run: bool
-    frames: int
-    output: Path | None
-    page: Path | None
 
 
 def map_(
@@ -73,9 +58,13 @@ def map_(
     shapes: dict[str, Shape],
     as_json: bool,
 ) -> None:
-    options = MapOptions(method, fitness, pareto, is_run, frames, output, page)
     goal = MappingGoal(minimise, max_latency, ram, min_throughput, MappingLimits(stages, replicas, lanes))
-    _check_options(options, goal, board)
+    if method == "ga" and goal != ANY_GOAL:
+        raise InputError(
+            "--method ga gives each layer one core and knows neither limits nor other goals; use --method exact"
+        )
+    if (is_run or output) and board != THIS:
+        raise InputError(f"parts are built for this machine, not for '{board}'; map for --board this")
     hardware = None if board == THIS else load_board(board)
     power = hardware.power if hardware else UNKNOWN
     network = read_model(model, shapes)
@@ -87,7 +76,7 @@ def map_(
         answer = map_genetic(problem, fitness, power) if method == "ga" else map_for(problem, goal, power)
         if pareto:
             front = mapping_front(problem, goal, power)
-    built = _built(answer, network, model, options)
+    built = _built(answer, network, model, output, frames if is_run else 0)
     found = answer_to_dict(answer) | built.figures
     if front:
         found["front"] = [answer_to_dict(one) for one in front]
@@ -112,9 +101,9 @@ class BuiltMapping:
     shares: tuple[float, ...] = ()
 
 
-def _built(answer: MappingAnswer, network: Network, model: Path, options: MapOptions) -> BuiltMapping:
-    """The mapping compiled where it is to be kept or run; nothing where neither was asked for."""
-    if not options.output and not options.is_run:
+def _built(answer: MappingAnswer, network: Network, model: Path, output: Path | None, frames: int) -> BuiltMapping:
+    """The mapping compiled where it is to be kept or to run over some frames; nothing where neither was asked for."""
+    if not output and not frames:
         return BuiltMapping({})
     with working(f"building {network.name}"):
         deployment, note = deployable(answer, network, THIS)
@@ -123,29 +112,18 @@ def _built(answer: MappingAnswer, network: Network, model: Path, options: MapOpt
     lines.append(f"arenas and FIFOs as planned: {text.size(memory)}")
     figures: dict[str, Any] = {"memory_bytes": memory}
     with TemporaryDirectory(prefix="edgewright-") as passing:
-        folder = options.output or Path(passing)
+        folder = output or Path(passing)
         with working(f"compiling {network.name}"), whole_folder(folder) as fresh:
             spec = build_pipeline(deployment, fresh)
-            if options.output:
+            if output:
                 save_deployment(with_built_weights(deployment, spec.weights_bytes), fresh)
                 save_beside_deployment(spec, fresh)
-        if not options.is_run:
+        if not frames:
             return BuiltMapping(figures, tuple(lines))
         with Pipeline(spec, folder) as running, working(f"running {network.name}"):
-            measured = measure_mapping(answer, network, model, running, options.frames)
+            measured = measure_mapping(answer, network, model, running, frames)
     figures |= measured.to_dict()
     return BuiltMapping(figures, (*lines, *run_lines(answer, measured)), measured.busy(answer, deployment))
-
-
-def _check_options(options: MapOptions, goal: MappingGoal, board: str) -> None:
-    if options.method == "ga" and goal != ANY_GOAL:
-        raise InputError(
-            "--method ga gives each layer one core and knows neither limits nor other goals; use --method exact"
-        )
-    if (options.is_run or options.output) and board != THIS:
-        raise InputError(f"parts are built for this machine, not for '{board}'; map for --board this")
-    if options.output:
-        check_folder(options.output)
 
 
 def _times(

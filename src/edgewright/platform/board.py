@@ -113,14 +113,6 @@ class Board(Entry):
         """Usable bytes of all read-only memories; None where there are none, and weights come from a file system."""
         return sum(memory.usable for memory in self.flash) if self.flash else None
 
-    def processor(self, name: str) -> Processor:
-        """The processor of that name."""
-        return {processor.name: processor for processor in self.processors}[name]
-
-    def memory(self, name: str) -> Memory:
-        """The memory of that name."""
-        return {memory.name: memory for memory in self.memories}[name]
-
     def memories_of(self, processor: str) -> tuple[Memory, ...]:
         """The memories that a processor reaches, fastest first."""
         return tuple(m for m in self.memories if not m.attached or processor in m.attached)

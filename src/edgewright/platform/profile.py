@@ -112,23 +112,15 @@ class Profile(FileEntry):
     transfers: tuple[TransferTime, ...] = ()
     notes: tuple[Text, ...] = ()
 
-    @property
-    def executors(self) -> tuple[str, ...]:
-        """Those that have a time, each once."""
-        return tuple(dict.fromkeys(time.executor for layer in self.layers for time in layer.times))
-
-    def processor(self, name: str) -> ProfiledProcessor:
-        return {processor.name: processor for processor in self.processors}[name]
-
-    def layer(self, name: str) -> LayerProfile:
-        return {layer.name: layer for layer in self.layers}[name]
-
     def time(self, layer: str, processor: str, lanes: int = 1, executor: str | None = None) -> LayerTime | None:
         """The layer's time there; by the fastest executor where none is named, and None where none can run it."""
         found = [
             time
-            for time in self.layer(layer).times
-            if (time.processor, time.lanes) == (processor, lanes) and executor in (None, time.executor)
+            for one in self.layers
+            for time in one.times
+            if one.name == layer
+            and (time.processor, time.lanes) == (processor, lanes)
+            and executor in (None, time.executor)
         ]
         return min(found, key=lambda time: time.seconds, default=None)
 

@@ -15,10 +15,7 @@ NEAR = 3.0  # px that an edge keeps from a node
 
 @dataclass(frozen=True, slots=True)
 class EdgeRoute:
-    source: str
-    target: str
-    tensor: str
-    path: str
+    path: str  # as SVG writes it
     is_skip: bool  # it passes other layers
 
 
@@ -38,24 +35,24 @@ class _Lanes:
         return len(self.taken) - 1
 
 
-def routes(layout: GraphDrawing, edges: Iterable[tuple[str, str, str]]) -> Iterator[EdgeRoute]:
+def routes(layout: GraphDrawing, edges: Iterable[tuple[str, str]]) -> Iterator[EdgeRoute]:
     """Every edge with its way, short ones first, so that they run next to the nodes."""
     lanes: dict[int, _Lanes] = {gutter: _Lanes() for gutter in range(-1, len(layout.columns))}
     overhead = _Lanes()
 
-    def span(edge: tuple[str, str, str]) -> tuple[int, float]:
+    def span(edge: tuple[str, str]) -> tuple[int, float]:
         a, b = layout.nodes[edge[0]], layout.nodes[edge[1]]
         return b.column - a.column, abs(b.y - a.y)
 
-    for source, target, tensor in sorted(edges, key=span):
+    for source, target in sorted(edges, key=span):
         a, b = layout.nodes[source], layout.nodes[target]
         if a.column == b.column and _is_clear(layout, a, b):
-            yield EdgeRoute(source, target, tensor, _down(a, b), False)
+            yield EdgeRoute(_down(a, b), False)
         elif a.column == b.column:
-            yield EdgeRoute(source, target, tensor, _beside(layout, lanes, a, b), True)
+            yield EdgeRoute(_beside(layout, lanes, a, b), True)
         else:
             is_skip = a.bottom < layout.in_column[a.column][-1].y
-            yield EdgeRoute(source, target, tensor, _over(layout, lanes, overhead, a, b), is_skip)
+            yield EdgeRoute(_over(layout, lanes, overhead, a, b), is_skip)
 
 
 def _is_clear(layout: GraphDrawing, a: NodeBox, b: NodeBox) -> bool:

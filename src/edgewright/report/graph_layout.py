@@ -119,12 +119,12 @@ def homes(plan: Plan) -> Mapping[str, int]:
     return found
 
 
-def wiring(network: Network) -> Iterator[tuple[str, str, str]]:
-    """The edges: (node, node, tensor)."""
+def wiring(network: Network) -> Iterator[tuple[str, str]]:
+    """The edges, from node to node."""
     for layer in network.layers:
         for name in network.activations(layer):
             maker = network.producers.get(name)
-            yield (maker.name if maker else node_name(name)), layer.name, name
+            yield (maker.name if maker else node_name(name)), layer.name
 
 
 def place(plan: Plan, widest: float) -> GraphDrawing:
@@ -142,7 +142,7 @@ def place(plan: Plan, widest: float) -> GraphDrawing:
 
 def _rows(network: Network, stage_of: Mapping[str, int], size: NodeSize) -> Iterator[_Row]:
     """All nodes in rows from top to bottom: rank by rank of the stages, and of the layers inside each."""
-    edges = [(a, b) for a, b, _ in wiring(network)]
+    edges = list(wiring(network))
     nodes = [*map(node_name, network.inputs), *network.by_name]
     group = {node: f"stage {stage_of[node]}" if node in stage_of else node for node in nodes}
     members: dict[str, list[str]] = {}

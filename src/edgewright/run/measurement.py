@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Protocol
 
+from .executors.onnx_session import open_session
 from .machine import resident_bytes
 from .pipeline import Pipeline
 from .ring import Array
-from .statistics import RunStatistics, median_and_spread
+from .statistics import RunStatistics, call_times, median_and_spread
 from .workers import WorkerTimes
 
 ROUNDS = 5  # of each side, in turns, so that whatever else the machine does disturbs both alike
@@ -66,7 +66,7 @@ def compared(
         _round(pipeline, inputs, 1)
         ours.append(_round(pipeline, inputs, count))
         competitor()
-        times = [_timed(competitor) for _ in range(count)]
+        times = call_times(competitor, count)
         rates.append(count / sum(times))
         latencies += times
     return combine_rounds(ours), CompetitorFigures(statistics.median(rates), median_and_spread(latencies)[0], grown)
@@ -74,13 +74,7 @@ def compared(
 
 def onnxruntime_session(model: Path, feed: Mapping[str, Array], threads: int) -> Competitor:
     """The model file in onnxruntime as it comes, on so many threads."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
-    given = dict(feed)
+    session, given = open_session(str(model), threads), dict(feed)
     return lambda: session.run(None, given)
 
 
@@ -107,9 +101,3 @@ def _round(pipeline: FrameStream, inputs: Sequence[Inputs], frames: int) -> RunS
         pass
     assert pipeline.statistics is not None
     return pipeline.statistics
-
-
-def _timed(run: Competitor) -> float:
-    start = time.perf_counter()
-    run()
-    return time.perf_counter() - start

@@ -81,11 +81,6 @@ class Pipeline:
             sum(executor.memory_estimate for executor in self._executors.values()),
         )
 
-    @property
-    def allocated_bytes(self) -> int:
-        """Bytes of slots and arenas that were asked of the system."""
-        return self._block.size
-
     def __enter__(self) -> Self:
         return self
 

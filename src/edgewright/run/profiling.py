@@ -40,7 +40,7 @@ from . import session_times, torch_times
 from .machine import CoreKind, architecture, core_kinds, on_cores, pin, processor_model, usable_cores
 from .ring import FrameSlot, MemoryBlock, StreamEnd, StreamState
 from .specification import aligned
-from .statistics import median_and_spread
+from .statistics import call_times, median_and_spread
 
 THIS = "this"
 REPEATS = 15  # of every measurement; the median counts
@@ -212,19 +212,13 @@ class _Bench:
                 found.append(self.timed.stage_seconds())
             stages.append(together(found, axis=0).tolist())
             self.timed.probe(False)
-            frames = []
-            for _ in range(count):
-                start = clock()
-                self.run()
-                frames.append(clock() - start)
-            whole.append(float(together(frames)))
+            whole.append(float(together(call_times(self.run, count, clock))))
         return stages, whole
 
     def _count(self, clock: Callable[[], float]) -> int:
         """Frames of one sample, so that it lasts long enough to be timed."""
-        start = clock()
-        self.run()
-        return max(1, min(100, round(_LEAST / max(clock() - start, 1e-6))))
+        (seconds,) = call_times(self.run, 1, clock)
+        return max(1, min(100, round(_LEAST / max(seconds, 1e-6))))
 
 
 def _loaded(timed: TimedLibrary, network: Network) -> Callable[[], object]:
@@ -264,12 +258,7 @@ def _slowdowns(load: Callable[[], Callable[[], object]], kind: CoreKind, repeats
             run = load()
             run()
             barrier.wait()
-            frames = []
-            for _ in range(repeats):
-                start = time.perf_counter()
-                run()
-                frames.append(time.perf_counter() - start)
-            rates.append(median(frames))
+            rates.append(median(call_times(run, repeats)))
 
         threads = [threading.Thread(target=work, args=(core,), daemon=True) for core in kind.cores[:count]]
         for thread in threads:

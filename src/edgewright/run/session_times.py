@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -16,8 +15,9 @@ from ..network import Network, random_inputs
 from ..network.onnx_writer import to_onnx
 from ..network.reference import to_file_layout
 from ..platform.profile import FrameTime, LayerTime
+from .executors.onnx_session import open_session
 from .machine import CoreKind, on_cores
-from .statistics import median_and_spread
+from .statistics import call_times, median_and_spread
 
 EXECUTOR = "onnxruntime"
 _WARM_UP = 3
@@ -53,7 +53,7 @@ def session_run(network: Network) -> Callable[[], object]:
     model = _model(network)
     if model is None:
         raise InputError(f"network '{network.name}' has layers that ONNX does not know, so onnxruntime cannot run it")
-    session = _session(model[0], 1)
+    session = open_session(model[0], 1)
     return lambda: session.run(None, model[1])
 
 
@@ -77,7 +77,7 @@ def _measured(model: _Model, cores: tuple[int, ...], repeats: int) -> tuple[floa
 
     def work() -> list[float] | None:
         try:
-            session = _session(content, len(cores))
+            session = open_session(content, len(cores))
             for _ in range(_WARM_UP):
                 session.run(None, feed)
         except InputError:
@@ -85,23 +85,7 @@ def _measured(model: _Model, cores: tuple[int, ...], repeats: int) -> tuple[floa
         except Exception:  # onnxruntime has a class of its own for every kind of refusal
             return None
         clock: Callable[[], float] = time.perf_counter if len(cores) > 1 else time.thread_time
-        times = []
-        for _ in range(repeats):
-            start = clock()
-            session.run(None, feed)
-            times.append(clock() - start)
-        return times
+        return call_times(lambda: session.run(None, feed), repeats, clock)
 
     found = on_cores(cores, work)
     return median_and_spread(found) if found else None
-
-
-def _session(content: bytes, threads: int) -> Any:
-    try:
-        import onnxruntime
-    except ImportError as error:
-        raise InputError("onnxruntime is not installed: pip install onnxruntime, or leave its times out") from error
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    options.log_severity_level = 4
-    return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])

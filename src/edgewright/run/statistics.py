@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,6 +59,16 @@ class FrameLog:
             between, count = seconds, done.size
         rate = count / between if between else 0.0
         return RunStatistics(int(done.size), seconds, float(rate), latency, spread, workers, memory)
+
+
+def call_times(run: Callable[[], object], count: int, clock: Callable[[], float] = time.perf_counter) -> list[float]:
+    """Seconds that each of so many calls takes by the clock."""
+    times = []
+    for _ in range(count):
+        start = clock()
+        run()
+        times.append(clock() - start)
+    return times
 
 
 def median_and_spread(

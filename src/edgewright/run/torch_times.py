@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,7 @@ from ..network import Network
 from ..platform.profile import FrameTime, LayerTime, TransferTime
 from .executors.torch_layers import torch_refusal
 from .executors.torch_part import TorchNetwork, load_torch
-from .statistics import median_and_spread
+from .statistics import call_times, median_and_spread
 
 EXECUTOR, GPU = "torch", "gpu"
 _WITHIN = 10  # runs of a layer in one recorded graph: launching one takes longer than many a layer
@@ -63,12 +62,7 @@ def _measured(loaded: TorchNetwork, repeats: int) -> tuple[float, float]:
 def _timed(run: Callable[[], object], repeats: int) -> tuple[float, float]:
     for _ in range(_WARM_UP):
         run()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return median_and_spread(times)
+    return median_and_spread(call_times(run, repeats))
 
 
 def _transfers(torch: Any, device: str, cores: Sequence[str], repeats: int) -> list[TransferTime]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ..errors import EdgewrightError, RunError
@@ -25,20 +25,15 @@ class WorkerTimes:
     waiting: float = 0.0  # for a frame to read
     blocked: float = 0.0  # for a slot to write to
     frames: int = 0
-    busy_by_part: dict[str, float] = field(default_factory=dict)
     is_pinned: bool = False
 
     def plus(self, other: WorkerTimes) -> WorkerTimes:
         """Both together."""
-        parts = {**self.busy_by_part}
-        for name, seconds in other.busy_by_part.items():
-            parts[name] = parts.get(name, 0.0) + seconds
         return WorkerTimes(
             self.busy + other.busy,
             self.waiting + other.waiting,
             self.blocked + other.blocked,
             self.frames + other.frames,
-            parts,
             other.is_pinned,
         )
 
@@ -99,8 +94,6 @@ class WorkerThread(threading.Thread):
         times.waiting += there - began
         times.blocked += ready - there
         times.busy += done - ready
-        name = part.spec.name
-        times.busy_by_part[name] = times.busy_by_part.get(name, 0.0) + done - ready
 
 
 class Feeder(threading.Thread):

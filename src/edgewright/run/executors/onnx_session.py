@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,31 +14,37 @@ from ..ring import FrameSlot
 from ..specification import PartSpec
 
 
+def load_onnxruntime() -> Any:
+    """The module; an error that says how to get it."""
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise InputError("onnxruntime is to run this, and is not installed: pip install onnxruntime") from error
+    return onnxruntime
+
+
+def open_session(model: str | bytes, threads: int) -> Any:
+    """A model, by its path or its content, on so many threads."""
+    runtime = load_onnxruntime()
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    options.log_severity_level = 4
+    return runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
 class OnnxSession:
     """A session with as many threads as its worker has cores."""
 
     def __init__(self, part: PartSpec, path: Path, threads: int) -> None:
-        try:
-            import onnxruntime
-        except ImportError as error:
-            raise InputError(
-                f"{part.where} runs in onnxruntime, which is not installed: pip install onnxruntime"
-            ) from error
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-        options.log_severity_level = 4
+        load_onnxruntime()  # the module itself is no memory of the part
         before = resident_bytes()
         try:
-            self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+            self._session = open_session(str(path), threads)
         except Exception as error:  # onnxruntime has a class of its own for every kind of failure
             raise InputError(f"onnxruntime cannot load '{path}' for {part.where}: {error}") from error
-        self._grown = max(0, resident_bytes() - before)
+        self.memory_estimate = max(0, resident_bytes() - before)
         self._part = part
         self._names = [port.tensor for port in part.outputs]
-
-    @property
-    def memory_estimate(self) -> int:
-        return self._grown
 
     def close(self) -> None:
         """A session ends with its last user."""
