@@ -266,6 +266,8 @@ BODIES = {
     "array size": ("int x[p->dir + 1]; (void)x;", "int x[i + 1]; (void)x;", "size of an array"),
     "update, index steps": ("p->level[i++] |= 1;", "p->level[i++] = 1;", "evaluated twice"),
     "update, index calls": ("extern int g(void); p->level[g()]++;", "extern int g(void); i = p->level[g()];", "twice"),
+    "update, index is volatile": ("volatile int *x = v; p->level[*x] |= 1;", "volatile int *x = v; p->level[*x] = 1;",
+                                  "evaluated twice"),
     "update, index reads": ("io->pads[p->dir].out |= 1;", "io->pads[p->dir].out = 1;", "evaluated twice"),
     "update, pointer calls": ("extern bfGroup Pad *found(void); found()->out |= 1;",
                               "extern bfGroup Pad *found(void); found()->out = 1;", "evaluated twice"),

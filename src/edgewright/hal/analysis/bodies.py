@@ -6,8 +6,22 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from ..language.cursors import KINDS, Cursor, attributes, bare, cindex, group_of, place, span, variable, walk
+from ..language.cursors import (
+    KINDS,
+    Cursor,
+    attributes,
+    bare,
+    cindex,
+    expressions,
+    group_of,
+    is_function,
+    place,
+    span,
+    variable,
+    walk,
+)
 from ..language.description import Description, Place, Refusal, Refused, Span
+from ..language.lexis import blanked, past_semicolon
 from ..language.macros import LINE, Macros
 from ..language.source import Source
 from .accesses import Access
@@ -17,16 +31,13 @@ from .functions import Barrier, Function, Parameter
 from .members import compared
 from .paths import Paths
 
-_END = re.compile(rb"(?:\s|/\*.*?\*/|//[^\n]*\n)*;", re.DOTALL)
-_SKIPPED = re.compile(rb'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'', re.DOTALL)
-
 
 def read_functions(source: Source, description: Description) -> tuple[Function, ...]:
     """Every function that the driver's own files define, in the order of the source."""
     found = []
     transparent: dict[str, frozenset[str]] = {}
     for cursor in source.cursors:
-        if cursor.kind is KINDS.FUNCTION_DECL and cursor.is_definition():
+        if is_function(cursor):
             function = _function(cursor, source, description, transparent)
             summary = _summary(function)
             if summary is not None and not _is_replaced(cursor, source):
@@ -281,10 +292,8 @@ class _Statements:
     def _open(self, cursor: Cursor, scope: Span | None, labelled: bool, again: bool = False) -> None:
         """From here on, accesses stand in this statement; `again`: in a part of a loop that runs many times."""
         first, last = span(cursor)
-        end = _END.match(self.evaluate.text, last)
-        is_declared = cursor.kind is KINDS.DECL_STMT
-        if end is not None and not is_declared and cursor.kind not in _COMPLETE:
-            last = end.end()
+        if cursor.kind not in _COMPLETE:
+            last = past_semicolon(self.evaluate.text, last)
         whole = bare(cursor) if cursor.kind.is_expression() else None
         events = len(self.build.blocks[self.build.at].events)
         where = (first, last) if scope is None else (first, scope[1])
@@ -303,17 +312,15 @@ class _Statements:
         elif cursor.kind.is_expression():
             self.evaluate.value(cursor)
         else:
-            for child in cursor.get_children():
-                if child.kind.is_expression():
-                    self.evaluate.value(child)
+            for child in expressions(cursor):
+                self.evaluate.value(child)
 
     def _declaration(self, cursor: Cursor) -> None:
         for declared in cursor.get_children():
             if declared.kind is not KINDS.VAR_DECL:
                 continue
-            for child in declared.get_children():
-                if child.kind.is_expression():
-                    self.evaluate.assign(variable(declared), self.evaluate.value(child))
+            for child in expressions(declared):
+                self.evaluate.assign(variable(declared), self.evaluate.value(child))
             if declared.storage_class.name == "STATIC":
                 self.evaluate.escaping.add(variable(declared))
             if any(self.macros.mentions(text, "cleanup") for text in attributes(declared, self.evaluate.text)):
@@ -398,7 +405,7 @@ class _Statements:
 
 _SNAPSHOT = frozenset({"snapshot", "hal_snapshot"})
 _NEVER = -1  # no block: nothing in such a part can move in front of its statement
-_COMPLETE = (KINDS.IF_STMT, KINDS.WHILE_STMT, KINDS.FOR_STMT, KINDS.SWITCH_STMT)
+_COMPLETE = (KINDS.DECL_STMT, KINDS.IF_STMT, KINDS.WHILE_STMT, KINDS.FOR_STMT, KINDS.SWITCH_STMT)
 _Parts = tuple[Cursor | None, Cursor | None, Cursor | None, Cursor]
 
 
@@ -419,10 +426,9 @@ def _loop_parts(cursor: Cursor, text: bytes) -> _Parts:
 
 def _semicolons(text: bytes, first: int, last: int) -> tuple[int, int]:
     """Where the two semicolons of a `for` stand: those outside of inner parentheses and braces."""
-    clean = _SKIPPED.sub(lambda found: b" " * len(found.group()), text[first:last])
     depth = 0
     found = []
-    for at, byte in enumerate(clean):
+    for at, byte in enumerate(blanked(text[first:last])):
         depth += (byte in b"({[") - (byte in b")}]")
         if byte == ord(";") and depth == 1:
             found.append(first + at)

@@ -9,6 +9,7 @@ from ..language.cursors import (
     Cursor,
     bare,
     binary_operator,
+    expressions,
     group_of,
     is_volatile,
     place,
@@ -91,7 +92,7 @@ class Evaluator:
 
     def _inside(self, cursor: Cursor) -> Sources:
         """The parts of an expression without a rule of its own, one after the other."""
-        parts = [child for child in cursor.get_children() if child.kind.is_expression()]
+        parts = expressions(cursor)
         odd = cursor.kind is KINDS.UNEXPOSED_EXPR and len(parts) > 1
         if odd and has_access(cursor, self.description):
             raise Refused((self._refusal(cursor, "an access in an expression that is not standard C"),))

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ..language.cursors import KINDS, Cursor, attributes, cindex, walk
+from ..language.cursors import KINDS, Cursor, attributes, cindex, is_function, walk
 from ..language.description import Description, Field, Group, Refusal, Refused
 from ..language.source import Source
 from .accesses import Access, Form, Kind
@@ -108,7 +108,7 @@ def _routines(source: Source, functions: Sequence[Function], named: frozenset[st
             for inner in walk(cursor):
                 if inner.kind is KINDS.DECL_REF_EXPR and inner.referenced.kind is KINDS.FUNCTION_DECL:
                     yield inner.referenced.get_usr()
-        for inner in walk(cursor) if cursor.kind is KINDS.FUNCTION_DECL and cursor.is_definition() else ():
+        for inner in walk(cursor) if is_function(cursor) else ():
             if inner.kind is KINDS.CALL_EXPR and _TABLE.search(str(inner.spelling)):
                 yield from _given(inner)
 

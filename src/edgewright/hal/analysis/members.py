@@ -21,7 +21,7 @@ from ..language.cursors import (
     written_span,
 )
 from ..language.description import Description
-from ..language.nodes import STEPS, field
+from ..language.nodes import acts, field, operand
 from .accesses import Expression, Hop
 
 _PLAIN = (
@@ -62,7 +62,7 @@ def member_of(cursor: Cursor, description: Description) -> Member | None:
 
 def _path(cursor: Cursor, description: Description) -> tuple[Cursor, str, tuple[tuple[str, Cursor | None], ...]]:
     """From a member expression upwards: the pointer at its beginning and the members before the last."""
-    before = bare(next(child for child in cursor.get_children() if child.kind.is_expression()))
+    before = operand(cursor)
     if before.kind is KINDS.UNARY_OPERATOR and unary_operator(before) in ("*", "&"):
         inner = bare(next(iter(before.get_children())))
         if unary_operator(before) == "*" or inner.kind not in (KINDS.MEMBER_REF_EXPR, KINDS.ARRAY_SUBSCRIPT_EXPR):
@@ -126,13 +126,8 @@ _TRUTHS = ("==", "!=", "<", ">", "<=", ">=", "&&", "||")
 
 
 def _is_pure(cursor: Cursor, description: Description) -> bool:
-    if field(cursor, description) is not None:
-        return False
-    if cursor.kind is KINDS.BINARY_OPERATOR:
-        return binary_operator(cursor) != "="
-    if cursor.kind is KINDS.UNARY_OPERATOR:
-        return unary_operator(cursor) not in STEPS
-    return cursor.kind in _PLAIN and not is_volatile(cursor)
+    is_plain = cursor.kind in _PLAIN and not is_volatile(cursor)
+    return is_plain and not acts(cursor) and field(cursor, description) is None
 
 
 def _read(cursor: Cursor, description: Description) -> set[str]:

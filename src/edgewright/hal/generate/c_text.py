@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 
 from ..language.description import Span
+from ..language.lexis import blanked, past_semicolon
 from ..layout.layout import Piece
-
-_SKIPPED = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'', re.DOTALL)
-_END = re.compile(rb"(?:\s|/\*.*?\*/|//[^\n]*\n)*;", re.DOTALL)
 
 
 def grouped(text: str) -> str:
@@ -23,9 +21,9 @@ def as_argument(text: str) -> str:
 
 def _has_bare_comma(text: str) -> bool:
     depth = 0
-    for character in _SKIPPED.sub(" ", text):
-        depth += (character in "([{") - (character in ")]}")
-        if character == "," and depth == 0:
+    for byte in blanked(text.encode()):
+        depth += (byte in b"([{") - (byte in b")]}")
+        if byte == ord(",") and depth == 0:
             return True
     return False
 
@@ -50,8 +48,7 @@ def statement_end(text: bytes, span: Span) -> int:
     """One past the statement, with the semicolon that belongs to it."""
     if text[slice(*span)].endswith((b";", b"}")):
         return span[1]
-    end = _END.match(text, span[1])
-    return end.end() if end else span[1]
+    return past_semicolon(text, span[1])
 
 
 def newline(text: bytes) -> str:

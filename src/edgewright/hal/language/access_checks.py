@@ -13,15 +13,18 @@ from .cursors import (
     bare,
     binary_operator,
     constant,
+    expressions,
     is_in_argument,
+    is_volatile,
     place,
     span,
     unary_operator,
+    walk,
     written_at,
     written_span,
 )
 from .description import Description, Field, Mode, Refusal
-from .nodes import ARRAYS, STEPS, Node, accesses, field, has_effect, nodes, owner
+from .nodes import ARRAYS, STEPS, Node, accesses, acts, field, owner
 from .source import Source
 
 _NAME = "name the field in the function: gpio->dir = 1"
@@ -58,8 +61,8 @@ def _is_hidden(cursor: Cursor, source: Source) -> bool:
     name = str(cursor.spelling).encode()
     if not re.match(rb"%s\b" % re.escape(name), text[at : at + len(name) + 1]):
         return True
-    base = next((child for child in cursor.get_children() if child.kind.is_expression()), None)
-    between = text[written_span(base, is_in_argument(cursor))[1] : at] if base is not None else b""
+    base = expressions(cursor)
+    between = text[written_span(base[0], is_in_argument(cursor))[1] : at] if base else b""
     return re.sub(rb"/\*.*?\*/|//[^\n]*|\\\r?\n|\s", b"", between, flags=re.DOTALL) not in (b"->", b".")
 
 
@@ -78,14 +81,14 @@ def _closed(node: Node) -> tuple[str, str] | None:
             return "is measured with sizeof or _Alignof", "the size of a field in memory is not fixed"
         if kind is KINDS.STATIC_ASSERT:
             return "stands in a static assertion", "a field has no constant value"
-        if kind is KINDS.VAR_DECL and (where := _closed_by_variable(node, above.cursor)):
+        if kind is KINDS.VAR_DECL and (where := _closed_by_variable(above.cursor)):
             return where
         if kind is KINDS.TYPEDEF_DECL:
             return "stands in typeof", "write the type"
     return None
 
 
-def _closed_by_variable(node: Node, variable: Cursor) -> tuple[str, str] | None:
+def _closed_by_variable(variable: Cursor) -> tuple[str, str] | None:
     if variable.semantic_parent.kind is KINDS.TRANSLATION_UNIT or str(variable.storage_class).endswith("STATIC"):
         return "stands in the initialiser of a static variable", "set the variable in a function"
     if "typeof" in variable.type.spelling:
@@ -97,15 +100,15 @@ def _closed_by_variable(node: Node, variable: Cursor) -> tuple[str, str] | None:
 
 def _child_misuses(node: Node, name: str) -> Iterator[Refusal]:
     """Uses of a group inside a group other than stepping through it, indexing it or taking its address."""
-    around, here = node.around, place(node.cursor)
-    if node.cursor.type.get_canonical().kind in ARRAYS and not _is_indexed(node, around):
-        yield Refusal(here, f"{name}, an array of groups, is used without an index", "write &gpio->pads[0]")
+    if node.cursor.type.get_canonical().kind in ARRAYS and not node.is_indexed:
+        what = f"{name}, an array of groups, is used without an index"
+        yield Refusal(place(node.cursor), what, "write &gpio->pads[0]")
 
 
 def _field_misuses(node: Node, found: Field, name: str, description: Description) -> Iterator[Refusal]:
     here, around, in_argument = place(node.cursor), node.around, is_in_argument(node.cursor)
     if found.count is not None:
-        if not _is_indexed(node, around):
+        if not node.is_indexed:
             yield Refusal(here, f"{name} is an array and used without an index: the address of a field", _NAME)
             return
         assert around is not None
@@ -154,19 +157,16 @@ def _update_misuses(cursor: Cursor, here: Any, found: Field, name: str, descript
     if found.fifo or found.clear_on_read:
         what = "a fifo" if found.fifo else "cleared by reading"
         yield Refusal(here, f"{name} is {what}, and an update reads it", "read and write it in two statements")
-    inside = [node.cursor for node in nodes(cursor)]
+    inside = list(walk(cursor))
     reads = {span(part) for part in inside if part.kind is KINDS.MEMBER_REF_EXPR and field(part, description)}
     # The updated field is one of them.
-    if len(reads) > 1 or any(has_effect(part, description) for part in inside if not accesses(part, description)):
+    effects = (part for part in inside if acts(part) or is_volatile(part))
+    if len(reads) > 1 or any(not accesses(part, description) for part in effects):
         what = f"{name} is updated through an index or pointer with an effect, which would be evaluated twice"
         yield Refusal(here, what, "put the index or pointer into a variable first")
 
 
-def _is_indexed(node: Node, around: Node | None) -> bool:
-    return around is not None and around.cursor.kind is KINDS.ARRAY_SUBSCRIPT_EXPR and node.is_first_of(around)
-
-
-def index_misuses(node: Node, description: Description, source: Source) -> Iterator[Refusal]:
+def index_misuses(node: Node, description: Description) -> Iterator[Refusal]:
     """A constant index that lies beyond the end of the array."""
     parts = list(node.cursor.get_children())
     array = bare(parts[0])

@@ -20,9 +20,7 @@ def argument_misuses(node: Node, name: str, source: Source) -> Iterator[Refusal]
     cursor = node.cursor
     if not is_in_argument(cursor):
         return
-    around = node.around
-    is_indexed = around is not None and around.cursor.kind is KINDS.ARRAY_SUBSCRIPT_EXPR and node.is_first_of(around)
-    where = written_span(around.cursor if around is not None and is_indexed else cursor, True)
+    where = written_span(node.around.cursor if node.around and node.is_indexed else cursor, True)
     function = [node, *node.above][-1].cursor
     file = str(cursor.location.file)
     times = Counter(_written_in(function))[file, written_at(cursor.location)]

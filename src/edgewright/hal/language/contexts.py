@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .cursors import KINDS, TRANSPARENT, Cursor, bare, walk
+from .cursors import KINDS, TRANSPARENT, Cursor, bare, expressions, walk
 from .description import Description
 from .nodes import POINTER, Node, operand, pointee
 
@@ -17,16 +17,16 @@ def is_context(node: Node, description: Description) -> bool:
         above = above.parent
     if group is None or above is None or above.cursor.kind is not KINDS.VAR_DECL:
         return False
-    return _group(above.cursor, description) == group and _parameter(node.cursor) is not None
+    return pointee(above.cursor.type, description) == group and _parameter(node.cursor) is not None
 
 
 def contexts_of(function: Cursor, description: Description) -> dict[str, str]:
     """The group behind each parameter of a function that is a context."""
     found: dict[str, set[str]] = {}
     for cursor in walk(function):
-        value = next((child for child in cursor.get_children() if child.kind.is_expression()), None)
-        group = _group(cursor, description) if cursor.kind is KINDS.VAR_DECL else None
-        name = _parameter(value) if value is not None and group is not None else None
+        value = expressions(cursor)
+        group = pointee(cursor.type, description) if cursor.kind is KINDS.VAR_DECL else None
+        name = _parameter(value[0]) if value and group is not None else None
         if name is not None and group is not None:
             found.setdefault(name, set()).add(group)
     return {name: min(groups) for name, groups in found.items() if len(groups) == 1}
@@ -39,10 +39,6 @@ def is_registration(call: Cursor) -> bool:
     functions = [one.referenced for one in named if one.kind is KINDS.DECL_REF_EXPR and one.referenced is not None]
     taken = [f.get_arguments() for f in functions if f.kind is KINDS.FUNCTION_DECL]
     return any(_is_open(parameter.type) for parameters in taken for parameter in parameters)
-
-
-def _group(declared: Cursor, description: Description) -> str | None:
-    return pointee(declared.type, description)
 
 
 def _parameter(cursor: Cursor) -> str | None:

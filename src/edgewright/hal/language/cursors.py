@@ -160,12 +160,14 @@ def place(cursor: Cursor) -> Place:
     return Place(location.file.name if location.file else "", location.line, location.column)
 
 
+def expressions(cursor: Cursor) -> list[Cursor]:
+    """The expressions directly below."""
+    return [child for child in cursor.get_children() if child.kind.is_expression()]
+
+
 def bare(cursor: Cursor) -> Cursor:
     """The expression without parentheses and implicit conversions around it."""
-    while cursor.kind in TRANSPARENT:
-        inside = [child for child in cursor.get_children() if child.kind.is_expression()]
-        if len(inside) != 1:
-            return cursor
+    while cursor.kind in TRANSPARENT and len(inside := expressions(cursor)) == 1:
         cursor = inside[0]
     return cursor
 
@@ -204,6 +206,11 @@ def is_group(cursor: Cursor) -> bool:
     """Whether a declaration defines a bit field group."""
     is_definition = cursor.kind is KINDS.STRUCT_DECL and cursor.is_definition()
     return is_definition and any(name == "group" for name, _ in notes(cursor))
+
+
+def is_function(cursor: Cursor) -> bool:
+    """Whether a declaration defines a function."""
+    return cursor.kind is KINDS.FUNCTION_DECL and bool(cursor.is_definition())
 
 
 def is_device(cursor: Cursor) -> bool:

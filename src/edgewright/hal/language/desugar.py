@@ -15,8 +15,9 @@ from typing import Any
 
 from .cursors import KINDS, Cursor, bare, binary_operator, is_group, notes, span, unary_operator, walk
 from .description import Span
+from .lexis import blanked
+from .nodes import acts
 
-_APART = re.compile(rb"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL)
 _FIELD = re.compile(rb"\s*([A-Za-z_]\w*(?:\s*(?:\.\s*\w+|\[[^\]]*\]))*)\s*=(?!=)")
 _DESIGNATED = re.compile(rb"\s*\.\s*(\w+)\s*=(?!=)")
 _POINTER = re.compile(rb"[A-Za-z_]\w*(?:(?:->|\.)\w+|\[\w+\])*")
@@ -35,7 +36,7 @@ def desugar(units: Iterable[Any], files: Mapping[str, bytes], header: str) -> di
 
     `header` is the name of the support header, of which a driver may have a copy.
     """
-    codes = {name: _APART.sub(lambda found: re.sub(rb"[^\n]", b" ", found[0]), text) for name, text in files.items()}
+    codes = {name: blanked(text) for name, text in files.items()}
     edits: dict[str, set[tuple[int, int, bytes]]] = {}
     for unit in units:
         for file, found in (*_words(unit, files, codes, header), *_literals(unit, files, codes)):
@@ -164,7 +165,7 @@ def _filled(text: bytes, code: bytes, whole: Span, target: Cursor, value: Cursor
     through = target.kind is KINDS.UNARY_OPERATOR and unary_operator(target) == "*"
     place = bare(next(iter(target.get_children()))) if through else target
     indices = [list(inner.get_children())[1] for inner in walk(place) if inner.kind is KINDS.ARRAY_SUBSCRIPT_EXPR]
-    is_quiet = all(map(_has_no_effect, (value, *indices))) and not any(map(_acts, walk(place)))
+    is_quiet = all(map(_has_no_effect, (value, *indices))) and not any(map(acts, walk(place)))
     name = text[slice(*span(place))].strip()
     first, last = span(value)
     brace = code.find(b"{", first, last)
@@ -186,13 +187,7 @@ def _filled(text: bytes, code: bytes, whole: Span, target: Cursor, value: Cursor
 
 def _has_no_effect(expression: Cursor) -> bool:
     """Whether evaluating an expression has no side effect and reads no field."""
-    return not any(_acts(inner) or _is_field(inner) for inner in walk(expression))
-
-
-def _acts(cursor: Cursor) -> bool:
-    is_step = cursor.kind is KINDS.UNARY_OPERATOR and unary_operator(cursor)[-2:] in ("++", "--", "+x", "-x")
-    is_set = cursor.kind is KINDS.BINARY_OPERATOR and binary_operator(cursor) == "="
-    return is_step or is_set or cursor.kind in (KINDS.CALL_EXPR, KINDS.COMPOUND_ASSIGNMENT_OPERATOR, KINDS.StmtExpr)
+    return not any(acts(inner) or _is_field(inner) for inner in walk(expression))
 
 
 def _is_field(cursor: Cursor) -> bool:

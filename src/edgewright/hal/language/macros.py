@@ -10,11 +10,11 @@ from typing import Any
 
 from .cursors import KINDS
 from .description import Span
+from .lexis import blanked
 
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:[^\n\\]|\\.|\\\r?\n)*)", re.MULTILINE)
 _UNDEF = re.compile(r"^[ \t]*#[ \t]*undef[ \t]+(\w+)", re.MULTILINE)
 _CHOICE = re.compile(rb"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|else|endif)\b", re.MULTILINE)
-_COMMENT = re.compile(rb"/\*.*?\*/|//[^\n]*", re.DOTALL)
 LINE = "__LINE__"
 # Each use, or each place, has a value of its own.
 _OWN = frozenset((LINE, "__COUNTER__", "__INCLUDE_LEVEL__", "__TIMESTAMP__", "__FILE__", "__BASE_FILE__"))
@@ -50,7 +50,7 @@ class Macros:
         for first, last, name in self.uses.get(file, []):
             if first > at:
                 return None
-            if name in names and last <= at and not _without_comments(text[last:at]).strip():
+            if name in names and last <= at and not blanked(text[last:at], literals=False).strip():
                 return first
         return None
 
@@ -79,17 +79,14 @@ def macros_of(units: Iterable[Any], files: Mapping[str, bytes]) -> Macros:
     bodies: dict[str, str] = {}
     unsteady = set(_OWN)
     for content in files.values():
-        text = _without_comments(content).decode(errors="replace")
+        text = blanked(content, literals=False).decode(errors="replace")
         unsteady.update(_UNDEF.findall(text))
         for name, body in _DEFINE.findall(text):
             if name in bodies and bodies[name].strip() != body.strip():
                 unsteady.add(name)
             bodies[name] = f"{bodies.get(name, '')} {body}"
     _spread(unsteady, bodies)
-    choices = {
-        file: [found.start() for found in _CHOICE.finditer(_without_comments(content))]
-        for file, content in files.items()
-    }
+    choices = {file: [found.start() for found in _CHOICE.finditer(blanked(content))] for file, content in files.items()}
     return Macros(frozenset(unsteady), bodies, _uses(units, files), choices)
 
 
@@ -111,7 +108,3 @@ def _uses(units: Iterable[Any], files: Mapping[str, bytes]) -> dict[str, list[tu
                 use = int(cursor.extent.start.offset), int(cursor.extent.end.offset), str(cursor.spelling)
                 found.setdefault(file, set()).add(use)
     return {file: sorted(uses) for file, uses in found.items()}
-
-
-def _without_comments(content: bytes) -> bytes:
-    return _COMMENT.sub(lambda found: re.sub(rb"[^\n]", b" ", found[0]), content)

@@ -6,15 +6,14 @@ from collections.abc import Callable, Iterator, Mapping
 
 from . import access_checks, pointer_checks
 from .arguments import unused_arguments
-from .cursors import KINDS, Cursor, is_device, is_group, place, span
+from .cursors import KINDS, Cursor, is_device, is_function, is_group, place, span
 from .description import Description, Refusal
 from .nodes import Node, accesses, nodes
 from .source import Source
 
-Check = Callable[[Node, Description, Source], Iterator[Refusal]]
+Check = Callable[[Node, Description], Iterator[Refusal]]
 _CHECKS: Mapping[object, tuple[Check, ...]] = {
-    KINDS.MEMBER_REF_EXPR: (access_checks.member_misuses, pointer_checks.member_base_misuses),
-    KINDS.MEMBER_REF: (access_checks.member_misuses,),
+    KINDS.MEMBER_REF_EXPR: (pointer_checks.member_base_misuses,),
     KINDS.ARRAY_SUBSCRIPT_EXPR: (access_checks.index_misuses, pointer_checks.subscript_misuses),
     KINDS.CSTYLE_CAST_EXPR: (pointer_checks.cast_misuses,),
     KINDS.UNEXPOSED_EXPR: (pointer_checks.conversion_misuses,),
@@ -45,11 +44,12 @@ def misuses(source: Source, description: Description) -> tuple[Refusal, ...]:
 def _of(cursor: Cursor, source: Source, description: Description) -> Iterator[Refusal]:
     if is_device(cursor) or is_group(cursor):
         return  # the casts of make_device are its own, and groups have been described
-    if cursor.kind is KINDS.FUNCTION_DECL and cursor.is_definition():
+    if is_function(cursor):
         yield from unused_arguments(cursor, description, source)
     for node in nodes(cursor):
+        yield from access_checks.member_misuses(node, description, source)
         for check in _CHECKS.get(node.cursor.kind, ()):
-            yield from check(node, description, source)
+            yield from check(node, description)
 
 
 def _repeated(source: Source, description: Description) -> Iterator[Refusal]:
@@ -57,7 +57,7 @@ def _repeated(source: Source, description: Description) -> Iterator[Refusal]:
     only."""
     first: dict[tuple[str, int], str] = {}
     for cursor in source.cursors:
-        if cursor.kind is KINDS.FUNCTION_DECL and cursor.is_definition() and accesses(cursor, description):
+        if is_function(cursor) and accesses(cursor, description):
             here = place(cursor)
             known = first.setdefault((here.file, span(cursor)[0]), cursor.spelling)
             if known != cursor.spelling:
@@ -69,6 +69,5 @@ def _functions_of_other_files(source: Source) -> Iterator[Cursor]:
     """Functions with a body that lie in none of the driver's files."""
     for unit in source.units:
         for cursor in unit.cursor.get_children():
-            is_function = cursor.kind is KINDS.FUNCTION_DECL and cursor.is_definition()
-            if is_function and str(cursor.extent.start.file) not in source.files:
+            if is_function(cursor) and str(cursor.extent.start.file) not in source.files:
                 yield cursor

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from .cursors import KINDS, TRANSPARENT, Cursor, bare, binary_operator, cindex, unary_operator
+from .cursors import KINDS, TRANSPARENT, Cursor, bare, binary_operator, cindex, expressions, unary_operator, walk
 from .description import Description, Field
 
 POINTER, RECORD = cindex.TypeKind.POINTER, cindex.TypeKind.RECORD
@@ -36,6 +36,12 @@ class Node:
             yield node
             node = node.parent
 
+    @property
+    def is_indexed(self) -> bool:
+        """Whether this is the array of an index expression."""
+        around = self.around
+        return around is not None and around.cursor.kind is KINDS.ARRAY_SUBSCRIPT_EXPR and self.is_first_of(around)
+
     def is_first_of(self, node: Node) -> bool:
         """Whether this is (in) the first operand of a node."""
         first = next(iter(node.cursor.get_children()), None)
@@ -45,9 +51,9 @@ class Node:
         return first is not None and below.cursor == first
 
 
-def nodes(cursor: Cursor, parent: Node | None = None) -> Iterator[Node]:
+def nodes(cursor: Cursor) -> Iterator[Node]:
     """The cursor and all below it as nodes that know their parents."""
-    waiting = [Node(cursor, parent)]
+    waiting = [Node(cursor)]
     while waiting:
         node = waiting.pop()
         yield node
@@ -93,20 +99,18 @@ def field(cursor: Cursor, description: Description) -> Field | None:
 
 def accesses(cursor: Cursor, description: Description) -> bool:
     """Whether a field is named somewhere in it."""
-    return any(field(node.cursor, description) for node in nodes(cursor))
+    return any(field(inner, description) for inner in walk(cursor))
 
 
-def has_effect(cursor: Cursor, description: Description) -> bool:
-    """Whether evaluating it twice differs from once: a call, an assignment, an access."""
-    return any(
-        inner.kind in (KINDS.CALL_EXPR, KINDS.COMPOUND_ASSIGNMENT_OPERATOR, KINDS.StmtExpr)
-        or (inner.kind is KINDS.BINARY_OPERATOR and binary_operator(inner) == "=")
-        or (inner.kind is KINDS.UNARY_OPERATOR and unary_operator(inner) in STEPS)
-        or field(inner, description) is not None
-        for inner in (node.cursor for node in nodes(cursor))
-    )
+def acts(cursor: Cursor) -> bool:
+    """Whether an expression itself, apart from its operands, is a call or an assignment."""
+    if cursor.kind is KINDS.BINARY_OPERATOR:
+        return binary_operator(cursor) == "="
+    if cursor.kind is KINDS.UNARY_OPERATOR:
+        return unary_operator(cursor) in STEPS
+    return cursor.kind in (KINDS.CALL_EXPR, KINDS.COMPOUND_ASSIGNMENT_OPERATOR, KINDS.StmtExpr)
 
 
 def operand(cursor: Cursor) -> Cursor:
     """The first expression below, without what is transparent around it."""
-    return bare(next(child for child in cursor.get_children() if child.kind.is_expression()))
+    return bare(expressions(cursor)[0])

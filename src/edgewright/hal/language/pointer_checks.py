@@ -6,21 +6,20 @@ from collections.abc import Iterator
 from typing import Any
 
 from .contexts import is_context, is_registration
-from .cursors import KINDS, Cursor, bare, binary_operator, constant, place, unary_operator
+from .cursors import KINDS, Cursor, bare, binary_operator, constant, expressions, place, unary_operator
 from .description import Description, Refusal
 from .nodes import ARRAYS, POINTER, STEPS, Node, operand, owner, pointee, record, value
-from .source import Source
 
 _STEP = "index the array in its group, &gpio->pads[i]"
 _COPY = "copy the fields one by one"
 
 
-def cast_misuses(node: Node, description: Description, source: Source) -> Iterator[Refusal]:
+def cast_misuses(node: Node, description: Description) -> Iterator[Refusal]:
     """An explicit cast to or from a pointer to a group, unless it only drops the value."""
     cursor = node.cursor
-    inner = next((child for child in cursor.get_children() if child.kind.is_expression()), None)
+    inner = expressions(cursor)
     target = _named(cursor.type, description)
-    origin = _named(inner.type, description) if inner is not None else None
+    origin = _named(inner[0].type, description) if inner else None
     is_dropped = cursor.type.get_canonical().spelling == "void"
     if (target or origin) and not is_dropped and not is_context(node, description):
         yield Refusal(
@@ -41,10 +40,10 @@ def _named(kind: Any, description: Description) -> str | None:
     return record(kind, description)
 
 
-def conversion_misuses(node: Node, description: Description, source: Source) -> Iterator[Refusal]:
+def conversion_misuses(node: Node, description: Description) -> Iterator[Refusal]:
     """A pointer to a group that becomes another pointer by itself, or the other way round."""
     cursor = node.cursor
-    inside = [child for child in cursor.get_children() if child.kind.is_expression()]
+    inside = expressions(cursor)
     if len(inside) != 1 or cursor.type.get_canonical().kind is not POINTER:
         return
     before, after = _named(inside[0].type, description), _named(cursor.type, description)
@@ -76,7 +75,7 @@ def _is_null(cursor: Cursor) -> bool:
     return constant(cursor) == 0
 
 
-def call_misuses(node: Node, description: Description, source: Source) -> Iterator[Refusal]:
+def call_misuses(node: Node, description: Description) -> Iterator[Refusal]:
     """A pointer to a group among arguments that no parameter describes."""
     arguments = list(node.cursor.get_arguments())
     function = node.cursor.referenced
@@ -89,11 +88,10 @@ def call_misuses(node: Node, description: Description, source: Source) -> Iterat
             yield Refusal(place(argument), what, "declare the parameter as bfGroup Name *")
 
 
-def operator_misuses(node: Node, description: Description, source: Source) -> Iterator[Refusal]:
+def operator_misuses(node: Node, description: Description) -> Iterator[Refusal]:
     """Arithmetic on pointers to groups, and assignments of whole groups."""
     operator = binary_operator(node.cursor)
-    kinds = [child.type for child in node.cursor.get_children() if child.kind.is_expression()]
-    pointed = next((found for kind in kinds if (found := _element(kind, description))), None)
+    pointed = next((found for one in expressions(node.cursor) if (found := _element(one.type, description))), None)
     if pointed and operator in ("+", "-", "+=", "-="):
         yield Refusal(place(node.cursor), f"arithmetic on a pointer to group '{pointed}'", _STEP)
     if operator == "=" and (group := record(node.cursor.type, description)):
@@ -108,7 +106,7 @@ def _element(kind: Any, description: Description) -> str | None:
     return value(kind.element_type, description) if kind.kind in ARRAYS else None
 
 
-def unary_misuses(node: Node, description: Description, source: Source) -> Iterator[Refusal]:
+def unary_misuses(node: Node, description: Description) -> Iterator[Refusal]:
     operator, inner = unary_operator(node.cursor), operand(node.cursor)
     here = place(node.cursor)
     if operator in STEPS and (group := _element(inner.type, description)):
@@ -132,7 +130,7 @@ def _copied(node: Node, group: str) -> Iterator[Refusal]:
         yield Refusal(place(node.cursor), f"group '{group}' is used as a whole", _COPY)
 
 
-def subscript_misuses(node: Node, description: Description, source: Source) -> Iterator[Refusal]:
+def subscript_misuses(node: Node, description: Description) -> Iterator[Refusal]:
     """A pointer to a group that is indexed, as if other groups followed."""
     parts = [bare(child) for child in node.cursor.get_children()]
     if owner(parts[0], description) is not None:
@@ -143,20 +141,20 @@ def subscript_misuses(node: Node, description: Description, source: Source) -> I
         yield Refusal(place(node.cursor), f"arithmetic on a pointer to group '{group}': it is indexed", _STEP)
 
 
-def member_base_misuses(node: Node, description: Description, source: Source) -> Iterator[Refusal]:
+def member_base_misuses(node: Node, description: Description) -> Iterator[Refusal]:
     """A field of a group that is no part of a device: of a value that a function returned or ?: chose."""
     if owner(node.cursor, description) is None:
         return
-    before = next((child for child in node.cursor.get_children() if child.kind.is_expression()), None)
-    if before is None or (group := record(before.type, description)) is None:
+    before = expressions(node.cursor)
+    if not before or (group := record(before[0].type, description)) is None:
         return
-    inner = bare(before)
+    inner = bare(before[0])
     is_place = inner.kind in (KINDS.MEMBER_REF_EXPR, KINDS.ARRAY_SUBSCRIPT_EXPR, KINDS.DECL_REF_EXPR)
     if not is_place and not (inner.kind is KINDS.UNARY_OPERATOR and unary_operator(inner) == "*"):
         yield Refusal(place(node.cursor), f"a field of a copy of group '{group}'", "go through a pointer to the group")
 
 
-def measure_misuses(node: Node, description: Description, source: Source) -> Iterator[Refusal]:
+def measure_misuses(node: Node, description: Description) -> Iterator[Refusal]:
     """sizeof and _Alignof of a group."""
     is_pointer = any(token.spelling == "*" for token in node.cursor.get_tokens())
     for child in node.cursor.get_children():
@@ -166,7 +164,7 @@ def measure_misuses(node: Node, description: Description, source: Source) -> Ite
             yield Refusal(place(node.cursor), f"the size of group '{group}', which is not fixed")
 
 
-def variable_misuses(node: Node, description: Description, source: Source) -> Iterator[Refusal]:
+def variable_misuses(node: Node, description: Description) -> Iterator[Refusal]:
     """A variable, parameter, result or member of a struct that is a group and no pointer to one."""
     cursor = node.cursor
     is_function = cursor.kind is KINDS.FUNCTION_DECL
@@ -188,6 +186,6 @@ _ELSEWHERE = (
 )
 
 
-def literal_misuses(node: Node, description: Description, source: Source) -> Iterator[Refusal]:
+def literal_misuses(node: Node, description: Description) -> Iterator[Refusal]:
     if group := value(node.cursor.type, description):
         yield Refusal(place(node.cursor), f"a literal of group '{group}', which would be copied", _COPY)

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import EdgewrightError, InputError
-from .cursors import KINDS, Cursor, cindex, is_device, is_group, span, walk
+from .cursors import KINDS, Cursor, cindex, is_device, is_function, is_group, span, walk
 from .description import Span
 from .desugar import desugar
 from .diagnostics import check_compiled
+from .lexis import blanked, past_semicolon
 from .macros import Macros, macros_of
 
 HEADER = Path(__file__).parent.parent / "include" / "edgewright_hal.h"
@@ -83,7 +84,7 @@ def _declarations(units: Sequence[Any], files: Container[str]) -> tuple[tuple[Cu
             if key not in seen:
                 seen.add(key)
                 first.append(cursor)
-            elif cursor.kind is KINDS.FUNCTION_DECL and cursor.is_definition():
+            elif is_function(cursor):
                 again.append(cursor)
     return tuple(first), tuple(again)
 
@@ -131,7 +132,7 @@ def _check(main: Sequence[Path], cursors: Sequence[Cursor]) -> None:
     names = ", ".join(map(str, main))
     if not any(is_group(inner) for cursor in cursors for inner in walk(cursor)):
         raise InputError(f"{names}: no bit field group; describe the peripheral with bfGroup Name {{ … }};")
-    if not any(cursor.kind is KINDS.FUNCTION_DECL and cursor.is_definition() for cursor in cursors):
+    if not any(map(is_function, cursors)):
         raise InputError(f"{names}: no function; the layout follows from the code that accesses the fields")
     for cursor in cursors:
         _check_depth(cursor)
@@ -155,7 +156,7 @@ def _definitions(cursors: Sequence[Cursor], files: Mapping[str, bytes]) -> dict[
         if is_group(cursor) or is_device(cursor) or is_bus(cursor) or is_said:
             start, end = span(cursor)
             file = _file(cursor)
-            found.setdefault(file, []).append((start, _past_semicolon(files[file], end)))
+            found.setdefault(file, []).append((start, past_semicolon(files[file], end)))
     return {file: tuple(sorted(set(spans))) for file, spans in found.items()}
 
 
@@ -177,21 +178,12 @@ UNORDERED, IN_MEMORY = "edgewright_unordered_", "edgewright_in_memory_"
 BUS_WIDTH, BUS_NARROWEST = "edgewright_bus_width_of_", "edgewright_bus_narrowest_of_"
 
 
-_SEMICOLON = re.compile(rb"(?:\s|/\*.*?\*/|//[^\n]*)*;", re.DOTALL)
-
-
-def _past_semicolon(text: bytes, end: int) -> int:
-    after = _SEMICOLON.match(text, end)
-    return after.end() if after else end
-
-
 def _file(cursor: Cursor) -> str:
     start = cursor.extent.start.file
     return str(start.name) if start else ""
 
 
 _LARGEST = 2 << 20  # bytes of a file: far beyond any driver, and read within seconds
-_APART = re.compile(rb"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
 _OPERATORS = 1000  # between two of ; { } , : about 2000 unary ones are too many for libclang
 _STATEMENTS = 4000  # that may nest in each other; about 10000 are too many
 
@@ -215,7 +207,7 @@ def read_text(path: Path) -> bytes:
 
 
 def _check_nesting(path: Path, content: bytes) -> None:
-    code = _APART.sub(lambda found: b" " + b"\n" * found[0].count(b"\n"), content)
+    code = blanked(content)
     if len(re.findall(rb"\b(?:if|else|for|while|do)\b", code)) > _STATEMENTS:
         raise InputError(f"'{path}' has more than {_STATEMENTS} branches and loops; give it in several files")
     for piece in re.finditer(rb"[^;{},]{1000,}", code):

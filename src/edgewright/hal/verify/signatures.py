@@ -10,7 +10,7 @@ from typing import Any
 from clang import cindex
 
 from ..language.contexts import contexts_of
-from ..language.cursors import KINDS, Cursor, attributes, constant, is_device, is_volatile, walk
+from ..language.cursors import KINDS, Cursor, attributes, constant, is_device, is_function, is_volatile, walk
 from ..language.description import Description
 from ..language.nodes import operand
 from ..language.source import Source
@@ -67,13 +67,11 @@ def exported(source: Source) -> frozenset[str]:
         str(cursor.spelling)
         for unit in source.units
         for cursor in unit.cursor.get_children()
-        if cursor.kind is KINDS.FUNCTION_DECL
-        and cursor.is_definition()
-        and cursor.storage_class is not cindex.StorageClass.STATIC
+        if is_function(cursor) and cursor.storage_class is not cindex.StorageClass.STATIC
     )
 
 
-def foreign_pages(source: Source, description: Description) -> frozenset[int]:
+def foreign_pages(source: Source) -> frozenset[int]:
     """Pages of 4 KiB that the driver reaches by addresses written in it: registers of other peripherals."""
     found = set()
     for top in source.cursors:

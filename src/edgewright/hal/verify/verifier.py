@@ -17,6 +17,7 @@ from ..design_flow import naive
 from ..generate import generate, rewritten
 from ..generate.calls import Call, Marks, call_for, marks_of, names_of, needed_calls
 from ..language.description import Description
+from ..language.lexis import blanked
 from ..language.macros import LINE
 from .abi import Signature, Type
 from .build import HOOKS, build, free_window, target_named
@@ -128,7 +129,7 @@ def variant_of(
     ]
     assert built[0] is not None
     requests = requests_of(analysis.spaces, names_of(needed_calls(design, marks)))
-    foreign = foreign_pages(analysis.source, analysis.description)
+    foreign = foreign_pages(analysis.source)
     watched = watched_variables(analysis.source)
     return Variant(analysis.description, analysis.spaces, design.layout, requests, built[0], built[1], foreign, watched)
 
@@ -167,25 +168,21 @@ def _runnable(analysis: Analysis, signatures: dict[str, Signature]) -> list[Runn
 _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*((?:if|ifdef|ifndef|elif|else|endif|define|undef)\b[^\n]*)", re.MULTILINE)
 _TESTED = re.compile(r"^(?:ifdef|ifndef)\s+(\w+)|\bdefined\s*\(?\s*(\w+)")
 _LINE_USE = re.compile(rf"\b{LINE}\b")
-_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 
 
 def text_faults(analysis: Analysis, generated: Mapping[str, str]) -> Iterator[Difference]:
     """What the generated files, by the names of the sources, lack of their sources' text."""
     for file, content in analysis.source.files.items():
-        source, made = content.decode(errors="replace"), _COMMENT.sub("", generated[file])
-        known = iter(_lines(made))
-        for function in analysis.functions:
-            if function.file != file:
-                continue
-            first, last = function.body
-            body = _COMMENT.sub("", content[first:last].decode(errors="replace"))
-            for line in _lines(body):
+        outside, made = content, generated[file].encode()
+        known = iter(_directives(made))
+        for function in (function for function in analysis.functions if function.file == file):
+            body = content[slice(*function.body)]
+            for line in _directives(body):
                 if line not in known:  # goes on behind the last that was found
                     yield Difference(function.name, function.name, f"the line '#{line}' is gone")
                     return
-            source = source.replace(content[first:last].decode(errors="replace"), "", 1)
-        if len(_LINE_USE.findall(made)) > len(_LINE_USE.findall(_COMMENT.sub("", source))):
+            outside = outside.replace(body, b"", 1)
+        if len(_LINE_USE.findall(_code(made))) > len(_LINE_USE.findall(_code(outside))):
             yield Difference(file, file, f"{LINE} is not the number that it is in the source")
 
 
@@ -195,11 +192,15 @@ def choices(analysis: Analysis, defines: Sequence[str] = ()) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for function in analysis.functions:
         if function.accesses:
-            body = analysis.source.text(function.file, function.body)
-            tested = (_TESTED.findall(line) for line in _lines(_COMMENT.sub("", body)))
+            body = analysis.source.files[function.file][slice(*function.body)]
+            tested = (_TESTED.findall(line) for line in _directives(body))
             found |= dict.fromkeys(name for names in tested for pair in names for name in pair if name)
     return tuple(name for name in found if name not in given)
 
 
-def _lines(text: str) -> list[str]:
-    return [" ".join(line.split()) for line in _DIRECTIVE.findall(text)]
+def _directives(text: bytes) -> list[str]:
+    return [" ".join(line.split()) for line in _DIRECTIVE.findall(_code(text))]
+
+
+def _code(text: bytes) -> str:
+    return blanked(text, literals=False).decode(errors="replace")
