@@ -455,6 +455,19 @@ def test_spelled_activations_whose_parts_are_seen_stay(name: str) -> None:
     same(network, after)
 
 
+@pytest.mark.parametrize("kind", [BinaryKind.ADD, BinaryKind.SUB, BinaryKind.DIV, BinaryKind.MAX])
+def test_what_is_not_multiplied_with_the_gate_of_a_gelu_is_none(kind: BinaryKind) -> None:
+    """x + (1 + erf(x / sqrt 2)) / 2 once became x * (1 + erf(x / sqrt 2)) / 2."""
+    b = Literal()
+    x = b.input("x", (4, 9))
+    erf = b.layer(Unary(UnaryKind.ERF), [b.binary(MUL, x, sqrt(0.5), "scaled")], "erf")
+    gate = b.binary(MUL, b.binary(BinaryKind.ADD, erf, 1.0, "one"), 0.5, "half")
+    network = b.build([b.binary(kind, x, gate, "y")])
+    after = recognise_activations(network)
+    assert after.layers == network.layers
+    same(network, after)
+
+
 def test_gates_of_another_tensor_stay() -> None:
     b = Literal()
     x, z = b.input("x", (4, 9)), b.input("z", (4, 9))

@@ -85,12 +85,40 @@ def window(out: Interval, kernel: int, stride: int, dilation: int, pad: int, siz
     >>> window((0, 1), kernel=3, stride=1, dilation=1, pad=1, size=8)
     (0, 2)
     """
+    return clip(span(out, kernel, stride, dilation, pad), size) if out[0] < out[1] else (0, 0)
+
+
+def span(out: Interval, kernel: int, stride: int, dilation: int, pad: int) -> Interval:
+    """What the windows of `out` cover along one axis, padding included (may start below 0)."""
     start, stop = out
-    if stop <= start:
-        return (0, 0)
-    return clip((start * stride - pad, (stop - 1) * stride - pad + (kernel - 1) * dilation + 1), size)
+    return start * stride - pad, (stop - 1) * stride - pad + (kernel - 1) * dilation + 1
 
 
 def window_output(size: int, kernel: int, stride: int, dilation: int, pads: tuple[int, int]) -> int:
     """Output size of one axis (Dumoulin & Visin 2016, Relationship 6, with dilation)."""
     return (size + pads[0] + pads[1] - (kernel - 1) * dilation - 1) // stride + 1
+
+
+def element_steps(shape: Shape) -> list[int]:
+    """Elements from one index to the next along each axis, in row-major order."""
+    return [prod(shape[i + 1 :]) for i in range(len(shape))]
+
+
+def run_of_box(box: Sequence[Interval], shape: Shape) -> Interval:
+    """The shortest run of consecutive elements that holds a box."""
+    steps = element_steps(shape)
+    first = sum(start * step for (start, _), step in zip(box, steps, strict=True))
+    return first, sum((stop - 1) * step for (_, stop), step in zip(box, steps, strict=True)) + 1
+
+
+def smallest_run(run: Interval, shape: Shape) -> tuple[Interval, ...]:
+    """The smallest box around a run that is itself a run: single indices, a range, and whole axes."""
+    first, last = run[0], run[1] - 1
+    bounds: list[Interval] = []
+    for i, step in enumerate(element_steps(shape)):
+        a, b = first // step, last // step
+        bounds.append((a, b + 1))
+        if a != b:
+            return (*bounds, *((0, size) for size in shape[i + 1 :]))
+        first, last = first - a * step, last - b * step
+    return tuple(bounds)

@@ -10,9 +10,10 @@ from math import prod
 import numpy as np
 
 from ...network import Arithmetic, DType
-from ...network.kernels.onnx_quant import is_global, sums_columns
+from ...network.kernels.onnx_quant import sums_columns
 from ...network.kernels.tflite_scales import activation_range
 from ...network.operators import Activation, AvgPool2d, Clamp, MaxPool2d
+from ...network.operators.window import is_global
 from ..call import CCall
 from ..cost.elements import pool_work
 from ..kernel import Kernel, Offer

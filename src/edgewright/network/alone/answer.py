@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..operators import Op
-from ..region import Interval, Region, Shape
+from ..region import Interval, Region, Shape, clip
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,13 @@ Answer = AloneOperator | JoinedRegions | WidenedRegion
 def unchanged(op: Op, out: Region, shapes: Sequence[Shape]) -> AloneOperator:
     """The same operator on exactly what it needs: whatever depends on no place."""
     return AloneOperator(op, op.needs(out, shapes))
+
+
+def inside(span: Interval, size: int) -> Interval:
+    """The part of a span that lies in 0..size; one element at the border where none does, which pads then crop."""
+    start, stop = clip(span, size)
+    near = min(start, size - 1)
+    return (start, stop) if start < stop else (near, near + 1)
 
 
 def split(out: Region, axis: int, ends: Sequence[int]) -> JoinedRegions:

@@ -10,8 +10,8 @@ import numpy as np
 
 from ..kernels.rearrange import mirrored
 from ..operators import Concat, DepthToSpace, Expand, Pad, PadMode, Reshape, Slice, SpaceToDepth, Tile
-from ..region import Interval, Region, Shape, clip
-from .answer import AloneOperator, Answer, WidenedRegion, split
+from ..region import Interval, Region, Shape, run_of_box, smallest_run
+from .answer import AloneOperator, Answer, WidenedRegion, inside, split
 
 
 def concat(op: Concat, out: Region, shapes: Sequence[Shape]) -> Answer:
@@ -94,7 +94,7 @@ def _padded_axis(op: Pad, axis: int, out: Interval, size: int) -> tuple[Interval
         return (0, size), before, after, out
     start, stop = out[0] - before, out[1] - before
     if op.mode is PadMode.CONSTANT:
-        low, high = _some((start, stop), size)
+        low, high = inside((start, stop), size)
         return (low, high), low - start, stop - high, (0, stop - start)
     wanted = mirrored(op.mode, np.arange(*out), size, before, after)
     low, high = int(wanted.min()), int(wanted.max()) + 1
@@ -108,13 +108,6 @@ def _padded_axis(op: Pad, axis: int, out: Interval, size: int) -> tuple[Interval
     return (0, size), before, after, out
 
 
-def _some(span: Interval, size: int) -> Interval:
-    """The part of a span in 0..size, or one element where there is none."""
-    start, stop = clip(span, size)
-    near = min(start, size - 1)
-    return (start, stop) if start < stop else (near, near + 1)
-
-
 def reshape(op: Reshape, out: Region, shapes: Sequence[Shape]) -> Answer:
     """Axes go together in groups that hold the same elements in both shapes; in each a run must be a box in both."""
     reads: list[Interval] = []
@@ -125,9 +118,8 @@ def reshape(op: Reshape, out: Region, shapes: Sequence[Shape]) -> Answer:
         if len(sizes) == len(others) == 1:
             reads.extend(box)
             continue
-        flat = _run(box, sizes)
-        read = _box(flat, others)
-        again = _box(_run(read, others), sizes)
+        read = smallest_run(run_of_box(box, sizes), others)
+        again = smallest_run(run_of_box(read, others), sizes)
         if again != box:
             bounds[mine.start : mine.stop] = again
             axis = next(i for i, (a, b) in enumerate(zip(again, box, strict=True), mine.start) if a != b)
@@ -148,24 +140,3 @@ def _groups(mine: Shape, theirs: Shape) -> list[tuple[range, range]]:
         found.append((range(i, a), range(j, b)))
         i, j = a, b
     return found
-
-
-def _run(box: Sequence[Interval], shape: Shape) -> Interval:
-    """The shortest run of consecutive elements that holds a box."""
-    steps = [prod(shape[i + 1 :]) for i in range(len(shape))]
-    first = sum(start * step for (start, _), step in zip(box, steps, strict=True))
-    return first, sum((stop - 1) * step for (_, stop), step in zip(box, steps, strict=True)) + 1
-
-
-def _box(run: Interval, shape: Shape) -> tuple[Interval, ...]:
-    """The smallest box around a run that is itself a run: single indices, a range, and whole axes."""
-    first, last = run[0], run[1] - 1
-    bounds: list[Interval] = []
-    for i in range(len(shape)):
-        step = prod(shape[i + 1 :])
-        a, b = first // step, last // step
-        bounds.append((a, b + 1))
-        if a != b:
-            return (*bounds, *((0, size) for size in shape[i + 1 :]))
-        first, last = first - a * step, last - b * step
-    return tuple(bounds)

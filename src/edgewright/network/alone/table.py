@@ -87,8 +87,8 @@ def _finish_sums(op: ops.FinishSums, out: Region, shapes: Sequence[Shape]) -> An
 
 ALONE: Mapping[type, Callable[..., Answer]] = {  # those whose regions depend on where they lie
     # windows and products
-    ops.Conv2d: windows.conv2d,
-    ops.ConvTranspose2d: windows.conv_transpose2d,
+    ops.Conv2d: windows.convolution,
+    ops.ConvTranspose2d: windows.convolution,
     ops.DynamicProduct: windows.dynamic_product,
     ops.MaxPool2d: windows.max_pool2d,
     ops.AvgPool2d: windows.avg_pool2d,

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..operators import Conv2d, ConvTranspose2d, Dense, DynamicProduct, DynamicQuantize, DynamicRange
+from ..operators import Dense, DynamicProduct, DynamicQuantize, DynamicRange
 from ..region import Region
 from ..tensor import Array, Tensor
 from .activations import activate
 from .contraction import multiply_add
 from .operand import Operand
 from .tflite_fixed import rounded
-from .windows import conv_accumulate, dense_accumulate, transpose_conv_accumulate, window_input
+from .windows import product_sums
 
 
 def dynamic_range(op: DynamicRange, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
@@ -77,21 +77,10 @@ def dynamic_product(op: DynamicProduct, out: Region, operands: Sequence[Operand]
     centred = x.data.astype(np.int16)
     if op.asymmetric:
         centred -= _along(found, 2, centred.ndim).astype(np.int16)
-    total = _sums(op, out, replace(x, data=centred), w, result).astype(np.float32)
+    total = product_sums(op.product, out, replace(x, data=centred), w, result, np.int64).astype(np.float32)
     mine = _along(found, 0, total.ndim)
     if isinstance(op.product, Dense):
         summed = multiply_add(total, mine * scale.data, bias.data)
     else:
         summed = (total * scale.data * mine if op.in_turn else total * (mine * scale.data)) + bias.data
     return activate(op.product.activation, summed)
-
-
-def _sums(op: DynamicProduct, out: Region, x: Operand, w: Operand, result: Tensor) -> Array:
-    match op.product:
-        case Conv2d():
-            image = window_input(op.product, out, x, 0, (w.shape[1], w.shape[2]))
-            return conv_accumulate(op.product, image, w.data, out, result.shape[3], np.int64)
-        case ConvTranspose2d():
-            return transpose_conv_accumulate(op.product, x, x.data, w.data, out, result.shape[3], np.int64)
-        case _:
-            return dense_accumulate(x.data, w.data, np.int64)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from ..operators import Activation, BatchNorm, Binary, BinaryKind, Cast, Compare, CompareKind, PRelu, Select
-from ..region import Region
-from ..tensor import Array, DType, Tensor
+from ..operators import Binary, BinaryKind, CompareKind, Select
+from ..tensor import Array, DType
 from .activations import activate
-from .operand import Operand
+from .operand import Kernel, of_values
 
 
 def widened(x: Array) -> Array:
@@ -18,38 +17,18 @@ def widened(x: Array) -> Array:
     return x.astype(np.float32) if x.dtype == np.float16 else x
 
 
-def activation(op: Activation, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    return activate(op, widened(operands[0].data))
+def of_floats(function: Callable[..., Array]) -> Kernel:
+    """`of_values` for a function that computes, and so takes no float16."""
+    return of_values(lambda op, *values: function(op, *map(widened, values)))
 
 
-def prelu(op: PRelu, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    x, slope = widened(operands[0].data), operands[1].data
-    return np.where(x >= 0, x, x * slope)
-
-
-def batch_norm(op: BatchNorm, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    x, scale, shift = (widened(operand.data) for operand in operands)
-    return activate(op.activation, x * scale + shift)
-
-
-def binary(op: Binary, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    a, b = (widened(operand.data) for operand in operands)
+def binary(op: Binary, a: Array, b: Array) -> Array:
     with np.errstate(all="ignore"):  # division by zero gives infinity or NaN, as IEEE says
         return activate(op.activation, BINARY[op.kind](a, b))
 
 
-def compare(op: Compare, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    a, b = (operand.data for operand in operands)
-    return COMPARE[op.kind](a, b)
-
-
-def select(op: Select, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    condition, a, b = (operand.data for operand in operands)
+def select(op: Select, condition: Array, a: Array, b: Array) -> Array:
     return np.where(condition, a, b)
-
-
-def cast(op: Cast, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    return converted(operands[0].data, result.dtype)
 
 
 def _divide(a: Array, b: Array) -> Array:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -11,47 +10,24 @@ from ..operators import AvgPool2d, Conv2d, ConvTranspose2d, Dense, MatMul, MaxPo
 from ..region import Region
 from ..tensor import Array, Tensor
 from .activations import activate
-from .elementwise import widened
 from .operand import Operand, Summing
-from .windows import conv_accumulate, dense_accumulate, tap_counts, taps, transpose_conv_accumulate, window_input
+from .windows import product_sums, tap_counts, taps, window_input
+
+Product = Conv2d | ConvTranspose2d | Dense
 
 
-def _conv_sums(op: Conv2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+def _sums(op: Product, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
     x, w = operands[:2]
-    image = window_input(op, out, x, 0, (w.shape[1], w.shape[2]))
-    return conv_accumulate(op, image, w.data, out, result.shape[3], _sum_type(result))
+    return product_sums(op, out, x, w, result, np.float32 if result.dtype.is_float else np.int64)
 
 
-def _transpose_sums(op: ConvTranspose2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    x, w = operands[:2]
-    return transpose_conv_accumulate(op, x, x.data, w.data, out, result.shape[3], _sum_type(result))
-
-
-def _dense_sums(op: Dense, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    x, w = operands[:2]
-    return dense_accumulate(x.data, w.data, _sum_type(result))
-
-
-def _finish(
-    op: Conv2d | ConvTranspose2d | Dense,
-    out: Region,
-    total: Array,
-    x: Tensor,
-    others: Sequence[Operand],
-    result: Tensor,
-) -> Array:
+def _finish(op: Product, out: Region, total: Array, x: Tensor, others: Sequence[Operand], result: Tensor) -> Array:
     for bias in others[1:]:
         total += bias.data
     return activate(op.activation, total)
 
 
-conv2d = Summing(_conv_sums, _finish)
-conv_transpose2d = Summing(_transpose_sums, _finish)
-dense = Summing(_dense_sums, _finish)
-
-
-def matmul(op: MatMul, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    return matrix_product(op, *(widened(operand.data) for operand in operands))
+product = Summing(_sums, _finish)
 
 
 def matrix_product(op: MatMul, a: Array, b: Array) -> Array:
@@ -59,14 +35,6 @@ def matrix_product(op: MatMul, a: Array, b: Array) -> Array:
     a = np.swapaxes(a, -1, -2) if op.transpose_a else a
     b = np.swapaxes(b, -1, -2) if op.transpose_b else b
     return np.matmul(a, b)
-
-
-def _sum_type(result: Tensor) -> np.dtype[Any]:
-    return np.dtype(np.float32 if result.dtype.is_float else np.int64)
-
-
-def max_pool2d(op: MaxPool2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    return activate(op.activation, max_windows(op, out, operands[0]))
 
 
 def max_windows(op: MaxPool2d, out: Region, x: Operand) -> Array:

@@ -17,23 +17,16 @@ import numpy as np
 
 from .. import operators as ops
 from ..network import Arithmetic
-from ..region import Region, Shape
+from ..operators.window import is_global
+from ..region import Region
 from ..tensor import Array, DType, Tensor
 from .linear import matrix_product
 from .operand import Kernel, Operand, Summing
 from .rearrange import padded
 from .reduce import sum_axes, terms
-from .scales import centred, number, real, saturated, scale_of, stored, zero_of
+from .scales import centred, is_narrow, number, real, saturated, scale_of, stored, zero_of
 from .table import KERNELS
-from .windows import (
-    conv_accumulate,
-    dense_accumulate,
-    tap_counts,
-    taps,
-    transpose_conv_accumulate,
-    window_input,
-    work_type,
-)
+from .windows import product_sums, tap_counts, taps, window_input, work_type
 
 
 def compute_onnx(
@@ -64,42 +57,29 @@ def has_integer_kernel(op: ops.Op, tensors: Sequence[Tensor], result: Tensor, ar
             return all(tensor.quant is not None for tensor in tensors[:2])
         case ops.Binary(kind):
             kernel = kind in (ops.BinaryKind.ADD, ops.BinaryKind.MUL)
-            return is_qlinear and kernel and all(_is_plain(tensor) for tensor in (*tensors, result))
+            return is_qlinear and kernel and all(is_narrow(tensor) for tensor in (*tensors, result))
         case ops.Reduce(axes=axes, kind=kind):
             pooled = kind is ops.ReduceKind.MEAN and len(tensors[0].shape) == 4 and {a % 4 for a in axes} == {1, 2}
-            return pooled and _is_plain(tensors[0]) and _is_plain(result)
+            return pooled and is_narrow(tensors[0]) and is_narrow(result)
         case ops.Clamp() | ops.Pad():
-            return tensors[0].quant == result.quant and _is_plain(result)
+            return tensors[0].quant == result.quant and is_narrow(result)
         case _:
-            return all(_is_plain(tensor) for tensor in (*tensors, result))
+            return all(is_narrow(tensor) for tensor in (*tensors, result))
 
 
-def _is_plain(tensor: Tensor) -> bool:
-    """Whether the tensor has eight bits and one scale."""
-    return tensor.dtype.bytes == 1 and tensor.quant is not None and not tensor.quant.is_per_channel
+def _sums(
+    op: ops.Conv2d | ops.ConvTranspose2d | ops.Dense, out: Region, operands: Sequence[Operand], result: Tensor
+) -> Array:
+    """Transposed convolutions too, for which onnxruntime has no kernel: its float32 differs from it at ties at most.
 
-
-def _conv_sums(op: ops.Conv2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    x, w = operands[:2]
-    image = window_input(op, out, replace(x, data=centred(x)), 0, (w.shape[1], w.shape[2]))
-    return conv_accumulate(op, image, centred(w), out, result.shape[3], _sum_type(x))
-
-
-def _transpose_sums(op: ops.ConvTranspose2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    """onnxruntime has no such kernel and works in float32; integer sums differ from it at ties at most."""
-    x, w = operands[:2]
-    return transpose_conv_accumulate(op, x, centred(x), centred(w), out, result.shape[3], _sum_type(x))
-
-
-def _dense_sums(op: ops.Dense, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    """The zero points of the weights are taken off the sums, so that big weights are not copied."""
-    x, w = operands[:2]
-    values = centred(x)
-    total = dense_accumulate(values, w.data, np.int64)
+    Zero points of dense weights are taken off the sums, so that big weights are not copied.
+    """
+    x, w = replace(operands[0], data=centred(operands[0])), operands[1]
+    if not isinstance(op, ops.Dense):
+        return product_sums(op, out, x, replace(w, data=centred(w)), result, _sum_type(x))
+    total = product_sums(op, out, x, w, result, np.int64)
     zero = zero_of(w.tensor, w.region).reshape(-1).astype(np.int64)
-    if zero.any():
-        total -= values.sum(axis=-1, keepdims=True, dtype=np.int64) * zero
-    return total
+    return total - x.data.sum(axis=-1, keepdims=True, dtype=np.int64) * zero if zero.any() else total
 
 
 def _finish_product(
@@ -117,9 +97,7 @@ def _finish_product(
     return _requantised(total, scale_of(x, region) * _line(w), out, result)
 
 
-conv2d = Summing(_conv_sums, _finish_product)
-conv_transpose2d = Summing(_transpose_sums, _finish_product)
-dense = Summing(_dense_sums, _finish_product)
+product = Summing(_sums, _finish_product)
 
 
 def matmul(op: ops.MatMul, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
@@ -180,17 +158,21 @@ def avg_pool2d(op: ops.AvgPool2d, out: Region, operands: Sequence[Operand], resu
 
     An average of the whole image counts as a global one.
     """
-    x = operands[0]
-    if is_global(op, x.shape):
-        return global_average(op, out, operands, result)
+    if is_global(op, operands[0].shape):
+        return mean(op, out, operands, result)
+    return stored(_average(op, out, operands[0], sums_columns(op)), out, result)
+
+
+def _average(op: ops.AvgPool2d, out: Region, x: Operand, by_column: bool) -> Array:
+    """The mean of each window; column by column, or tap by tap."""
     image = window_input(op, out, replace(x, data=real(x)), 0.0)
-    sums = np.zeros((op.kernel[1] if sums_columns(op) else 1, *out.shape), np.float32)
+    sums = np.zeros((op.kernel[1] if by_column else 1, *out.shape), np.float32)
     for _, kx, view in taps(op, op.kernel, image, out.shape[1:3]):
-        sums[kx if sums_columns(op) else 0] += view
+        sums[kx if by_column else 0] += view
     total, *others = sums
     for column in others:
         total += column
-    return stored(total / tap_counts(op, out, x.shape[1:3]).astype(np.float32), out, result)
+    return total / tap_counts(op, out, x.shape[1:3]).astype(np.float32)
 
 
 def sums_columns(op: ops.AvgPool2d) -> bool:
@@ -201,49 +183,28 @@ def sums_columns(op: ops.AvgPool2d) -> bool:
     return op.stride[1] <= 2
 
 
-def is_global(op: ops.AvgPool2d, shape: Shape) -> bool:
-    """Whether the one window of a pool is the whole image."""
-    return op.kernel == shape[1:3] and op.pads == (0, 0, 0, 0)
-
-
 def _qlinear_average(op: ops.AvgPool2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    """QLinearAveragePool: a float32 mean, tap by tap; the zero point is part of the number that is rounded."""
-    x = operands[0]
-    image = window_input(op, out, replace(x, data=real(x)), 0.0)
-    total = np.zeros(out.shape, np.float32)
-    for _, _, view in taps(op, op.kernel, image, out.shape[1:3]):
-        total += view
-    mean = total / tap_counts(op, out, x.shape[1:3]).astype(np.float32)
-    return _saturated_whole(mean / scale_of(result, out) + zero_of(result, out).astype(np.float32), result)
+    """QLinearAveragePool: tap by tap; the zero point is part of the number that is rounded."""
+    average = _average(op, out, operands[0], by_column=False)
+    return _saturated_whole(average / scale_of(result, out) + zero_of(result, out).astype(np.float32), result)
+
+
+def _sum_image(op: ops.Reduce | ops.AvgPool2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    if isinstance(op, ops.Reduce):
+        return sum_axes(op, out, operands, result)
+    return operands[0].data.sum(axis=(1, 2), keepdims=True, dtype=np.int64)
 
 
 def _finish_mean(
-    op: ops.Reduce, out: Region, total: Array, x: Tensor, others: Sequence[Operand], result: Tensor
+    op: ops.Reduce | ops.AvgPool2d, out: Region, total: Array, x: Tensor, others: Sequence[Operand], result: Tensor
 ) -> Array:
     """QLinearGlobalAveragePool: an integer sum, scaled once. The zero point is taken off it at the end."""
-    return _scaled_mean(total, terms(op, x), x, out, result)
-
-
-def _scaled_mean(total: Array, count: int, x: Tensor, out: Region, result: Tensor) -> Array:
-    every = Region.whole(x.shape)
+    every, count = Region.whole(x.shape), terms(op, x) if isinstance(op, ops.Reduce) else x.shape[1] * x.shape[2]
     steps = (total - count * int(zero_of(x, every))).astype(np.float32)
     return saturated(steps * (scale_of(x, every) / (scale_of(result, out) * np.float32(count))), out, result)
 
 
-mean = Summing(sum_axes, _finish_mean)
-
-
-def _sum_image(op: ops.AvgPool2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    return operands[0].data.sum(axis=(1, 2), keepdims=True, dtype=np.int64)
-
-
-def _finish_average(
-    op: ops.AvgPool2d, out: Region, total: Array, x: Tensor, others: Sequence[Operand], result: Tensor
-) -> Array:
-    return _scaled_mean(total, x.shape[1] * x.shape[2], x, out, result)
-
-
-global_average = Summing(_sum_image, _finish_average)
+mean = Summing(_sum_image, _finish_mean)  # of the whole image
 
 
 def concat(op: ops.Concat, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
@@ -252,25 +213,17 @@ def concat(op: ops.Concat, out: Region, operands: Sequence[Operand], result: Ten
     return np.concatenate(parts, axis=op.axis)
 
 
-def clamp(op: ops.Clamp, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    return clamped(op, operands[0].data, result)
-
-
-def pad(op: ops.Pad, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    return padded(op, out, operands[0], number(op.value, result))
-
-
 QUANTISED: Mapping[type, Kernel] = {
-    ops.Conv2d: conv2d,
-    ops.ConvTranspose2d: conv_transpose2d,
-    ops.Dense: dense,
+    ops.Conv2d: product,
+    ops.ConvTranspose2d: product,
+    ops.Dense: product,
     ops.MatMul: matmul,
     ops.Binary: binary,
     ops.AvgPool2d: avg_pool2d,
     ops.Reduce: mean,
     ops.Concat: concat,
-    ops.Clamp: clamp,
-    ops.Pad: pad,
+    ops.Clamp: lambda op, out, operands, result: clamped(op, operands[0].data, result),
+    ops.Pad: lambda op, out, operands, result: padded(op, out, operands[0], number(op.value, result)),
 }
 
 

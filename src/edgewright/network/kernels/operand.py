@@ -36,6 +36,11 @@ class Operand:
 Kernel = Callable[[Any, Region, Sequence[Operand], Tensor], Array]
 
 
+def of_values(function: Callable[..., Array]) -> Kernel:
+    """The kernel of a function of the operator and its operands' values, wherever these lie."""
+    return lambda op, out, operands, result: function(op, *(operand.data for operand in operands))
+
+
 # (operator, region of the output, its sums, first input, the others: weights and bias, output tensor) -> its values
 Finish = Callable[[Any, Region, Array, Tensor, Sequence[Operand], Tensor], Array]
 

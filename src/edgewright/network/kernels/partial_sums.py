@@ -28,25 +28,18 @@ from ..tensor import Array, DType, Quant, Tensor
 from . import linear, onnx_quant, reduce, tflite_images, tflite_lines, tflite_products
 from .onnx_quant import clamped, has_integer_kernel
 from .operand import Operand, Summing
+from .scales import is_narrow
 
 _REAL: Mapping[type, Summing] = {
-    Conv2d: linear.conv2d,
-    Dense: linear.dense,
-    Reduce: reduce.sum_or_mean,
-    AvgPool2d: linear.avg_pool2d,
-}
+    Conv2d: linear.product, Dense: linear.product, Reduce: reduce.sum_or_mean, AvgPool2d: linear.avg_pool2d,
+}  # fmt: skip
 _TFLITE: Mapping[type, Summing] = {
-    Conv2d: tflite_products.conv2d,
-    Dense: tflite_products.dense,
-    Reduce: tflite_lines.sum_or_mean,
-    AvgPool2d: tflite_images.avg_pool2d,
-}
+    Conv2d: tflite_products.convolution, Dense: tflite_products.dense,
+    Reduce: tflite_lines.sum_or_mean, AvgPool2d: tflite_images.avg_pool2d,
+}  # fmt: skip
 _ONNX: Mapping[type, Summing] = {
-    Conv2d: onnx_quant.conv2d,
-    Dense: onnx_quant.dense,
-    Reduce: onnx_quant.mean,
-    AvgPool2d: onnx_quant.global_average,  # of other windows there are no shares
-}
+    Conv2d: onnx_quant.product, Dense: onnx_quant.product, Reduce: onnx_quant.mean, AvgPool2d: onnx_quant.mean,
+}  # fmt: skip
 _RANGES = {DType.INT8: (-128, 127), DType.UINT8: (0, 255)}
 _MOST = (1 << 31) - 1
 
@@ -96,7 +89,7 @@ def _kernel(op: Op, tensors: Sequence[Tensor], result: Tensor, arithmetic: Arith
     """The two halves of the kernel that computes the layer; None if it does not add up 32-bit numbers."""
     if result.dtype is DType.FLOAT32:
         return _REAL.get(type(op)) if all(tensor.dtype is DType.FLOAT32 for tensor in tensors) else None
-    if not _is_narrow(tensors[0]) or not _is_narrow(result) or any(w.dtype not in _RANGES for w in tensors[1:2]):
+    if not is_narrow(tensors[0]) or not is_narrow(result) or any(w.dtype not in _RANGES for w in tensors[1:2]):
         return None
     if arithmetic is Arithmetic.TFLITE:
         return _TFLITE.get(type(op))
@@ -109,11 +102,6 @@ def _kernel(op: Op, tensors: Sequence[Tensor], result: Tensor, arithmetic: Arith
 def integer_sums(op: Op, arithmetic: Arithmetic) -> Summing:
     """The two halves of an operator's integer kernel, where `can_sum_partially` has said that it has one."""
     return (_TFLITE if arithmetic is Arithmetic.TFLITE else _ONNX)[type(op)]
-
-
-def _is_narrow(tensor: Tensor) -> bool:
-    """Whether the tensor has eight bits and one scale."""
-    return tensor.dtype in _RANGES and tensor.quant is not None and not tensor.quant.is_per_channel
 
 
 def _largest_sum(axes: Iterable[int], tensors: Sequence[Tensor]) -> int:

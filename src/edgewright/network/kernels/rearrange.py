@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -11,7 +10,7 @@ from numpy.lib.stride_tricks import as_strided
 from ...errors import InputError
 from .. import operators as ops
 from ..operators.base import normal_axis
-from ..region import Region, Shape
+from ..region import Region, element_steps
 from ..tensor import Array, Tensor
 from .operand import Operand
 
@@ -22,34 +21,12 @@ def reshape(op: ops.Reshape, out: Region, operands: Sequence[Operand], result: T
     if out == Region.whole(op.shape):
         return x.data.reshape(op.shape)
     flat = np.ascontiguousarray(x.data).reshape(-1)
-    steps = _steps(op.shape)
-    known = sum(a * step for a, step in zip(x.origin, _steps(x.shape), strict=True))
+    steps = element_steps(op.shape)
+    known = sum(a * step for a, step in zip(x.origin, element_steps(x.shape), strict=True))
     first = sum(a * step for (a, _), step in zip(out.bounds, steps, strict=True)) - known
     last = first + sum((n - 1) * step for n, step in zip(out.shape, steps, strict=True))
     assert 0 <= first <= last < flat.size, f"{op}: {out} needs more than {x.region}"
     return as_strided(flat[first:], out.shape, [step * flat.itemsize for step in steps], writeable=False)
-
-
-def _steps(shape: Shape) -> list[int]:
-    """Elements from one index to the next along each axis."""
-    return [prod(shape[i + 1 :]) for i in range(len(shape))]
-
-
-def transpose(op: ops.Transpose, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    return operands[0].data.transpose(op.perm)
-
-
-def concat(op: ops.Concat, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    return np.concatenate([operand.data for operand in operands], axis=op.axis)
-
-
-def slice_(op: ops.Slice, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    """The operand spans exactly from one end to the other, so that every step, negative ones too, starts right."""
-    return operands[0].data[tuple(slice(None, None, step) for step in op.steps)]
-
-
-def pad(op: ops.Pad, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    return padded(op, out, operands[0], op.value)
 
 
 def padded(op: ops.Pad, out: Region, x: Operand, value: float) -> Array:
@@ -80,10 +57,6 @@ def mirrored(mode: ops.PadMode, index: Array, size: int, before: int, after: int
         case _:
             index = np.minimum(index % (2 * size), 2 * size - 1 - index % (2 * size))
     return index + low
-
-
-def expand(op: ops.Expand, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    return np.broadcast_to(operands[0].data, out.shape)
 
 
 def tile(op: ops.Tile, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from ..operators import ArgMax, L2Normalize, LogSoftmax, Lrn, NonMaxSuppression,
 from ..region import Region
 from ..tensor import Array, Tensor
 from .elementwise import widened
-from .operand import Operand, Summing
+from .operand import Kernel, Operand, Summing
 
 
 def reduce(op: Reduce, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
@@ -61,18 +62,11 @@ def _summed(op: Reduce, wide: Array) -> Array:
     return np.asarray(wide.sum(axis=op.axes, keepdims=op.keep))
 
 
-def arg_max(op: ArgMax, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    x, axis = operands[0].data, op.axes[0]
-    find = np.argmin if op.least else np.argmax
+def arg_max(op: ArgMax, x: Array) -> Array:
+    find, axis = np.argmin if op.least else np.argmax, op.axes[0]
     if op.last:
         return x.shape[axis] - 1 - find(np.flip(x, axis), axis=axis, keepdims=op.keep)
     return find(x, axis=axis, keepdims=op.keep)
-
-
-def top_k(op: TopK, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    x = _wide(operands[0].data)
-    order = np.argsort(x if op.least else -x, axis=op.axis, kind="stable")
-    return _cut(order, op.axis, out)
 
 
 def non_max_suppression(op: NonMaxSuppression, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
@@ -93,25 +87,36 @@ def non_max_suppression(op: NonMaxSuppression, out: Region, operands: Sequence[O
     return found[out.slices]
 
 
-def softmax(op: Softmax, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    return _cut(softmax_line(widened(operands[0].data), op.axis, op.beta), op.axis, out)
+def along(function: Callable[..., Array]) -> Kernel:
+    """The kernel of a function of whole lines along the operator's axis, of which a part is asked for."""
+
+    def kernel(op: Any, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+        line = function(op, widened(operands[0].data))
+        index = [slice(None)] * line.ndim
+        index[op.axis] = slice(*out.bounds[op.axis])
+        return line[tuple(index)]
+
+    return kernel
 
 
-def softmax_line(x: Array, axis: int, beta: float = 1.0) -> Array:
-    raised = np.exp((x - x.max(axis=axis, keepdims=True)) * x.dtype.type(beta))
-    return raised / raised.sum(axis=axis, keepdims=True)
+def top_k(op: TopK, x: Array) -> Array:
+    wide = _wide(x)
+    return np.argsort(wide if op.least else -wide, axis=op.axis, kind="stable")
 
 
-def log_softmax(op: LogSoftmax, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    x = widened(operands[0].data)
+def softmax(op: Softmax, x: Array) -> Array:
+    raised = np.exp((x - x.max(axis=op.axis, keepdims=True)) * x.dtype.type(op.beta))
+    return raised / raised.sum(axis=op.axis, keepdims=True)
+
+
+def log_softmax(op: LogSoftmax, x: Array) -> Array:
     shifted = x - x.max(axis=op.axis, keepdims=True)
-    return _cut(shifted - np.log(np.exp(shifted).sum(axis=op.axis, keepdims=True)), op.axis, out)
+    return shifted - np.log(np.exp(shifted).sum(axis=op.axis, keepdims=True))
 
 
-def l2_normalize(op: L2Normalize, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    x = widened(operands[0].data)
+def l2_normalize(op: L2Normalize, x: Array) -> Array:
     norm = np.sqrt(np.square(x).sum(axis=op.axis, keepdims=True))
-    return _cut(x / np.maximum(norm, x.dtype.type(op.epsilon)), op.axis, out)
+    return x / np.maximum(norm, x.dtype.type(op.epsilon))
 
 
 def lrn(op: Lrn, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
@@ -126,10 +131,3 @@ def lrn(op: Lrn, out: Region, operands: Sequence[Operand], result: Tensor) -> Ar
     here = start - x.region.bounds[-1][0]
     base = values.dtype.type(op.bias) + values.dtype.type(op.alpha / op.size) * total
     return values[..., here : here + stop - start] / base ** values.dtype.type(op.beta)
-
-
-def _cut(line: Array, axis: int, out: Region) -> Array:
-    """The part of whole lines along `axis` that lies in `out`."""
-    index = [slice(None)] * line.ndim
-    index[axis] = slice(*out.bounds[axis])
-    return line[tuple(index)]

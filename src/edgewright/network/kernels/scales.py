@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from ..operators import Dequantize, Quantize
 from ..region import Region
 from ..tensor import Array, Quant, Tensor
 from .elementwise import widened
 from .operand import Operand
-
-
-def quantize(op: Quantize, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    return stored(real(operands[0]), out, result)
-
-
-def dequantize(op: Dequantize, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    return real(operands[0])
 
 
 def real(x: Operand) -> Array:
@@ -26,6 +15,11 @@ def real(x: Operand) -> Array:
     if x.tensor.quant is None or x.tensor.dtype.is_float:
         return widened(x.data)
     return centred(x).astype(np.float32) * scale_of(x.tensor, x.region)
+
+
+def is_narrow(tensor: Tensor) -> bool:
+    """Whether the tensor has eight bits and one scale."""
+    return tensor.dtype.bytes == 1 and tensor.quant is not None and not tensor.quant.is_per_channel
 
 
 def dequantized(data: Array, quant: Quant) -> Array:

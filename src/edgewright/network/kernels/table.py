@@ -4,48 +4,56 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from .. import operators as ops
-from . import dynamic, elementwise, linear, rearrange, recurrent, reduce, resize, scales
-from .operand import Kernel
+from . import dynamic, linear, rearrange, recurrent, reduce, resize
+from .activations import activate
+from .elementwise import COMPARE, binary, converted, of_floats, select
+from .linear import max_windows
+from .operand import Kernel, of_values
+from .reduce import along
+from .scales import real, stored
 
 KERNELS: Mapping[type, Kernel] = {
     # windows and products
-    ops.Conv2d: linear.conv2d,
-    ops.ConvTranspose2d: linear.conv_transpose2d,
-    ops.Dense: linear.dense,
-    ops.MatMul: linear.matmul,
+    ops.Conv2d: linear.product,
+    ops.ConvTranspose2d: linear.product,
+    ops.Dense: linear.product,
+    ops.MatMul: of_floats(linear.matrix_product),
     ops.DynamicProduct: dynamic.dynamic_product,
-    ops.MaxPool2d: linear.max_pool2d,
+    ops.MaxPool2d: lambda op, out, operands, result: activate(op.activation, max_windows(op, out, operands[0])),
     ops.AvgPool2d: linear.avg_pool2d,
     # element by element
-    **dict.fromkeys(ops.ACTIVATIONS, elementwise.activation),
-    ops.PRelu: elementwise.prelu,
-    ops.Binary: elementwise.binary,
-    ops.BatchNorm: elementwise.batch_norm,
-    ops.Cast: elementwise.cast,
-    ops.Compare: elementwise.compare,
-    ops.Select: elementwise.select,
+    **dict.fromkeys(ops.ACTIVATIONS, of_floats(activate)),
+    ops.PRelu: of_floats(lambda op, x, slope: np.where(x >= 0, x, x * slope)),
+    ops.Binary: of_floats(binary),
+    ops.BatchNorm: of_floats(lambda op, x, scale, shift: activate(op.activation, x * scale + shift)),
+    ops.Cast: of_values(lambda op, x: converted(x, op.dtype)),
+    ops.Compare: of_values(lambda op, a, b: COMPARE[op.kind](a, b)),
+    ops.Select: of_values(select),
     ops.LstmStep: recurrent.lstm_step,
-    ops.Quantize: scales.quantize,
-    ops.Dequantize: scales.dequantize,
+    ops.Quantize: lambda op, out, operands, result: stored(real(operands[0]), out, result),
+    ops.Dequantize: lambda op, out, operands, result: real(operands[0]),
     ops.DynamicRange: dynamic.dynamic_range,
     ops.DynamicQuantize: dynamic.dynamic_quantize,
     # along an axis
-    ops.Softmax: reduce.softmax,
-    ops.LogSoftmax: reduce.log_softmax,
-    ops.L2Normalize: reduce.l2_normalize,
+    ops.Softmax: along(reduce.softmax),
+    ops.LogSoftmax: along(reduce.log_softmax),
+    ops.L2Normalize: along(reduce.l2_normalize),
     ops.Lrn: reduce.lrn,
     ops.Reduce: reduce.reduce,
-    ops.ArgMax: reduce.arg_max,
-    ops.TopK: reduce.top_k,
+    ops.ArgMax: of_values(reduce.arg_max),
+    ops.TopK: along(reduce.top_k),
     ops.NonMaxSuppression: reduce.non_max_suppression,
     # moving elements
     ops.Reshape: rearrange.reshape,
-    ops.Transpose: rearrange.transpose,
-    ops.Concat: rearrange.concat,
-    ops.Slice: rearrange.slice_,
-    ops.Pad: rearrange.pad,
-    ops.Expand: rearrange.expand,
+    ops.Transpose: of_values(lambda op, x: x.transpose(op.perm)),
+    ops.Concat: of_values(lambda op, *parts: np.concatenate(parts, axis=op.axis)),
+    # The operand spans exactly from one end to the other, so that every step, negative ones too, starts right.
+    ops.Slice: of_values(lambda op, x: x[tuple(slice(None, None, step) for step in op.steps)]),
+    ops.Pad: lambda op, out, operands, result: rearrange.padded(op, out, operands[0], op.value),
+    ops.Expand: lambda op, out, operands, result: np.broadcast_to(operands[0].data, out.shape),
     ops.Tile: rearrange.tile,
     ops.SpaceToDepth: rearrange.space_to_depth,
     ops.DepthToSpace: rearrange.depth_to_space,

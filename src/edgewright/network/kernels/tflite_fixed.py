@@ -1,7 +1,7 @@
 """Fixed-point arithmetic as TFLite's kernels do it: multipliers, rounding, and functions of Q-format numbers.
 
-A Qn number is an int32 with n integer bits: its value is raw / 2^(31 - n) (gemmlowp's fixedpoint.h; Jacob et al. 2018,
-section 2.2). Arrays here are int64 that hold int32 values, so that products need no care.
+A Qn number is an int32 (or int16) with n integer bits: its value is raw / 2^(31 - n) (gemmlowp's fixedpoint.h; Jacob et
+al. 2018, section 2.2). Arrays here are int64 that hold int32 values, so that products need no care.
 """
 
 from __future__ import annotations
@@ -56,20 +56,10 @@ def multiply_wide(x: Array, multiplier: Array | int, shift: Array | int) -> Arra
     return (x * narrow + (np.int64(1) << (total - 1))) >> total
 
 
-def high_multiply(a: Array, b: Array | int) -> Array:
-    """The upper half of 2 * a * b, rounded half up; the one product that overflows saturates."""
-    return np.minimum((a * np.asarray(b, np.int64) + (1 << 30)) >> 31, INT32_MAX)
-
-
 def divide_by_power(x: Array, exponent: Array | int) -> Array:
     """x / 2^exponent, rounded half away from zero."""
     half = (np.int64(1) << np.asarray(exponent, np.int64)) >> 1
     return (x + half - ((x < 0) & (half > 0))) >> exponent
-
-
-def shift_left(x: Array, exponent: Array | int) -> Array:
-    """x * 2^exponent, saturated to int32."""
-    return np.clip(x << np.asarray(exponent, np.int64), INT32_MIN, INT32_MAX)
 
 
 def wrapped(x: Array) -> Array:
@@ -82,47 +72,69 @@ def leading_zeros(x: Array) -> Array:
     return 32 - np.frexp(x.astype(np.float64))[1]
 
 
-def constant(value: float) -> int:
-    """A number below 1 as Q0."""
-    return round_half_away(value * (1 << 31))
+class FixedPoint:
+    """gemmlowp's arithmetic on Qn numbers of 32 or 16 bits."""
+
+    def __init__(self, bits: int) -> None:
+        self.bits, self.point, self.most = bits, bits - 1, (1 << (bits - 1)) - 1
+
+    def constant(self, value: float) -> int:
+        """A number below 1 as Q0."""
+        return int(divide_by_power(np.array(round_half_away(value * (1 << 31))), 32 - self.bits))
+
+    def multiply(self, a: Array, b: Array | int) -> Array:
+        """The upper half of 2 * a * b, rounded half up; the one product that overflows saturates."""
+        return np.minimum((a * np.asarray(b, np.int64) + (1 << (self.point - 1))) >> self.point, self.most)
+
+    def shift_left(self, x: Array, exponent: Array | int) -> Array:
+        """x * 2^exponent, saturated."""
+        return np.clip(x << np.asarray(exponent, np.int64), -self.most - 1, self.most)
+
+    def exp_of_negative(self, x: Array, bits: int) -> Array:
+        """exp(x) as Q0, for x <= 0 as Qn: a polynomial for the part in -1/4..0, factors e^-2^k for the other bits."""
+        x = np.maximum(x, -self.most - 1)
+        fraction = self.point - bits
+        quarter = 1 << (fraction - 2)
+        inner = (x & (quarter - 1)) - quarter
+        rest = inner - x
+        result = self._exp_of_last_quarter(inner << bits)
+        for k in range(-2, min(bits, 5)):
+            is_set = (rest >> (fraction + k)) & 1 == 1
+            result = np.where(is_set, self.multiply(result, self.constant(exp(-(2.0**k)))), result)
+        if bits > 5:
+            result = np.where(x < -(32 << fraction), 0, result)
+        return np.where(x == 0, self.most, result)
+
+    def _exp_of_last_quarter(self, x: Array) -> Array:
+        """exp(x) for -1/4 <= x < 0, both Q0: Taylor's series of degree 4 around -1/8."""
+        x = x + (1 << (self.point - 3))
+        x2 = self.multiply(x, x)
+        x3, x4 = self.multiply(x2, x), self.multiply(x2, x2)
+        tail = divide_by_power(self.multiply(divide_by_power(x4, 2) + x3, self.constant(1 / 3)) + x2, 1)
+        middle = self.constant(exp(-1 / 8))
+        return np.minimum(middle + self.multiply(x + tail, middle), self.most)
+
+    def inverse_of_half(self, x: Array) -> Array:
+        """2 / (1 + x) as Q2, for x in 0..1 as Q0: Newton's iteration for the reciprocal, three times."""
+        half = (x + self.most + 1) >> 1  # (1 + x) / 2
+        y = self.constant(48 / 17 / 4) + self.multiply(half, self.constant(-32 / 17 / 4))
+        for _ in range(3):
+            y = y + self.shift_left(self.multiply(y, (1 << (self.point - 2)) - self.multiply(half, y)), 2)
+        return y
+
+    def one_over_one_plus(self, x: Array) -> Array:
+        """1 / (1 + x) for x in 0..1, both Q0."""
+        return self.shift_left(self.inverse_of_half(x), 1)
 
 
-def exp_of_negative(x: Array) -> Array:
-    """exp(x) as Q0, for x <= 0 as Q5: a polynomial for the part in -1/4..0, factors e^-2^k for the other bits."""
-    quarter = 1 << 24
-    inner = (x & (quarter - 1)) - quarter
-    rest = inner - x
-    result = _exp_of_last_quarter(shift_left(inner, 5))
-    for k in range(-2, 5):
-        is_set = (rest >> (26 + k)) & 1 == 1
-        result = np.where(is_set, high_multiply(result, constant(exp(-(2.0**k)))), result)
-    return np.where(x == 0, INT32_MAX, result)
-
-
-def _exp_of_last_quarter(x: Array) -> Array:
-    """exp(x) for -1/4 <= x < 0, both Q0: Taylor's series of degree 4 around -1/8."""
-    x = x + (1 << 28)
-    x2 = high_multiply(x, x)
-    x3, x4 = high_multiply(x2, x), high_multiply(x2, x2)
-    tail = high_multiply(divide_by_power(x4, 2) + x3, constant(1 / 3)) + x2
-    middle = constant(exp(-1 / 8))
-    return middle + high_multiply(x + divide_by_power(tail, 1), middle)
-
-
-def one_over_one_plus(x: Array) -> Array:
-    """1 / (1 + x) for 0 <= x < 1, both Q0: Newton's iteration for the reciprocal, three times."""
-    half = (x + INT32_MAX + 1) >> 1  # (1 + x) / 2
-    y = constant(48 / 17 / 4) + high_multiply(half, constant(-32 / 17 / 4))  # Q2
-    for _ in range(3):
-        rest = (1 << 29) - high_multiply(half, y)
-        y = y + shift_left(high_multiply(y, rest), 2)
-    return shift_left(y, 1)
+FIXED_32, FIXED_16 = FixedPoint(32), FixedPoint(16)
+high_multiply, shift_left, constant = FIXED_32.multiply, FIXED_32.shift_left, FIXED_32.constant
 
 
 def reciprocal(x: Array, integer_bits: int) -> tuple[Array, Array]:
     """(1 / y, e) with x = y * 2^e and 1 <= y < 2: the reciprocal as Q0, of a positive Q`integer_bits`."""
     zeros = leading_zeros(x)
-    return one_over_one_plus((x << zeros) - (1 << 31)), integer_bits - zeros
+    return FIXED_32.one_over_one_plus((x << zeros) - (1 << 31)), integer_bits - zeros
 
 
 def log_of_q12(x: Array) -> Array:
@@ -147,7 +159,7 @@ def log_of_q12(x: Array) -> Array:
     q2 = high_multiply(q, q)
     numerator = high_multiply(q, r) + high_multiply(high_multiply(q, q2), constant(11 / 240 * fourth))
     inner = constant(2 / fourth - fourth) + q + high_multiply(q2, constant(fourth / 20))
-    denominator = one_over_one_plus(high_multiply(p, inner) + high_multiply(q, constant(fourth / 4)))
+    denominator = FIXED_32.one_over_one_plus(high_multiply(p, inner) + high_multiply(q, constant(fourth / 4)))
     scaled = divide_by_power(numerator, accumulator_bits)
     total = high_multiply(k, constant(np.log(2.0))) + high_multiply(scaled, denominator)
     return shift_left(total, 1)

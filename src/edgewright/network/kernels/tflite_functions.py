@@ -14,7 +14,15 @@ from ..region import Region
 from ..tensor import Array, DType, Tensor
 from .contraction import multiply_add
 from .operand import Operand
-from .tflite_fixed import divide_by_power, inverse_root, multiply, quantize_multiplier, round_half_away, rounded
+from .tflite_fixed import (
+    FIXED_16,
+    divide_by_power,
+    inverse_root,
+    multiply,
+    quantize_multiplier,
+    round_half_away,
+    rounded,
+)
 from .tflite_scales import centred, saturate, scale, zero
 
 # Of the type it is given: TFLite's tables are made in float32, where every operation rounds. Where its rounding differs
@@ -169,33 +177,29 @@ def input_factor(x: Tensor, most: int) -> tuple[int, int]:
     return int(factor), shift
 
 
-def _scaled_input(x: Operand, most: int) -> Array:
-    """16-bit input in steps of 1 / (3 * 4096), rounded half up."""
-    factor, shift = input_factor(x.tensor, most)
-    return (x.data.astype(np.int64) * factor + ((1 << shift) >> 1)) >> shift
+def _wide_steps(x: Operand, is_tanh: bool) -> tuple[Array, Array]:
+    """16-bit input in steps of 1 / (3 * 4096), rounded half up; and sigmoid of its size, or of twice that, by a table.
+
+    The table has so many bits more as lie between two of its values: 9, or for tanh 8.
+    """
+    bits, (factor, shift) = 9 - is_tanh, input_factor(x.tensor, int(is_tanh))
+    scaled = (x.data.astype(np.int64) * factor + ((1 << shift) >> 1)) >> shift
+    size, table = np.abs(scaled), sigmoid_table()
+    index = np.minimum(size >> bits, 254)
+    value = (table[index] << bits) + (size & ((1 << bits) - 1)) * (table[index + 1] - table[index])
+    return scaled, np.where(size >> bits >= 255, (0xFFFF if is_tanh else 0xFFFE) << bits, value)
 
 
 def _wide_sigmoid(x: Operand) -> Array:
-    scaled = _scaled_input(x, 0)
-    size = np.abs(scaled)
-    index = np.minimum(size >> 9, 254)
-    table = sigmoid_table()
-    value = (table[index] << 9) + (size & 0x1FF) * (table[index + 1] - table[index])
-    value = np.where(size >> 9 >= 255, 0x7FFF << 10, value)
-    value = np.where(scaled >= 0, value + (1 << 9), (1 << 25) - value + (1 << 9) - 1)
-    return (value >> 10).astype(np.int16)
+    scaled, value = _wide_steps(x, is_tanh=False)
+    return (np.where(scaled >= 0, value + (1 << 9), (1 << 25) - value + (1 << 9) - 1) >> 10).astype(np.int16)
 
 
 def _wide_tanh(x: Operand) -> Array:
-    """2 * sigmoid(2 * x) - 1, from the same table."""
-    scaled = _scaled_input(x, 1)
-    size = np.abs(scaled)
-    index = np.minimum(size >> 8, 254)
-    table = sigmoid_table()
-    value = (table[index] << 8) + (size & 0xFF) * (table[index + 1] - table[index])
-    value = np.where(size >> 8 >= 255, 0xFFFF << 8, value)
-    value = np.where(scaled >= 0, value - (1 << 23) + (1 << 7), -value + (1 << 23) + (1 << 7) - 1)
-    return (value >> 8).astype(np.int16)
+    """2 * sigmoid(2 * x) - 1."""
+    scaled, value = _wide_steps(x, is_tanh=True)
+    moved = np.where(scaled >= 0, value - (1 << 23) + (1 << 7), -value + (1 << 23) + (1 << 7) - 1)
+    return (moved >> 8).astype(np.int16)
 
 
 def _inverse_root(x: Operand, result: Tensor) -> Array:
@@ -216,25 +220,17 @@ def _hard_swish(x: Operand, result: Tensor) -> Array:
     value = centred(x) << 7
     gate = value
     if gate_shift > 0:
-        gate = _saturated16(gate << (gate_shift - 1))
-    gate = _high_multiply16(gate, gate_factor)
+        gate = FIXED_16.shift_left(gate, gate_shift - 1)
+    gate = FIXED_16.multiply(gate, gate_factor)
     if gate_shift > 0:
-        gate = _saturated16(gate << 1)
+        gate = FIXED_16.shift_left(gate, 1)
     elif gate_shift < 0:
         gate = divide_by_power(gate, -gate_shift)
     gate = (gate + (1 << 15)) >> 1
-    product = np.trunc(gate * _high_multiply16(value, out_factor) / (1 << 15)).astype(np.int64)
+    product = np.trunc(gate * FIXED_16.multiply(value, out_factor) / (1 << 15)).astype(np.int64)
     return saturate(divide_by_power(product, -out_shift), result)
 
 
 def _sixteen_bit_multiplier(real: np.float32) -> tuple[int, int]:
     factor, shift = quantize_multiplier(float(real))
     return min((factor + (1 << 15)) >> 16, 0x7FFF), shift
-
-
-def _high_multiply16(a: Array, b: int) -> Array:
-    return np.minimum((a * b + (1 << 14)) >> 15, 0x7FFF)
-
-
-def _saturated16(x: Array) -> Array:
-    return np.clip(x, -0x8000, 0x7FFF)

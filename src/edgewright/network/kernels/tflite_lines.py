@@ -14,8 +14,8 @@ from ..tensor import Array, DType, Tensor
 from .operand import Operand, Summing
 from .reduce import reduced, sum_axes, terms
 from .tflite_fixed import (
+    FIXED_32,
     divide_by_power,
-    exp_of_negative,
     high_multiply,
     inverse_root,
     leading_zeros,
@@ -37,7 +37,7 @@ def softmax(op: Softmax, out: Region, operands: Sequence[Operand], result: Tenso
         return _cut(_wide_softmax(op, x), out)
     below = _below_largest(x.data)
     factor, shift, least = difference_scale(op.beta, x.tensor)
-    exps = exp_of_negative(multiply(below, factor, shift))
+    exps = FIXED_32.exp_of_negative(multiply(below, factor, shift), _INPUT_BITS)
     counted = np.where(below >= least, exps, 0)
     total = divide_by_power(counted, _SUM_BITS).sum(axis=-1, keepdims=True)
     inverse, power = reciprocal(total, _SUM_BITS)
@@ -71,7 +71,7 @@ def log_softmax(op: LogSoftmax, out: Region, operands: Sequence[Operand], result
     below = _below_largest(x.data)
     factor, shift, least = difference_scale(1.0, x.tensor)
     scaled = multiply(below, factor, shift)
-    exps = np.where(below >= least, exp_of_negative(scaled), 0)
+    exps = np.where(below >= least, FIXED_32.exp_of_negative(scaled, _INPUT_BITS), 0)
     log_sum = log_of_q12(divide_by_power(exps, _SUM_BITS).sum(axis=-1, keepdims=True))
     back, back_shift = quantize_multiplier((1 << (31 - shift)) / factor)
     least_kept = np.maximum(least - 1, multiply(log_sum - (1 << 31), back, back_shift))

@@ -14,19 +14,12 @@ from .linear import matrix_product
 from .operand import Operand, Summing
 from .tflite_fixed import multiply, multiply_wide, rounded
 from .tflite_scales import centred, channel_multipliers, channel_scales, multiplier, saturate
-from .windows import conv_accumulate, dense_accumulate, transpose_conv_accumulate, window_input
+from .windows import product_sums
 
 
-def _conv_sums(op: Conv2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    x, w = operands[:2]
-    centre = replace(x, data=_narrow(x))
-    image = window_input(op, out, centre, 0, (w.shape[1], w.shape[2]))
-    return conv_accumulate(op, image, _narrow(w), out, result.shape[3], np.int64)
-
-
-def _transpose_sums(op: ConvTranspose2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    x, w = operands[:2]
-    return transpose_conv_accumulate(op, x, _narrow(x), _narrow(w), out, result.shape[3], np.int64)
+def _sums(op: Conv2d | ConvTranspose2d | Dense, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
+    x, w = (replace(operand, data=_narrow(operand)) for operand in operands[:2])
+    return product_sums(op, out, x, w, result, np.int64)
 
 
 def _finish_conv(
@@ -36,11 +29,6 @@ def _finish_conv(
     return saturate(_scaled(total, x, w, bias, result), result, op.activation)
 
 
-def _dense_sums(op: Dense, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    x, w = operands[:2]
-    return dense_accumulate(_narrow(x), _narrow(w), np.int64)
-
-
 def _finish_dense(op: Dense, out: Region, total: Array, x: Tensor, others: Sequence[Operand], result: Tensor) -> Array:
     """Unlike a convolution it multiplies in double, and so rounds once."""
     w, *bias = others
@@ -48,9 +36,8 @@ def _finish_dense(op: Dense, out: Region, total: Array, x: Tensor, others: Seque
     return saturate(np.clip(steps, -(2.0**31), 2.0**31).astype(np.int64), result, op.activation)
 
 
-conv2d = Summing(_conv_sums, _finish_conv)
-conv_transpose2d = Summing(_transpose_sums, _finish_conv)
-dense = Summing(_dense_sums, _finish_dense)
+convolution = Summing(_sums, _finish_conv)
+dense = Summing(_sums, _finish_dense)
 
 
 def matmul(op: MatMul, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:

@@ -13,18 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..operators import AvgPool2d, Conv2d, ConvTranspose2d, MaxPool2d, Pair
-from ..region import Interval, Region
-from ..tensor import Array
+from ..operators import AvgPool2d, Conv2d, ConvTranspose2d, Dense, MaxPool2d, Pair
+from ..region import Interval, Region, span
+from ..tensor import Array, Tensor
 from .operand import Operand
 
 Windowed = Conv2d | AvgPool2d | MaxPool2d
-
-
-def span(out: Interval, kernel: int, stride: int, dilation: int, pad: int) -> Interval:
-    """What the windows of `out` cover along one axis, padding included (may start below 0)."""
-    start, stop = out
-    return start * stride - pad, (stop - 1) * stride - pad + (kernel - 1) * dilation + 1
 
 
 def window_input(op: Windowed, out: Region, x: Operand, fill: float | int, kernel: Pair | None = None) -> Array:
@@ -137,15 +131,29 @@ def columns(op: Conv2d, x: Array, kernel: Pair, size: Pair) -> Array:
     return result.reshape(-1, kernel[0] * kernel[1] * depth)
 
 
-def transpose_conv_accumulate(
-    op: ConvTranspose2d, x: Operand, values: Array, w: Array, out: Region, channels: int, dtype: DTypeLike
+def product_sums(
+    op: Conv2d | ConvTranspose2d | Dense, out: Region, x: Operand, w: Operand, result: Tensor, dtype: DTypeLike
 ) -> Array:
-    """Sums of products for `out`, as `dtype`: x says where `values` lie (they may be x.data less its zero point).
+    """Sums of products for `out`, as `dtype`; of stored operands the data are less their zero point."""
+    match op:
+        case Conv2d():
+            image = window_input(op, out, x, 0, (w.shape[1], w.shape[2]))
+            return conv_accumulate(op, image, w.data, out, result.shape[3], dtype)
+        case ConvTranspose2d():
+            return transpose_conv_accumulate(op, x, w.data, out, result.shape[3], dtype)
+        case Dense():
+            return dense_accumulate(x.data, w.data, dtype)
+
+
+def transpose_conv_accumulate(
+    op: ConvTranspose2d, x: Operand, w: Array, out: Region, channels: int, dtype: DTypeLike
+) -> Array:
+    """Sums of products for `out`, as `dtype`.
 
     Input i under tap k adds to output i * stride + k * dilation - pad: one matrix product per tap.
     """
-    work = work_type(values, w, dtype)
-    values, w = values.astype(work, copy=False), w.astype(work, copy=False)
+    work = work_type(x.data, w, dtype)
+    values, w = x.data.astype(work, copy=False), w.astype(work, copy=False)
     per_group, depth = channels // op.groups, w.shape[3]
     total = np.zeros(out.shape, work)
     for ky, kx in product(range(w.shape[1]), range(w.shape[2])):

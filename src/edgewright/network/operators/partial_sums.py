@@ -12,7 +12,7 @@ from ..region import Region, Shape
 from . import Op
 from .linear import Dense
 from .reduce import Reduce, ReduceKind
-from .window import AvgPool2d, Conv2d
+from .window import AvgPool2d, Conv2d, is_global
 
 
 def reduction_axes(op: Op, shapes: Sequence[Shape]) -> Mapping[int, int | None]:
@@ -25,7 +25,7 @@ def reduction_axes(op: Op, shapes: Sequence[Shape]) -> Mapping[int, int | None]:
             return {rank - 1: 1}
         case Reduce(kind=ReduceKind.MEAN | ReduceKind.SUM, axes=axes):
             return {axis % rank: None for axis in axes}
-        case AvgPool2d(kernel=kernel, pads=(0, 0, 0, 0)) if kernel == shapes[0][1:3]:
+        case AvgPool2d() if is_global(op, shapes[0]):
             return {1: None, 2: None}
         case _:
             return {}

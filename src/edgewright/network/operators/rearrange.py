@@ -8,7 +8,7 @@ from enum import Enum
 from math import floor, prod
 from typing import ClassVar
 
-from ..region import Interval, Region, Shape, clip
+from ..region import Region, Shape, clip, run_of_box, smallest_run
 from .base import Grain, Operator, broadcast_needs, broadcast_shape, normal_axis, require, require_positive
 
 
@@ -25,21 +25,11 @@ class Reshape(Operator):
 
     def needs(self, out: Region, shapes: Sequence[Shape]) -> tuple[Region, ...]:
         """The smallest box of whole leading indices that covers the flat range of `out`."""
-        x = shapes[0]
-        if out.is_empty or out == Region.whole(self.shape):
-            return (Region.whole(x) if not out.is_empty else Region(tuple((0, 0) for _ in x)),)
-        flat = [prod(self.shape[i + 1 :]) for i in range(len(self.shape))]
-        first = sum(start * step for (start, _), step in zip(out.bounds, flat, strict=True))
-        last = sum((stop - 1) * step for (_, stop), step in zip(out.bounds, flat, strict=True))
-        bounds: list[Interval] = []
-        for i in range(len(x)):
-            step = prod(x[i + 1 :])
-            a, b = first // step, last // step
-            bounds.append((a, b + 1))
-            if a != b:
-                return (Region((*bounds, *((0, size) for size in x[i + 1 :]))),)
-            first, last = first - a * step, last - b * step
-        return (Region(tuple(bounds)),)
+        if out.is_empty:
+            return (Region(tuple((0, 0) for _ in shapes[0])),)
+        if out == Region.whole(self.shape):
+            return (Region.whole(shapes[0]),)
+        return (Region(smallest_run(run_of_box(out.bounds, self.shape), shapes[0])),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ def _window_needs(out: Region, x: Shape, kernel: Pair, stride: Pair, dilation: P
     )
 
 
-def _input_channels(channels: Interval, w: Shape, groups: int) -> Interval:
+def input_channels(channels: Interval, w: Shape, groups: int) -> Interval:
     """Channels of x that a range of output channels reads: those of the groups it touches."""
     per_group = w[0] // groups
     return (channels[0] // per_group * w[3], -(-channels[1] // per_group) * w[3])
@@ -68,7 +68,7 @@ class Conv2d(Operator):
         x, w = shapes[0], shapes[1]
         channels = out.bounds[3]
         region = _window_needs(out, x, (w[1], w[2]), self.stride, self.dilation, self.pads)
-        region = region.with_axis(3, _input_channels(channels, w, self.groups))
+        region = region.with_axis(3, input_channels(channels, w, self.groups))
         weights = Region.whole(w).with_axis(0, channels)
         return (region, weights, *(Region((channels,)) for _ in shapes[2:]))
 
@@ -117,7 +117,7 @@ class ConvTranspose2d(Operator):
             first = -(-(start + self.pads[i] - reach) // self.stride[i])
             last = (stop - 1 + self.pads[i]) // self.stride[i]
             spatial.append(clip((first, last + 1), x[1 + i]) if stop > start else (0, 0))
-        depth = _input_channels(channels, w, self.groups)
+        depth = input_channels(channels, w, self.groups)
         region = Region((out.bounds[0], spatial[0], spatial[1], depth))
         weights = Region.whole(w).with_axis(0, channels)
         return (region, weights, *(Region((channels,)) for _ in shapes[2:]))
@@ -175,3 +175,8 @@ class AvgPool2d(_Pool):
 
     count_pads: bool = False
     uncounted: Pair = (0, 0)
+
+
+def is_global(op: AvgPool2d, x: Shape) -> bool:
+    """Whether the one window of a pool is the whole image."""
+    return op.kernel == x[1:3] and op.pads == (0, 0, 0, 0)

@@ -21,14 +21,10 @@ def recognise_activations(network: Network) -> Network:
     for layer in draft.walk():
         if not isinstance(layer.op, ops.Binary) or layer.op.activation or not draft.is_float(layer.output):
             continue
-        found = _hard_sigmoid(draft, layer) or _gated(draft, layer) or _hard_swish(draft, layer) or _gelu(draft, layer)
-        if found is not None:
+        if (found := _recognised(draft, layer)) is not None:
             op, x = found
             draft.put(replace(layer, op=op, inputs=(x,)))
     return draft.finish()
-
-
-Found = tuple[ops.Op, str] | None
 
 
 def _private(draft: Draft, tensor: str) -> Layer | None:
@@ -86,65 +82,54 @@ def _clipped(draft: Draft, tensor: str) -> tuple[str, float, float] | None:
     return *raised, clamp.high
 
 
-def _hard_sigmoid(draft: Draft, layer: Layer) -> Found:
-    """clip(x + c, 0, h) / h is HardSigmoid(1 / h, c / h)."""
-    scaled = _scaled(draft, layer)
-    clipped = _clipped(draft, scaled[0]) if scaled else None
-    if scaled is None or clipped is None or not isclose(scaled[1] * clipped[2], 1, rel_tol=1e-6):
+def _recognised(draft: Draft, layer: Layer) -> tuple[ops.Op, str] | None:
+    """The activation that a product spells out, and what it is applied to."""
+    if not _is_product(draft, layer):
         return None
-    x, c, high = clipped
-    return ops.HardSigmoid(1 / high, c / high), x
-
-
-def _gated(draft: Draft, layer: Layer) -> Found:
-    """x * gate(x), for gates that have a name of their own."""
-    if not isinstance(layer.op, ops.Binary) or layer.op.kind is not ops.BinaryKind.MUL:
-        return None
-    for x, gate in (layer.inputs, layer.inputs[::-1]):
-        maker = _private(draft, gate)
-        if maker is None:
-            continue
-        match maker.op:
-            case ops.Unary(ops.UnaryKind.SIGMOID) if maker.inputs == (x,):
-                return ops.Unary(ops.UnaryKind.SILU), x
-            case ops.HardSigmoid(alpha, beta) if maker.inputs == (x,):
-                if isclose(alpha, 1 / 6, rel_tol=1e-5) and isclose(beta, 0.5, rel_tol=1e-6):
-                    return ops.Unary(ops.UnaryKind.HARD_SWISH), x
-            case ops.Unary(ops.UnaryKind.TANH):
-                inner = _private(draft, maker.inputs[0])
-                if inner is not None and inner.op == ops.Unary(ops.UnaryKind.SOFTPLUS) and inner.inputs == (x,):
-                    return ops.Unary(ops.UnaryKind.MISH), x
-    return None
-
-
-def _hard_swish(draft: Draft, layer: Layer) -> Found:
-    """x * clip(x + 3, 0, 6) / 6, divided at the end."""
-    scaled = _scaled(draft, layer)
-    product = _private(draft, scaled[0]) if scaled else None
-    if scaled is None or product is None or not isclose(scaled[1], 1 / 6, rel_tol=1e-6):
-        return None
-    if product.op != ops.Binary(ops.BinaryKind.MUL):
-        return None
-    for x, clip in (product.inputs, product.inputs[::-1]):
-        if _clipped(draft, clip) == (x, 3.0, 6.0):
-            return ops.Unary(ops.UnaryKind.HARD_SWISH), x
-    return None
-
-
-def _gelu(draft: Draft, layer: Layer) -> Found:
-    """x * (1 + erf(x / sqrt 2)) / 2, the three factors in any order."""
     factors, number = _factors(draft, layer)
-    if len(factors) != 2 or not isclose(number, 0.5, rel_tol=1e-6):
-        return None
-    for x, other in (factors, factors[::-1]):
-        raised = _raised(draft, _private(draft, other))
-        erf = _private(draft, raised[0]) if raised and raised[1] == 1 else None
-        if erf is None or erf.op != ops.Unary(ops.UnaryKind.ERF):
-            continue
-        inner = _scaled(draft, _private(draft, erf.inputs[0]))
-        if inner is not None and inner[0] == x and isclose(inner[1], sqrt(0.5), rel_tol=1e-5):
-            return ops.Unary(ops.UnaryKind.GELU), x
+    if len(factors) == 1 and (clipped := _clipped(draft, factors[0])) is not None:
+        x, c, high = clipped  # clip(x + c, 0, h) / h is HardSigmoid(1 / h, c / h)
+        return (ops.HardSigmoid(1 / high, c / high), x) if isclose(number * high, 1, rel_tol=1e-6) else None
+    if len(factors) == 2:
+        for x, gate in (factors, factors[::-1]):
+            if (kind := _gated(draft, x, gate, number)) is not None:
+                return ops.Unary(kind), x
     return None
+
+
+def _gated(draft: Draft, x: str, gate: str, number: float) -> ops.UnaryKind | None:
+    """The name that number * x * gate has, if the gate is a function of x."""
+    maker = _private(draft, gate)
+    if maker is None:
+        return None
+    if isclose(number, 1 / 6, rel_tol=1e-6):  # x * clip(x + 3, 0, 6) / 6
+        return ops.UnaryKind.HARD_SWISH if _clipped(draft, gate) == (x, 3.0, 6.0) else None
+    if isclose(number, 0.5, rel_tol=1e-6):  # x * (1 + erf(x / sqrt 2)) / 2
+        raised = _raised(draft, maker)
+        erf = _private(draft, raised[0]) if raised and raised[1] == 1 else None
+        inner = _scaled(draft, _private(draft, erf.inputs[0])) if erf and erf.op == _ERF else None
+        is_gelu = inner is not None and inner[0] == x and isclose(inner[1], sqrt(0.5), rel_tol=1e-5)
+        return ops.UnaryKind.GELU if is_gelu else None
+    if number != 1:
+        return None
+    match maker.op:
+        case ops.Unary(ops.UnaryKind.SIGMOID) if maker.inputs == (x,):
+            return ops.UnaryKind.SILU
+        case ops.HardSigmoid(alpha, beta) if maker.inputs == (x,):
+            is_swish = isclose(alpha, 1 / 6, rel_tol=1e-5) and isclose(beta, 0.5, rel_tol=1e-6)
+            return ops.UnaryKind.HARD_SWISH if is_swish else None
+        case ops.Unary(ops.UnaryKind.TANH):
+            inside = _private(draft, maker.inputs[0])
+            is_mish = inside is not None and inside.op == _SOFTPLUS and inside.inputs == (x,)
+            return ops.UnaryKind.MISH if is_mish else None
+    return None
+
+
+_ERF, _SOFTPLUS = ops.Unary(ops.UnaryKind.ERF), ops.Unary(ops.UnaryKind.SOFTPLUS)
+
+
+def _is_product(draft: Draft, layer: Layer) -> bool:
+    return layer.op == ops.Binary(ops.BinaryKind.MUL) or _scaled(draft, layer) is not None
 
 
 def _factors(draft: Draft, layer: Layer) -> tuple[list[str], float]:
@@ -160,10 +145,7 @@ def _factors(draft: Draft, layer: Layer) -> tuple[list[str], float]:
             names, number = (scaled[0],), number * scaled[1]
         for name in names:
             maker = _private(draft, name)
-            is_product = maker is not None and (
-                maker.op == ops.Binary(ops.BinaryKind.MUL) or _scaled(draft, maker) is not None
-            )
-            if maker is not None and is_product:
+            if maker is not None and _is_product(draft, maker):
                 stack.append(maker)
             else:
                 factors.append(name)

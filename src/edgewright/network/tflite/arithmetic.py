@@ -30,10 +30,6 @@ def elementwise(layer: LayerImport, op: ops.Op) -> None:
     layer.emit(op, [layer.input()])
 
 
-def unary(layer: LayerImport, kind: ops.UnaryKind) -> None:
-    elementwise(layer, ops.Unary(kind))
-
-
 def binary(layer: LayerImport, kind: ops.BinaryKind) -> None:
     layer.same_type(0, 1)
     activation = None
@@ -138,7 +134,7 @@ def floor_mod(layer: LayerImport) -> None:
     elif layer.result().dtype is DType.FLOAT32:
         layer.same_type(0, 1)
         quotient = _pair(layer, _DIV, layer.input(0), layer.input(1), "quotient")
-        floor = layer.inner(ops.Unary(ops.UnaryKind.FLOOR), [quotient], "floor", DType.FLOAT32, None)
+        floor = layer.inner(ops.Unary(ops.UnaryKind.FLOOR), [quotient], "floor", DType.FLOAT32)
         layer.emit(ops.Binary(_SUB), [layer.input(0), _pair(layer, _MUL, floor, layer.input(1), "divided")])
     else:
         layer.emit(ops.Reshape(layer.result().shape), [_floor_rest(layer)])
@@ -155,7 +151,7 @@ def _known(layer: LayerImport, function: np.ufunc) -> None:
 
 
 def _pair(layer: LayerImport, kind: ops.BinaryKind, a: str, b: str, suffix: str) -> str:
-    return layer.inner(ops.Binary(kind), [a, b], suffix, layer.result().dtype, None)
+    return layer.inner(ops.Binary(kind), [a, b], suffix, layer.result().dtype)
 
 
 def _floor_rest(layer: LayerImport) -> str:
@@ -165,9 +161,9 @@ def _floor_rest(layer: LayerImport) -> str:
     rest = _pair(layer, _SUB, a, _pair(layer, _MUL, _pair(layer, _DIV, a, b, "cut"), b, "product"), "rest")
     zero = layer.constant("zero", np.zeros((), layer.result().dtype.numpy))
     less, sides = ops.Compare(ops.CompareKind.LESS), _pair(layer, _MUL, rest, b, "sides")
-    is_other = layer.inner(less, [sides, zero], "is_other", DType.BOOL, None)
+    is_other = layer.inner(less, [sides, zero], "is_other", DType.BOOL)
     turned = _pair(layer, _ADD, rest, b, "turned")
-    return layer.inner(ops.Select(), [is_other, turned, rest], "floor_rest", layer.result().dtype, None)
+    return layer.inner(ops.Select(), [is_other, turned, rest], "floor_rest", layer.result().dtype)
 
 
 def add_n(layer: LayerImport) -> None:
@@ -184,14 +180,14 @@ def cum_sum(layer: LayerImport) -> None:
     """Running sums: each line times a triangle of ones."""
     layer.same_type(0)
     options, shape = layer.options(tflite.CumsumOptions), layer.shape()
-    (axis,) = _axes(layer, layer.integers(1, "axis"))
+    (axis,) = layer.axes(1, "axis")
     if layer.result().dtype is not DType.FLOAT32 or shape[axis] > MOST_SUMMED:
         raise Unsupported(f"{layer.result().type_name} or more than {MOST_SUMMED} elements are summed along an axis")
     ones = np.tri(shape[axis], k=-1 if options.Exclusive() else 0, dtype=np.float32)
     weights = layer.constant("ones", np.ascontiguousarray(ones.T) if options.Reverse() else ones)
     order = (*(i for i in range(len(shape)) if i != axis), axis)
-    lines = layer.inner(ops.Transpose(order), [layer.input()], "lines", DType.FLOAT32, None)
-    sums = layer.inner(ops.Dense(), [lines, weights], "sums", DType.FLOAT32, None)
+    lines = layer.inner(ops.Transpose(order), [layer.input()], "lines", DType.FLOAT32)
+    sums = layer.inner(ops.Dense(), [lines, weights], "sums", DType.FLOAT32)
     layer.emit(ops.Transpose(tuple(order.index(i) for i in range(len(shape)))), [sums])
 
 
@@ -212,10 +208,10 @@ def one_hot(layer: LayerImport) -> None:
     axis = len(shape) if axis == -1 else axis
     if not 0 <= axis <= len(shape) or not 1 <= depth <= MOST_HOT or dtype not in (DType.INT32, DType.INT64):
         raise Unsupported(f"a depth of {depth} along axis {axis}, with {dtype.value} indices")
-    index = layer.inner(ops.Reshape((*shape[:axis], 1, *shape[axis:])), [layer.input()], "index", dtype, None)
+    index = layer.inner(ops.Reshape((*shape[:axis], 1, *shape[axis:])), [layer.input()], "index", dtype)
     count = np.arange(depth, dtype=dtype.numpy).reshape((depth, *(1,) * (len(shape) - axis)))
     equal = ops.Compare(ops.CompareKind.EQUAL)
-    is_on = layer.inner(equal, [index, layer.constant("count", count)], "is_on", DType.BOOL, None)
+    is_on = layer.inner(equal, [index, layer.constant("count", count)], "is_on", DType.BOOL)
     layer.same_type(2, 3)
     layer.emit(ops.Select(), [is_on, layer.input(2), layer.input(3)])
 
@@ -223,10 +219,10 @@ def one_hot(layer: LayerImport) -> None:
 def reduce_bool(layer: LayerImport, kind: ops.ReduceKind) -> None:
     """Any is the largest, All the least."""
     layer.same_type(0)
-    axes = _axes(layer, layer.integers(1, "axes"))
+    axes = layer.axes(1)
     keep = bool(layer.options(tflite.ReducerOptions).KeepDims())
-    number = layer.inner(ops.Cast(DType.INT32), [layer.input()], "number", DType.INT32, None)
-    found = layer.inner(ops.Reduce(axes, keep, kind), [number], "found", DType.INT32, None)
+    number = layer.inner(ops.Cast(DType.INT32), [layer.input()], "number", DType.INT32)
+    found = layer.inner(ops.Reduce(axes, keep, kind), [number], "found", DType.INT32)
     layer.emit(ops.Cast(DType.BOOL), [found])
 
 
@@ -239,13 +235,9 @@ def prelu(layer: LayerImport) -> None:
     layer.emit(ops.PRelu(), [layer.input(0), layer.input(1)])
 
 
-def elu(layer: LayerImport) -> None:
-    elementwise(layer, ops.Elu())
-
-
 def gelu(layer: LayerImport) -> None:
     is_rough = layer.options(tflite.GeluOptions).Approximate()
-    unary(layer, ops.UnaryKind.GELU_TANH if is_rough else ops.UnaryKind.GELU)
+    elementwise(layer, ops.Unary(ops.UnaryKind.GELU_TANH if is_rough else ops.UnaryKind.GELU))
 
 
 def softmax(layer: LayerImport) -> None:
@@ -253,10 +245,6 @@ def softmax(layer: LayerImport) -> None:
     if layer.result().dtype is not DType.INT16 or layer.tensor().quant is None:  # 8 bits may become 16
         layer.same_type(0)
     layer.emit(ops.Softmax(-1, beta), [layer.input()])
-
-
-def log_softmax(layer: LayerImport) -> None:
-    elementwise(layer, ops.LogSoftmax(-1))
 
 
 def l2_normalization(layer: LayerImport) -> None:
@@ -280,13 +268,13 @@ def local_response_normalization(layer: LayerImport) -> None:
 
 def reduce(layer: LayerImport, kind: ops.ReduceKind) -> None:
     layer.same_type(0)
-    axes = _axes(layer, layer.integers(1, "axes"))
+    axes = layer.axes(1)
     keep = bool(layer.options(tflite.ReducerOptions).KeepDims())
     layer.emit(ops.Reduce(axes, keep, kind), [layer.input()])
 
 
 def arg_max(layer: LayerImport, least: bool) -> None:
-    axes = _axes(layer, layer.integers(1, "axis"))
+    axes = layer.axes(1, "axis")
     if len(axes) != 1 or layer.result().dtype not in (DType.INT32, DType.INT64):
         raise layer.error(f"axes {axes} with a {layer.result().type_name} result")
     layer.emit(ops.ArgMax(axes, False, least=least), [layer.input()])
@@ -317,13 +305,6 @@ def dequantize(layer: LayerImport) -> None:
 def cast(layer: LayerImport) -> None:
     """Elements as they are stored, whatever a quantisation would make of them."""
     layer.emit(ops.Cast(layer.result().dtype), [layer.input()])
-
-
-def _axes(layer: LayerImport, axes: tuple[int, ...]) -> tuple[int, ...]:
-    rank = len(layer.shape())
-    if any(not -rank <= axis < rank for axis in axes):
-        raise layer.error(f"axes {axes} of a tensor of rank {rank}")
-    return tuple(sorted({axis % rank for axis in axes}))
 
 
 def _finite(layer: LayerImport, value: float, what: str) -> float:

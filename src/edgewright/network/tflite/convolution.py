@@ -55,8 +55,8 @@ def conv(layer: LayerImport, spread: _Spread | None = None) -> None:
     if depth % shape[3]:
         raise layer.error(f"{depth} channels do not divide into groups of {shape[3]}")
     # LiteRT tells channels apart only where their scales differ, or where there are groups.
-    scales = set(weights.scales)
-    stored = _Stored(asymmetric=len(scales) > 1 or depth != shape[3], in_turn=len(scales) > 1 or depth != shape[3])
+    is_told = len(set(weights.scales)) > 1 or depth != shape[3]
+    stored = _Stored(asymmetric=is_told, in_turn=is_told)
     _emit_conv(layer, layer.options(tflite.Conv2DOptions), weights, depth // shape[3], spread, stored)
 
 
@@ -103,8 +103,8 @@ def _emit_product(
     lead = len(shape) - 1 if isinstance(op, ops.Dense) else 1
     key = (x, lead, stored.asymmetric)
     if key not in state.dynamic:
-        found = layer.inner(ops.DynamicRange(lead, stored.asymmetric), [x], "range", DType.FLOAT32, None)
-        small = layer.inner(ops.DynamicQuantize(stored.asymmetric), [x, found], "stored", DType.INT8, None)
+        found = layer.inner(ops.DynamicRange(lead, stored.asymmetric), [x], "range", DType.FLOAT32)
+        small = layer.inner(ops.DynamicQuantize(stored.asymmetric), [x, found], "stored", DType.INT8)
         state.dynamic[key] = (small, found)
     small, found = state.dynamic[key]
     w, *bias = weights.names
@@ -125,18 +125,18 @@ def space_to_batch(layer: LayerImport) -> None:
         state.done.add(middle)
         state.spread[last] = (layer.number, middle)
         return
-    tensor, count, shape = layer.tensor(), len(block), layer.shape()
+    count, shape = len(block), layer.shape()
     rest, padded = shape[1 + count :], [shape[1 + i] + sum(pads[2 * i : 2 * i + 2]) for i in range(count)]
     if any(size % by for size, by in zip(padded, block, strict=True)):
         raise layer.error(f"{shape} with pads {pads} does not divide into blocks of {block}")
     wide = ops.Pad((0, *pads[::2], *(0 for _ in rest)), (0, *pads[1::2], *(0 for _ in rest)))
-    x = layer.inner(wide, [layer.input()], "padded", tensor.dtype, tensor.quant)
+    x = layer.inner(wide, [layer.input()], "padded")
     sizes = [size // by for size, by in zip(padded, block, strict=True)]
     parts = [number for pair in zip(sizes, block, strict=True) for number in pair]
-    x = layer.inner(ops.Reshape((shape[0], *parts, *rest)), [x], "blocks", tensor.dtype, tensor.quant)
+    x = layer.inner(ops.Reshape((shape[0], *parts, *rest)), [x], "blocks")
     inside, outside = range(2, 2 * count + 1, 2), range(1, 2 * count, 2)
     order = (*inside, 0, *outside, *range(2 * count + 1, 2 * count + 1 + len(rest)))
-    x = layer.inner(ops.Transpose(order), [x], "dealt", tensor.dtype, tensor.quant)
+    x = layer.inner(ops.Transpose(order), [x], "dealt")
     layer.move(ops.Reshape((shape[0] * prod(block), *sizes, *rest)), [x])
 
 
@@ -154,17 +154,16 @@ def batch_to_space(layer: LayerImport) -> None:
         read(LayerImport(state, middle, dilated), _Spread((block[0], block[1]), (top, left, bottom, right)))
         return
     block, crops = _blocks(layer, "crops", layer.shape())
-    tensor, count, shape = layer.tensor(), len(block), layer.shape()
+    count, shape = len(block), layer.shape()
     batch, rest = shape[0] // prod(block), shape[1 + count :]
     if shape[0] % prod(block):
         raise layer.error(f"a batch of {shape[0]} does not divide into blocks of {block}")
-    whole = ops.Reshape((*block, batch, *shape[1:]))
-    x = layer.inner(whole, [layer.input()], "blocks", tensor.dtype, tensor.quant)
+    x = layer.inner(ops.Reshape((*block, batch, *shape[1:])), [layer.input()], "blocks")
     pairs = [axis for i in range(count) for axis in (count + 1 + i, i)]
     order = (count, *pairs, *range(2 * count + 1, 2 * count + 1 + len(rest)))
-    x = layer.inner(ops.Transpose(order), [x], "joined", tensor.dtype, tensor.quant)
+    x = layer.inner(ops.Transpose(order), [x], "joined")
     sizes = [size * by for size, by in zip(shape[1:], block, strict=False)]
-    x = layer.inner(ops.Reshape((batch, *sizes, *rest)), [x], "whole", tensor.dtype, tensor.quant)
+    x = layer.inner(ops.Reshape((batch, *sizes, *rest)), [x], "whole")
     less = [size - sum(crops[2 * i : 2 * i + 2]) for i, size in enumerate(sizes)]
     starts = (0, *crops[::2], *(0 for _ in rest))
     layer.move(ops.Slice(starts, (batch, *less, *rest), (1,) * len(shape)), [x])
@@ -222,12 +221,11 @@ def fully_connected(layer: LayerImport) -> None:
         raise Unsupported("the weights are shuffled")
     weights = _weights(layer, "dense", axis=0, rank=2)
     depth = layer.state.builder.shape(weights.names[0])[1]
-    x, shape, tensor = layer.input(), layer.shape(), layer.tensor()
+    x, shape = layer.input(), layer.shape()
     if not options.KeepNumDims() and (len(shape) != 2 or shape[1] != depth):
         if prod(shape) % depth:
             raise layer.error(f"{shape} cannot be multiplied with {depth} weights a row")
-        flat = ops.Reshape((prod(shape) // depth, depth))
-        x = layer.inner(flat, [x], "flat", tensor.dtype, tensor.quant)
+        x = layer.inner(ops.Reshape((prod(shape) // depth, depth)), [x], "flat")
     op = ops.Dense(layer.fused(options.FusedActivationFunction()))
     _emit_product(layer, op, x, weights, _Stored(asymmetric=bool(options.AsymmetricQuantizeInputs())))
 
@@ -238,25 +236,15 @@ def batch_matmul(layer: LayerImport) -> None:
     layer.emit(ops.MatMul(bool(options.AdjX()), bool(options.AdjY())), [layer.input(0), layer.input(1)])
 
 
-def average_pool(layer: LayerImport) -> None:
-    kernel, stride, pads, options = _pool(layer)
-    activation = layer.fused(options.FusedActivationFunction())
-    layer.emit(ops.AvgPool2d(kernel, stride, (1, 1), pads, activation), [layer.input()])
-
-
-def max_pool(layer: LayerImport) -> None:
-    kernel, stride, pads, options = _pool(layer)
-    activation = layer.fused(options.FusedActivationFunction())
-    layer.emit(ops.MaxPool2d(kernel, stride, (1, 1), pads, activation), [layer.input()])
-
-
-def _pool(layer: LayerImport) -> tuple[ops.Pair, ops.Pair, ops.Pads, Any]:
+def pool(layer: LayerImport, kind: type[ops.AvgPool2d | ops.MaxPool2d]) -> None:
     options = layer.options(tflite.Pool2DOptions)
     layer.same_type(0)
     kernel = _positive(layer, (options.FilterHeight(), options.FilterWidth()), "window")
     stride = _positive(layer, (options.StrideH(), options.StrideW()), "stride")
-    image = _image(layer)
-    return kernel, stride, _pads(options.Padding(), (image[1], image[2]), kernel, stride, (1, 1)), options
+    _, height, width, _ = _image(layer)
+    pads = _pads(options.Padding(), (height, width), kernel, stride, (1, 1))
+    activation = layer.fused(options.FusedActivationFunction())
+    layer.emit(kind(kernel, stride, (1, 1), pads, activation), [layer.input()])
 
 
 def _image(layer: LayerImport, position: int = 0) -> tuple[int, ...]:

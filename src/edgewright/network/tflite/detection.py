@@ -44,13 +44,12 @@ def detection_postprocess(layer: LayerImport) -> None:
     corners = _corners(layer, anchors, scales)
     # Those without the background, which comes first.
     cut = ops.Slice((0, 0, scores[2] - classes), (1, number, classes), (1, 1, 1))
-    of_classes = layer.tensor(1)
-    named = layer.inner(cut, [layer.input(1)], "named", of_classes.dtype, of_classes.quant)
-    best = layer.inner(ops.Reduce((2,), False, ops.ReduceKind.MAX), [named], "best", of_classes.dtype, of_classes.quant)
-    which = layer.inner(ops.ArgMax((2,), False), [named], "class", WHOLE, None)
+    named = layer.inner(cut, [layer.input(1)], "named")
+    best = layer.inner(ops.Reduce((2,), False, ops.ReduceKind.MAX), [named], "best")
+    which = layer.inner(ops.ArgMax((2,), False), [named], "class", WHOLE)
     score = _flat(layer, _real(layer, best, "score"), (number,))
     kept = _Kept(layer, corners, score, count, limits)
-    numbers = layer.inner(ops.Cast(FLOAT), [_flat(layer, which, (number,))], "classes", FLOAT, None)
+    numbers = layer.inner(ops.Cast(FLOAT), [_flat(layer, which, (number,))], "classes", FLOAT)
     for position, (values, shape) in enumerate(((corners, (1, count, 4)), (numbers, (1, count)), (score, (1, count)))):
         layer.emit(ops.Reshape(shape), [kept.of(values, f"output_{position}")], position)
     layer.emit(ops.Reshape((1,)), [kept.count(FLOAT)], 3)
@@ -79,26 +78,25 @@ class _Kept:
 
     def __init__(self, layer: LayerImport, boxes: str, scores: str, count: int, limits: tuple[float, float]) -> None:
         self.layer = layer
-        found = layer.inner(ops.NonMaxSuppression(count, *limits), [boxes, scores], "kept", WHOLE, None)
+        found = layer.inner(ops.NonMaxSuppression(count, *limits), [boxes, scores], "kept", WHOLE)
         zero = layer.constant("first", np.zeros((), np.int32))
-        self.are_there = layer.inner(
-            ops.Compare(ops.CompareKind.GREATER_EQUAL), [found, zero], "are_there", DType.BOOL, None
-        )
-        self.places = layer.inner(_MAX, [found, zero], "places", WHOLE, None)
+        at_least = ops.Compare(ops.CompareKind.GREATER_EQUAL)
+        self.are_there = layer.inner(at_least, [found, zero], "are_there", DType.BOOL)
+        self.places = layer.inner(_MAX, [found, zero], "places", WHOLE)
 
     def of(self, values: str, tag: str) -> str:
         layer, shape = self.layer, self.layer.state.builder.shape(values)
-        picked = layer.inner(ops.Gather(0), [values, self.places], f"{tag}/picked", FLOAT, None)
+        picked = layer.inner(ops.Gather(0), [values, self.places], f"{tag}/picked", FLOAT)
         are_there = self.are_there
         if len(shape) > 1:
             size = layer.state.builder.shape(are_there)[0]
-            are_there = layer.inner(ops.Reshape((size, 1)), [are_there], f"{tag}/rows", DType.BOOL, None)
+            are_there = layer.inner(ops.Reshape((size, 1)), [are_there], f"{tag}/rows", DType.BOOL)
         zero = layer.constant("nothing", np.zeros((), np.float32))
-        return layer.inner(ops.Select(), [are_there, picked, zero], tag, FLOAT, None)
+        return layer.inner(ops.Select(), [are_there, picked, zero], tag, FLOAT)
 
     def count(self, dtype: DType) -> str:
-        ones = self.layer.inner(ops.Cast(dtype), [self.are_there], "ones", dtype, None)
-        return self.layer.inner(ops.Reduce((0,), False, ops.ReduceKind.SUM), [ones], "count", dtype, None)
+        ones = self.layer.inner(ops.Cast(dtype), [self.are_there], "ones", dtype)
+        return self.layer.inner(ops.Reduce((0,), False, ops.ReduceKind.SUM), [ones], "count", dtype)
 
 
 def _options(layer: LayerImport) -> dict[str, Any]:
@@ -118,7 +116,7 @@ def _anchors(layer: LayerImport) -> Array:
 
 def _real(layer: LayerImport, name: str, tag: str) -> str:
     tensor = layer.state.builder.tensors[name]
-    return name if tensor.quant is None else layer.inner(ops.Dequantize(), [name], tag, FLOAT, None)
+    return name if tensor.quant is None else layer.inner(ops.Dequantize(), [name], tag, FLOAT)
 
 
 def _flat(layer: LayerImport, name: str, shape: tuple[int, ...]) -> str:
@@ -131,7 +129,7 @@ def _corners(layer: LayerImport, anchors: Array, scales: list[float]) -> str:
     boxes = _flat(layer, _real(layer, layer.input(0), "boxes"), (number, width))
 
     def add_layer(op: ops.Op, tag: str, *inputs: str) -> str:
-        return layer.inner(op, inputs, tag, FLOAT, None)
+        return layer.inner(op, inputs, tag, FLOAT)
 
     def known(values: Any, tag: str) -> str:
         return layer.constant(tag, np.ascontiguousarray(values, np.float32))

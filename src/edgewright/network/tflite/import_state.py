@@ -241,6 +241,15 @@ class LayerImport:
             raise self.error(f"the {what} is {value.dtype}{list(value.shape)}")
         return tuple(int(v) for v in value.reshape(-1))
 
+    def axis(self, axis: int, rank: int) -> int:
+        if not -rank <= axis < rank:
+            raise self.error(f"axis {axis} of a tensor of rank {rank}")
+        return axis % rank
+
+    def axes(self, position: int, what: str = "axes") -> tuple[int, ...]:
+        """Axes of the first input that another input names, in order, each once."""
+        return tuple(sorted({self.axis(axis, len(self.shape())) for axis in self.integers(position, what)}))
+
     def result(self, position: int = 0) -> FileTensor:
         if position >= len(self.outputs):
             raise ModelError(f"layer '{self.label}' ({self.operator.kind}) lacks its output {position}")
@@ -251,9 +260,16 @@ class LayerImport:
     def constant(self, suffix: str, value: Array, quant: Quant | None = None) -> str:
         return self.state.add_constant(f"{self.label}/{suffix}", value, quant)
 
-    def inner(self, op: Op, inputs: Sequence[str], suffix: str, dtype: DType, quant: Quant | None) -> str:
-        """The output of a layer that the file does not have: a step on the way to one of its tensors."""
-        name = f"{self.label}/{suffix}"
+    def inner(
+        self, op: Op, inputs: Sequence[str], suffix: str, dtype: DType | None = None, quant: Quant | None = None
+    ) -> str:
+        """The output of a layer that the file does not have: a step on the way to one of its tensors.
+
+        Without `dtype` it has the type and scale of the first input.
+        """
+        name, first = f"{self.label}/{suffix}", self.state.builder.tensors[inputs[0]]
+        if dtype is None:
+            dtype, quant = first.dtype, first.quant
         return self.state.add_layer(op, inputs, name, name, dtype, quant)
 
     def emit(self, op: Op, inputs: Sequence[str], position: int = 0) -> None:

@@ -5,32 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from ..operators import BinaryKind, Clamp, CompareKind, ReduceKind, ResizeMode, UnaryKind
+from .. import operators as ops
+from ..operators import BinaryKind, Clamp, CompareKind, ReduceKind, ResizeMode, Unary, UnaryKind
 from . import arithmetic, control, convolution, detection, rearrange, recurrent, shapes, states
 from .import_state import LayerImport
 
 Importer = Callable[[LayerImport], None]
 
+_AND, _OR, _MIN, _MAX = CompareKind.AND, CompareKind.OR, BinaryKind.MIN, BinaryKind.MAX
+_SAME_NAME = (
+    "ABS", "CEIL", "COS", "EXP", "FLOOR", "HARD_SWISH", "LOG", "NEG", "ROUND", "RSQRT", "SIGN", "SIN", "SQRT", "SQUARE",
+    "TANH",
+)  # fmt: skip
 
-def _unary(kind: UnaryKind) -> Importer:
-    return partial(arithmetic.unary, kind=kind)
-
-
-def _binary(kind: BinaryKind) -> Importer:
-    return partial(arithmetic.binary, kind=kind)
-
-
-def _compare(kind: CompareKind) -> Importer:
-    return partial(arithmetic.compare, kind=kind)
-
-
-def _clamp(clamp: Clamp) -> Importer:
-    return partial(arithmetic.elementwise, op=clamp)
-
-
-def _reduce(kind: ReduceKind) -> Importer:
-    return partial(arithmetic.reduce, kind=kind)
-
+# Operators of one input and no options.
+_FUNCTIONS: dict[str, ops.Op] = {
+    **{name: Unary(UnaryKind[name]) for name in _SAME_NAME},
+    "LOGISTIC": Unary(UnaryKind.SIGMOID),
+    "RELU": Clamp(0.0),
+    "RELU6": Clamp(0.0, 6.0),
+    "RELU_N1_TO_1": Clamp(-1.0, 1.0),
+    "RELU_0_TO_1": Clamp(0.0, 1.0),
+    "ELU": ops.Elu(),
+    "LOG_SOFTMAX": ops.LogSoftmax(-1),
+}
 
 IMPORTERS: dict[str, Importer] = {
     # windows and matrices
@@ -39,66 +37,37 @@ IMPORTERS: dict[str, Importer] = {
     "TRANSPOSE_CONV": convolution.transpose_conv,
     "FULLY_CONNECTED": convolution.fully_connected,
     "BATCH_MATMUL": convolution.batch_matmul,
-    "AVERAGE_POOL_2D": convolution.average_pool,
-    "MAX_POOL_2D": convolution.max_pool,
+    "AVERAGE_POOL_2D": partial(convolution.pool, kind=ops.AvgPool2d),
+    "MAX_POOL_2D": partial(convolution.pool, kind=ops.MaxPool2d),
     "SPACE_TO_BATCH_ND": convolution.space_to_batch,
     "BATCH_TO_SPACE_ND": convolution.batch_to_space,
     # two operands
-    "ADD": _binary(BinaryKind.ADD),
-    "SUB": _binary(BinaryKind.SUB),
-    "MUL": _binary(BinaryKind.MUL),
-    "DIV": _binary(BinaryKind.DIV),
-    "MINIMUM": _binary(BinaryKind.MIN),
-    "MAXIMUM": _binary(BinaryKind.MAX),
-    "POW": _binary(BinaryKind.POW),
-    "SQUARED_DIFFERENCE": _binary(BinaryKind.SQUARED_DIFFERENCE),
+    **{kind.name: partial(arithmetic.binary, kind=kind) for kind in BinaryKind if kind not in (_MIN, _MAX)},
+    "MINIMUM": partial(arithmetic.binary, kind=_MIN),
+    "MAXIMUM": partial(arithmetic.binary, kind=_MAX),
     "ADD_N": arithmetic.add_n,
     "FLOOR_DIV": arithmetic.floor_div,
     "FLOOR_MOD": arithmetic.floor_mod,
     # comparisons
-    **{kind.name: _compare(kind) for kind in CompareKind if kind not in (CompareKind.AND, CompareKind.OR)},
-    "LOGICAL_AND": _compare(CompareKind.AND),
-    "LOGICAL_OR": _compare(CompareKind.OR),
+    **{kind.name: partial(arithmetic.compare, kind=kind) for kind in CompareKind if kind not in (_AND, _OR)},
+    "LOGICAL_AND": partial(arithmetic.compare, kind=_AND),
+    "LOGICAL_OR": partial(arithmetic.compare, kind=_OR),
     "LOGICAL_NOT": arithmetic.logical_not,
     "SELECT": arithmetic.select,
     "SELECT_V2": arithmetic.select,
-    # activations
-    "RELU": _clamp(Clamp(0.0)),
-    "RELU6": _clamp(Clamp(0.0, 6.0)),
-    "RELU_N1_TO_1": _clamp(Clamp(-1.0, 1.0)),
-    "RELU_0_TO_1": _clamp(Clamp(0.0, 1.0)),
+    # functions
+    **{name: partial(arithmetic.elementwise, op=op) for name, op in _FUNCTIONS.items()},
     "LEAKY_RELU": arithmetic.leaky_relu,
     "PRELU": arithmetic.prelu,
-    "ELU": arithmetic.elu,
     "GELU": arithmetic.gelu,
-    "LOGISTIC": _unary(UnaryKind.SIGMOID),
-    "TANH": _unary(UnaryKind.TANH),
-    "HARD_SWISH": _unary(UnaryKind.HARD_SWISH),
-    # functions
-    "ABS": _unary(UnaryKind.ABS),
-    "CEIL": _unary(UnaryKind.CEIL),
-    "COS": _unary(UnaryKind.COS),
-    "EXP": _unary(UnaryKind.EXP),
-    "FLOOR": _unary(UnaryKind.FLOOR),
-    "LOG": _unary(UnaryKind.LOG),
-    "NEG": _unary(UnaryKind.NEG),
-    "ROUND": _unary(UnaryKind.ROUND),
-    "RSQRT": _unary(UnaryKind.RSQRT),
-    "SIGN": _unary(UnaryKind.SIGN),
-    "SIN": _unary(UnaryKind.SIN),
-    "SQRT": _unary(UnaryKind.SQRT),
-    "SQUARE": _unary(UnaryKind.SQUARE),
     # normalisation
     "SOFTMAX": arithmetic.softmax,
-    "LOG_SOFTMAX": arithmetic.log_softmax,
     "L2_NORMALIZATION": arithmetic.l2_normalization,
     "LOCAL_RESPONSE_NORMALIZATION": arithmetic.local_response_normalization,
     # reductions
-    "MEAN": _reduce(ReduceKind.MEAN),
-    "SUM": _reduce(ReduceKind.SUM),
-    "REDUCE_MAX": _reduce(ReduceKind.MAX),
-    "REDUCE_MIN": _reduce(ReduceKind.MIN),
-    "REDUCE_PROD": _reduce(ReduceKind.PROD),
+    "MEAN": partial(arithmetic.reduce, kind=ReduceKind.MEAN),
+    "SUM": partial(arithmetic.reduce, kind=ReduceKind.SUM),
+    **{f"REDUCE_{name}": partial(arithmetic.reduce, kind=ReduceKind[name]) for name in ("MAX", "MIN", "PROD")},
     "REDUCE_ANY": partial(arithmetic.reduce_bool, kind=ReduceKind.MAX),
     "REDUCE_ALL": partial(arithmetic.reduce_bool, kind=ReduceKind.MIN),
     "CUMSUM": arithmetic.cum_sum,
@@ -153,8 +122,8 @@ IMPORTERS: dict[str, Importer] = {
     "GATHER_ND": rearrange.gather_nd,
     "REVERSE_SEQUENCE": rearrange.reverse_sequence,
     "EMBEDDING_LOOKUP": rearrange.embedding_lookup,
-    "SPACE_TO_DEPTH": rearrange.space_to_depth,
-    "DEPTH_TO_SPACE": rearrange.depth_to_space,
+    "SPACE_TO_DEPTH": partial(rearrange.blocks, kind=ops.SpaceToDepth),
+    "DEPTH_TO_SPACE": partial(rearrange.blocks, kind=ops.DepthToSpace),
     "RESIZE_NEAREST_NEIGHBOR": partial(rearrange.resize, mode=ResizeMode.NEAREST),
     "RESIZE_BILINEAR": partial(rearrange.resize, mode=ResizeMode.LINEAR),
 }

@@ -31,7 +31,7 @@ def concatenation(layer: LayerImport) -> None:
         raise Unsupported("an activation is folded in")
     count = len(layer.operator.inputs)
     layer.same_type(*range(count))
-    axis = _axis(layer, options.Axis(), len(layer.shape()))
+    axis = layer.axis(options.Axis(), len(layer.shape()))
     parts = [layer.input(i) for i in range(count) if prod(layer.shape(i))]
     if layer.state.depth and axis == 0 and parts:
         _emit_joined(layer, [part for name in parts for part in layer.state.joined.get(name, (name,))])
@@ -67,27 +67,22 @@ def pack(layer: LayerImport) -> None:
     """Tensors stacked along a new axis: each gets that axis, then they are joined."""
     count = len(layer.operator.inputs)
     layer.same_type(*range(count))
-    axis = _axis(layer, layer.options(tflite.PackOptions).Axis(), len(layer.shape()) + 1)
+    axis = layer.axis(layer.options(tflite.PackOptions).Axis(), len(layer.shape()) + 1)
     parts = []
     for i in range(count):
-        shape, tensor = layer.shape(i), layer.tensor(i)
-        op = ops.Reshape((*shape[:axis], 1, *shape[axis:]))
-        parts.append(layer.inner(op, [layer.input(i)], f"part_{i}", tensor.dtype, tensor.quant))
+        shape = layer.shape(i)
+        parts.append(layer.inner(ops.Reshape((*shape[:axis], 1, *shape[axis:])), [layer.input(i)], f"part_{i}"))
     layer.emit(ops.Concat(axis), parts)
 
 
 def unpack(layer: LayerImport) -> None:
     """The reverse of `pack`: each index along the axis is a slice that loses the axis."""
     shape = layer.shape()
-    axis = _axis(layer, layer.options(tflite.UnpackOptions).Axis(), len(shape))
+    axis = layer.axis(layer.options(tflite.UnpackOptions).Axis(), len(shape))
     if shape[axis] != len(layer.outputs):
         raise layer.error(f"axis {axis} of {shape} has {len(layer.outputs)} outputs")
-    tensor = layer.tensor()
     for i in range(shape[axis]):
-        starts, sizes = _one_axis(shape, axis, i, 1)
-        part = layer.inner(
-            ops.Slice(starts, sizes, (1,) * len(shape)), [layer.input()], f"part_{i}", tensor.dtype, tensor.quant
-        )
+        part = layer.inner(_one_axis(shape, axis, i, 1), [layer.input()], f"part_{i}")
         layer.move(ops.Reshape((*shape[:axis], *shape[axis + 1 :])), [part], i)
 
 
@@ -95,7 +90,7 @@ def split(layer: LayerImport) -> None:
     """Inputs of the file: axis, x."""
     (axis,) = layer.integers(0, "axis")
     shape = layer.shape(1)
-    axis = _axis(layer, axis, len(shape))
+    axis = layer.axis(axis, len(shape))
     count = len(layer.outputs)
     if count == 0 or shape[axis] % count:
         raise layer.error(f"axis {axis} of {shape} does not divide into {count} parts")
@@ -106,7 +101,7 @@ def split_v(layer: LayerImport) -> None:
     """Inputs of the file: x, sizes (one may be -1: the rest), axis."""
     (axis,) = layer.integers(2, "axis")
     shape, sizes = layer.shape(), list(layer.integers(1, "sizes"))
-    axis = _axis(layer, axis, len(shape))
+    axis = layer.axis(axis, len(shape))
     if -1 in sizes:
         sizes[sizes.index(-1)] = shape[axis] - sum(sizes) - 1
     if len(sizes) != len(layer.outputs) or sum(sizes) != shape[axis] or min(sizes) < 0:
@@ -117,9 +112,8 @@ def split_v(layer: LayerImport) -> None:
 def _emit_parts(layer: LayerImport, source: int, axis: int, sizes: tuple[int, ...]) -> None:
     shape, begin = layer.shape(source), 0
     for i, size in enumerate(sizes):
-        starts, extents = _one_axis(shape, axis, begin, size)
         layer.same_type(source, position=i)
-        layer.emit(ops.Slice(starts, extents, (1,) * len(shape)), [layer.input(source)], i)
+        layer.emit(_one_axis(shape, axis, begin, size), [layer.input(source)], i)
         begin += size
 
 
@@ -148,7 +142,7 @@ def where(layer: LayerImport) -> None:
 def reverse(layer: LayerImport) -> None:
     """A slice that goes backwards."""
     shape = layer.shape()
-    axes = {_axis(layer, axis, len(shape)) for axis in layer.integers(1, "axes")}
+    axes = {layer.axis(axis, len(shape)) for axis in layer.integers(1, "axes")}
     starts = tuple(size - 1 if i in axes else 0 for i, size in enumerate(shape))
     layer.move(ops.Slice(starts, shape, tuple(-1 if i in axes else 1 for i in range(len(shape)))))
 
@@ -193,9 +187,7 @@ def strided_slice(layer: LayerImport) -> None:
     if tuple(result) == op.sizes:
         layer.move(op)
     else:
-        tensor = layer.tensor()
-        part = layer.inner(op, [layer.input()], "slice", tensor.dtype, tensor.quant)
-        layer.move(ops.Reshape(tuple(result)), [part])
+        layer.move(ops.Reshape(tuple(result)), [layer.inner(op, [layer.input()], "slice")])
 
 
 def pad(layer: LayerImport) -> None:
@@ -238,7 +230,7 @@ def broadcast_to(layer: LayerImport) -> None:
 def gather(layer: LayerImport) -> None:
     options = layer.options(tflite.GatherOptions)
     shape, batches = layer.shape(), options.BatchDims()
-    axis = _axis(layer, options.Axis(), len(shape))
+    axis = layer.axis(options.Axis(), len(shape))
     if batches:
         _gather_one_batch(layer, axis, batches)
         return
@@ -247,27 +239,24 @@ def gather(layer: LayerImport) -> None:
         return
     if not 0 <= (place := int(index.reshape(()))) < shape[axis]:
         raise layer.error(f"index {place} of an axis of {shape[axis]}")
-    starts, sizes = _one_axis(shape, axis, place, 1)
-    tensor = layer.tensor()
-    cut = ops.Slice(starts, sizes, (1,) * len(shape))
-    part = layer.inner(cut, [layer.input()], "slice", tensor.dtype, tensor.quant)
+    part = layer.inner(_one_axis(shape, axis, place, 1), [layer.input()], "slice")
     layer.move(ops.Reshape((*shape[:axis], *index.shape, *shape[axis + 1 :])), [part])
 
 
 def _gather_one_batch(layer: LayerImport, axis: int, batches: int) -> None:
     """Where there is one batch, its axes need not be told apart."""
-    shape, index, tensor = layer.shape(), layer.tensor(1), layer.tensor()
+    shape, index = layer.shape(), layer.tensor(1)
     rest = index.shape[batches:]
     if not 0 < batches <= min(axis, len(index.shape)) or prod(shape[:batches]) * prod(index.shape[:batches]) != 1:
         raise Unsupported(f"batch_dims is {batches}, with {shape} and {index.shape}")
-    places = layer.inner(ops.Reshape(rest), [layer.input(1)], "places", index.dtype, None)
-    picked = layer.inner(ops.Gather(axis), [layer.input(), places], "picked", tensor.dtype, tensor.quant)
+    places = layer.inner(ops.Reshape(rest), [layer.input(1)], "places", index.dtype)
+    picked = layer.inner(ops.Gather(axis), [layer.input(), places], "picked")
     layer.move(ops.Reshape((*shape[:axis], *rest, *shape[axis + 1 :])), [picked])
 
 
 def gather_nd(layer: LayerImport) -> None:
     """Elements, or blocks of them: indices are counted together, so that one axis is left to choose from."""
-    shape, index, tensor = layer.shape(), layer.tensor(1), layer.tensor()
+    shape, index = layer.shape(), layer.tensor(1)
     depth = index.shape[-1] if index.shape else 0
     if not 1 <= depth <= len(shape) or index.dtype not in (DType.INT32, DType.INT64):
         raise Unsupported(f"{index} chooses from {shape}")
@@ -277,18 +266,16 @@ def gather_nd(layer: LayerImport) -> None:
             raise layer.error("an index lies outside the tensor")
     strides = np.array([prod(shape[i + 1 : depth]) for i in range(depth)], index.dtype.numpy)
     steps = [layer.input(1), layer.constant("strides", strides)]
-    counted = layer.inner(ops.Binary(ops.BinaryKind.MUL), steps, "counted", index.dtype, None)
-    total = ops.Reduce((len(index.shape) - 1,), False, ops.ReduceKind.SUM)
-    places = layer.inner(total, [counted], "places", index.dtype, None)
-    flat = ops.Reshape((prod(shape[:depth]), *shape[depth:]))
-    data = layer.inner(flat, [layer.input()], "flat", tensor.dtype, tensor.quant)
+    counted = layer.inner(ops.Binary(ops.BinaryKind.MUL), steps, "counted", index.dtype)
+    places = layer.inner(ops.Reduce((len(index.shape) - 1,), False, ops.ReduceKind.SUM), [counted], "places")
+    data = layer.inner(ops.Reshape((prod(shape[:depth]), *shape[depth:])), [layer.input()], "flat")
     layer.move(ops.Gather(0), [data, places])
 
 
 def reverse_sequence(layer: LayerImport) -> None:
     """The first elements of each batch in reverse order; how many is constant."""
     options, shape = layer.options(tflite.ReverseSequenceOptions), layer.shape()
-    time, batch = (_axis(layer, axis, len(shape)) for axis in (options.SeqDim(), options.BatchDim()))
+    time, batch = (layer.axis(axis, len(shape)) for axis in (options.SeqDim(), options.BatchDim()))
     lengths = layer.value(1, "lengths")
     if lengths.shape != (shape[batch],) or time == batch or lengths.min() < 0 or lengths.max() > shape[time]:
         raise layer.error(f"lengths {lengths.shape} do not fit {shape}")
@@ -297,11 +284,9 @@ def reverse_sequence(layer: LayerImport) -> None:
     places = np.indices(shape)
     limits = lengths[places[batch]]
     places[time] = np.where(places[time] < limits, limits - 1 - places[time], places[time])
-    tensor = layer.tensor()
-    flat = layer.inner(ops.Reshape((prod(shape),)), [layer.input()], "flat", tensor.dtype, tensor.quant)
-    source = np.ravel_multi_index(tuple(places), shape).reshape(-1).astype(np.int32)
-    order = layer.constant("places", source)
-    picked = layer.inner(ops.Gather(0), [flat, order], "picked", tensor.dtype, tensor.quant)
+    flat = layer.inner(ops.Reshape((prod(shape),)), [layer.input()], "flat")
+    order = layer.constant("places", np.ravel_multi_index(tuple(places), shape).reshape(-1).astype(np.int32))
+    picked = layer.inner(ops.Gather(0), [flat, order], "picked")
     layer.move(ops.Reshape(shape), [picked])
 
 
@@ -316,12 +301,11 @@ def embedding_lookup(layer: LayerImport) -> None:
     layer.emit(ops.Gather(0), [values, layer.input(0)])
 
 
-def space_to_depth(layer: LayerImport) -> None:
-    layer.move(ops.SpaceToDepth(_block(layer, layer.options(tflite.SpaceToDepthOptions).BlockSize())))
-
-
-def depth_to_space(layer: LayerImport) -> None:
-    layer.move(ops.DepthToSpace(_block(layer, layer.options(tflite.DepthToSpaceOptions).BlockSize())))
+def blocks(layer: LayerImport, kind: type[ops.SpaceToDepth | ops.DepthToSpace]) -> None:
+    block = layer.options(getattr(tflite, f"{kind.__name__}Options")).BlockSize()
+    if not 1 <= block <= np.iinfo(np.int16).max or len(layer.shape()) != 4:
+        raise layer.error(f"blocks of {block} in {layer.shape()}")
+    layer.move(kind(block))
 
 
 def resize(layer: LayerImport, mode: ops.ResizeMode) -> None:
@@ -356,25 +340,13 @@ def _drift(op: ops.Resize, shape: Shape) -> float:
     return max(apart)
 
 
-def _axis(layer: LayerImport, axis: int, rank: int) -> int:
-    if not -rank <= axis < rank:
-        raise layer.error(f"axis {axis} of a tensor of rank {rank}")
-    return axis % rank
-
-
-def _one_axis(shape: Shape, axis: int, start: int, size: int) -> tuple[Shape, Shape]:
-    """Starts and sizes of a slice that cuts along one axis."""
+def _one_axis(shape: Shape, axis: int, start: int, size: int) -> ops.Slice:
+    """A slice that cuts along one axis."""
     starts = tuple(start if i == axis else 0 for i in range(len(shape)))
-    return starts, tuple(size if i == axis else extent for i, extent in enumerate(shape))
+    return ops.Slice(starts, tuple(size if i == axis else n for i, n in enumerate(shape)), (1,) * len(shape))
 
 
 def _same_rank(layer: LayerImport, *lists: tuple[int, ...]) -> None:
     rank = len(layer.shape())
     if any(len(values) != rank for values in lists):
         raise layer.error(f"{lists} do not fit a tensor of rank {rank}")
-
-
-def _block(layer: LayerImport, block: int) -> int:
-    if not 1 <= block <= np.iinfo(np.int16).max or len(layer.shape()) != 4:
-        raise layer.error(f"blocks of {block} in {layer.shape()}")
-    return block

@@ -99,14 +99,11 @@ def _real_step(layer: LayerImport, weights: list[Array], rows: Shape, clip: floa
     bias = layer.constant("bias", _bias(layer, size, np.float32))
     zeros = layer.constant("zeros", np.broadcast_to(np.float32(0), (*rows, size)))
 
-    def add_layer(op: ops.Op, inputs: list[str], tag: str) -> str:
-        return layer.inner(op, inputs, tag, DType.FLOAT32, None)
-
     def step(x: str, h: str | None, c: str | None, tag: str) -> tuple[str, str]:
-        line = add_layer(Concat(3), [x, h or zeros], f"{tag}both")
-        gates = add_layer(Dense(), [line, both, bias], f"{tag}gates")
-        cell = add_layer(LstmStep(LstmPart.CELL, clip), [gates, c or zeros], f"{tag}cell")
-        return add_layer(LstmStep(LstmPart.HIDDEN), [gates, cell], f"{tag}h"), cell
+        line = layer.inner(Concat(3), [x, h or zeros], f"{tag}both")
+        gates = layer.inner(Dense(), [line, both, bias], f"{tag}gates")
+        cell = layer.inner(LstmStep(LstmPart.CELL, clip), [gates, c or zeros], f"{tag}cell")
+        return layer.inner(LstmStep(LstmPart.HIDDEN), [gates, cell], f"{tag}h"), cell
 
     return step
 
@@ -120,21 +117,18 @@ def _dynamic_step(layer: LayerImport, weights: list[Array], rows: Shape, clip: f
     biases = [layer.constant("bias", values) for values in added]
     zeros = layer.constant("zeros", np.broadcast_to(np.float32(0), (*rows, size)))
 
-    def add_layer(op: ops.Op, inputs: list[str], tag: str, dtype: DType = DType.FLOAT32) -> str:
-        return layer.inner(op, inputs, tag, dtype, None)
-
     def product(which: int, x: str, tag: str) -> str:
-        found = add_layer(ops.DynamicRange(3, asymmetric), [x], f"{tag}range")
-        small = add_layer(ops.DynamicQuantize(asymmetric), [x, found], f"{tag}stored", DType.INT8)
+        found = layer.inner(ops.DynamicRange(3, asymmetric), [x], f"{tag}range")
+        small = layer.inner(ops.DynamicQuantize(asymmetric), [x, found], f"{tag}stored", DType.INT8)
         inputs = [small, stored[which], scales[which], biases[which], found]
-        return add_layer(ops.DynamicProduct(Dense(), asymmetric), inputs, f"{tag}sum")
+        return layer.inner(ops.DynamicProduct(Dense(), asymmetric), inputs, f"{tag}sum", DType.FLOAT32)
 
     def step(x: str, h: str | None, c: str | None, tag: str) -> tuple[str, str]:
         gates = product(0, x, f"{tag}x/")
         if h is not None:
-            gates = add_layer(Binary(BinaryKind.ADD), [gates, product(1, h, f"{tag}h/")], f"{tag}gates")
-        cell = add_layer(LstmStep(LstmPart.CELL, clip), [gates, c or zeros], f"{tag}cell")
-        return add_layer(LstmStep(LstmPart.HIDDEN), [gates, cell], f"{tag}h"), cell
+            gates = layer.inner(Binary(BinaryKind.ADD), [gates, product(1, h, f"{tag}h/")], f"{tag}gates")
+        cell = layer.inner(LstmStep(LstmPart.CELL, clip), [gates, c or zeros], f"{tag}cell")
+        return layer.inner(LstmStep(LstmPart.HIDDEN), [gates, cell], f"{tag}h"), cell
 
     return step
 
