@@ -14,7 +14,7 @@ from ..platform.target import Family
 from .call import CCall, CTensor
 from .dsp.packing import LARGEST, grouped
 from .printing.nest import loops
-from .printing.source import CWriter, Expr
+from .printing.source import CWriter, Expr, summand
 from .requantise.sums import Requantised, requantised
 from .site import Site
 from .strided_tensor import dense_strides
@@ -101,11 +101,7 @@ def difference(low: Expr, high: Expr) -> Expr:
     """How many indices there are from `low` on, before `high`."""
     if isinstance(high, int) and isinstance(low, int):
         return high - low
-    return high if low == 0 else f"{high} - {_bracketed(low)}"
-
-
-def _bracketed(value: Expr) -> Expr:
-    return f"({value})" if isinstance(value, str) and " " in value else value
+    return high if low == 0 else f"{high} - {summand(low)}"
 
 
 def write_lines(call: CCall, c: CWriter, begun: str) -> None:

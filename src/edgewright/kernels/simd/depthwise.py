@@ -42,8 +42,7 @@ def offers_int8(site: Site) -> Iterator[Offer]:
 
 
 def _is_ours(site: Site) -> bool:
-    op = site.op
-    assert isinstance(op, Conv2d)
+    op = site.op_as(Conv2d)
     if not op.groups == site.shapes[0][3] == site.result.shape[3] or not is_image_of_ranges(site):
         return False
     rows = site.shapes[1][1]
@@ -72,16 +71,14 @@ def _offers(site: Site) -> Iterator[Offer]:
 
 def _panel(site: Site, columns: int) -> int:
     """Bytes of the rows that are kept for so many columns of the output, and a panel of channels."""
-    op = site.op
-    assert isinstance(op, Conv2d)
+    op = site.op_as(Conv2d)
     down, right = ((k - 1) * d for k, d in zip(site.shapes[1][1:3], op.dilation, strict=True))
     return 4 * PANEL * (down + 1) * ((columns - 1) * op.stride[1] + right + 1)
 
 
 def write_real(call: CCall, offer: Offer, c: CWriter) -> None:
-    op = call.op
-    assert isinstance(op, Conv2d)
-    weights, end = call.network.constants[call.inputs[1].tensor.name], epilogue_of(op.activation)
+    op = call.op_as(Conv2d)
+    weights, end = call.weights, epilogue_of(op.activation)
 
     def fields(channels: ChannelRange) -> Sequence[Expr]:
         bias = call.add(padded(real_bias(call)[slice(*channels.channels)]), "bias", ALIGNMENT)
@@ -92,8 +89,8 @@ def write_real(call: CCall, offer: Offer, c: CWriter) -> None:
 
 
 def write_int8(call: CCall, offer: Offer, c: CWriter) -> None:
-    op, layer = call.op, byte_layer(call)
-    assert isinstance(op, Conv2d) and layer is not None
+    op, layer = call.op_as(Conv2d), byte_layer(call)
+    assert layer is not None
 
     def fields(channels: ChannelRange) -> Sequence[Expr]:
         bias = call.add(padded(layer.bias[slice(*channels.channels)]), "bias", ALIGNMENT)

@@ -49,7 +49,7 @@ def _tiles(site: Site, most: int) -> Iterator[Offer]:
 
 
 def _weights(site: Site) -> Array | None:
-    return site.network.constants[site.inputs[1].tensor.name] if is_real(site) else byte_weights(site)
+    return site.weights if is_real(site) else byte_weights(site)
 
 
 def _part(site: Site, channels: ChannelRange) -> Array:
@@ -60,8 +60,7 @@ def _part(site: Site, channels: ChannelRange) -> Array:
 
 
 def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
-    op = call.op
-    assert isinstance(op, Conv2d)
+    op = call.op_as(Conv2d)
     _, height, width, _ = call.shapes[0]
     images = (image(call.inputs[0]), _sums_image(call))
 
