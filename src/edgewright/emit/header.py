@@ -203,7 +203,7 @@ def _describe(c: CWriter, macro: str, tensor: Tensor) -> None:
 
 def _locate(c: CWriter, macro: str, plan: Plan, names: Parameters, name: str) -> None:
     view = plan.views[name]
-    buffer = next(buffer for buffer in plan.buffers if buffer.name == view.buffer)
+    buffer = plan.buffer_named[view.buffer]
     where = f" /* in {names.arenas[buffer.memory]} */" if len(names.arenas) > 1 else ""
     c.line(f"#define {macro}_OFFSET {buffer.offset + view.offset}{where}")
 

@@ -87,8 +87,7 @@ def with_lanes(
 def _planned(
     network: Network, plan: Plan, schedules: Sequence[FusionSchedule], board: Board | None, alignment: int
 ) -> Plan:
-    buffers = {buffer.name: buffer for buffer in plan.buffers}
-    names = {stage.name: room_name(stage.name) for stage in plan.program.stages}
+    buffers, names = plan.buffer_named, {stage.name: room_name(stage.name) for stage in plan.program.stages}
     scratch_bytes = tuple((stage, buffers[room].size) for stage, room in names.items() if room in buffers)
     is_pulling = any(plan.views[name].window for name in network.inputs)
     techniques = PLAIN if plan.plain else Techniques(scratch_bytes=scratch_bytes)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ..network import Array
+from ..network.operators import Conv2d
 from .module import Module
 from .printing.constants import ALIGNMENT, C_TYPES
 from .printing.source import CWriter, Expr, advanced, braced, offset
@@ -100,6 +101,12 @@ def image(place: StridedTensor, axes: tuple[int, int] = (-3, -2)) -> str:
     """An ew_image: steps from row to row and from pixel to pixel along these axes, rows of a rolling buffer."""
     row, pixel = (place.strides[axis] for axis in axes)
     return braced((row, pixel, place.window[1] if place.window else 0))
+
+
+def window_sizes(site: Site, depth: int) -> tuple[int, ...]:
+    """What kernels are told of a convolution: x (height, width, `depth`), kernel, strides, dilations, pads before."""
+    op, (x, w) = site.op_as(Conv2d), site.shapes[:2]
+    return (*x[1:3], depth, *w[1:3], *op.stride, *op.dilation, *op.pads[:2])
 
 
 def part_pointer(call: CCall, c: CWriter, bounds: Sequence[Expr]) -> str:

@@ -54,7 +54,7 @@ def _misplaced(sites: Sites, kernel: Kernel, selection: Selection) -> str | None
         if selection.stack > kernel.stack:
             return f"kernel '{kernel.name}' keeps no {selection.stack} bytes of scratch on the stack"
         return None
-    home = sites.buffers[selection.scratch]
+    home = sites.plan.buffer_named[selection.scratch]
     if home.offset % SCRATCH_ALIGNMENT:
         return f"its scratch lies at {home.offset}, which is no multiple of {SCRATCH_ALIGNMENT}"
     return None

@@ -54,13 +54,12 @@ def _flaws_of_selections(plan: Plan) -> Iterator[str]:
     if len(plan.selections) != len(plan.program.stages):
         yield f"kernels are selected for {len(plan.selections)} stages, and there are {len(plan.program.stages)}"
         return
-    buffers = {buffer.name: buffer for buffer in plan.buffers}
     for index, (stage, chosen) in enumerate(zip(plan.program.stages, plan.selections, strict=True)):
         wanted = [(call.layer, call.kind) for call, _ in calls(lower(plan, stage))]
         if wanted != [(selection.layer, selection.kind) for selection in chosen]:
             yield f"the kernels of stage '{stage.name}' are not those of its calls"
         for selection in chosen:
-            home = buffers.get(selection.scratch) if selection.scratch is not None else None
+            home = plan.buffer_named.get(selection.scratch) if selection.scratch is not None else None
             is_there = home is not None and home.first <= index <= home.last
             if selection.scratch is not None and (not is_there or home is None or home.part < selection.offer.scratch):
                 yield f"the scratch of layer '{selection.layer}' is no buffer of its size and stage"
@@ -71,11 +70,10 @@ def _flaws_of_selections(plan: Plan) -> Iterator[str]:
 def _scratch_in_the_way(plan: Plan) -> Iterator[PlanFault]:
     """Scratch that shares bytes with a buffer which is live at the same time. No overlap is allowed here, since a
     kernel may write its scratch in any order."""
-    buffers = {buffer.name: buffer for buffer in plan.buffers}
     for index, chosen in enumerate(plan.selections):
         names = {selection.scratch for selection in chosen if selection.scratch}
         for name in sorted(names):
-            home = buffers[name]
+            home = plan.buffer_named[name]
             for other in plan.live(index):
                 is_met = other.memory == home.memory and other.offset < home.end and home.offset < other.end
                 if is_met and other.name not in names:

@@ -175,6 +175,10 @@ class Plan:
         return tuple(stage.name for stage in self.program.stages)
 
     @cached_property
+    def buffer_named(self) -> Mapping[str, Buffer]:
+        return {buffer.name: buffer for buffer in self.buffers}
+
+    @cached_property
     def arenas(self) -> Mapping[str, int]:
         """Bytes used of each memory, in whole words; those of the caller are not among them."""
         own = (buffer for buffer in self.buffers if buffer.memory not in self.slots)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import prod
 
 from ...network.operators import Conv2d
-from ..call import CCall, image, part_pointer
+from ..call import CCall, image, part_pointer, window_sizes
 from ..kernel import Kernel, Offer
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, braced
@@ -40,7 +40,7 @@ def write(call: CCall, offer: Offer, c: CWriter) -> None:
 
 
 def _fields(call: CCall, channels: ChannelRange) -> tuple[Expr, ...]:
-    op, kernel = call.op_as(Conv2d), fours_kernel(call)
+    kernel = fours_kernel(call)
     made = packed_fours(call, prod(call.shapes[1][1:]), channels.channels)
     assert made is not None
     call.use("dsp_windows", kernel)
@@ -48,8 +48,7 @@ def _fields(call: CCall, channels: ChannelRange) -> tuple[Expr, ...]:
         braced(made.fields(call)),
         f"ew_{kernel}",
         *(image(call.inputs[0]), image(call.output)),
-        *(*call.shapes[0][1:], *call.shapes[1][1:3]),
-        *(*op.stride, *op.dilation, *op.pads[:2]),
+        *window_sizes(call, call.shapes[0][3]),
         *((made.zero + flip(call.inputs[0].tensor)) & 255, int(call.is_backward)),
     )
 

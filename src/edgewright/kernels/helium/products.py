@@ -12,7 +12,7 @@ from ...network.operators import Conv2d, Dense
 from ...network.tensor import DType
 from ...platform.target import Family
 from ...program import Sweep
-from ..call import CCall, is_image
+from ..call import CCall, is_image, window_sizes
 from ..cost.products import dense_work
 from ..cost.work import Amounts, ConvPart, KernelWork
 from ..kernel import Kernel, Offer, where
@@ -102,11 +102,10 @@ def write_depthwise(call: CCall, _: Offer, c: CWriter) -> None:
 
 def _write(call: CCall, c: CWriter, pixels: int, arranged: Callable[[Array], Array], kernel: tuple[str, str]) -> None:
     """A call for each image of the batch; of the kernel its name and its last arguments are given."""
-    op, (x, w), (source, target) = call.op_as(Conv2d), call.shapes[:2], (call.inputs[0], call.output)
+    source, target = call.inputs[0], call.output
     (name, rest), (batch, rows, columns, (first, _)) = kernel, call.region
-    window = (*x[1:], w[1], w[2], *op.stride, *op.dilation, *op.pads[:2])
-    table = Convolution((source, target), window, pixels).table(call, arranged)
-    ctype, first_read = ("int8_t", first) if op.groups > 1 else ("uint8_t", 0)
+    table = Convolution((source, target), window_sizes(call, call.shapes[0][3]), pixels).table(call, arranged)
+    ctype, first_read = ("int8_t", first) if call.op_as(Conv2d).groups > 1 else ("uint8_t", 0)
     part = f"ew_part_of({rows[0]}, {rows[1]}, {columns[0]}, {columns[1]})"
     with loops(c, [batch], "n", backward=call.is_backward) as (n,):
         from_, to = source.address((n, 0, 0, first_read)), target.address((n, 0, 0, first))

@@ -118,7 +118,7 @@ def write_conv(call: CCall, _: Offer, c: CWriter) -> None:
         product, x, y, region = inner.op, call.inputs[0], call.output, inner.region
         first = region[-1][0]
         if isinstance(product, ops.Conv2d):
-            geometry, part = conv_geometry(inner, product), (*region[1], *region[2])
+            geometry, part = conv_geometry(inner), (*region[1], *region[2])
             read, write = x.pointer, y.address((0, 0, 0, first))
             per_group = inner.shapes[1][0] // product.groups if product.groups > 1 else 0
         else:

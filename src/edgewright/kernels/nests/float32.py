@@ -14,7 +14,7 @@ import numpy as np
 from ...network.operators import Activation, Clamp, Conv2d, Dense
 from ...network.tensor import DType
 from ...program import Sweep
-from ..call import CCall, image, is_image, part_pointer
+from ..call import CCall, image, is_image, part_pointer, window_sizes
 from ..cost.products import real_work
 from ..kernel import SMALL, Kernel, Offer, of_region, where
 from ..printing.constants import number
@@ -31,13 +31,11 @@ class ConvGeometry:
     """What the kernels are told of a convolution, but for weights and channels."""
 
     images: tuple[str, str]  # the fields of ew_image for x and the output
-    sizes: tuple[int, ...]  # x (height, width, depth), kernel, strides, dilations, pads above and to the left
+    sizes: tuple[int, ...]  # see `window_sizes`
 
 
-def conv_geometry(site: Site, op: Conv2d) -> ConvGeometry:
-    (_, height, width, _), (_, rows, columns, depth) = site.shapes[:2]
-    sizes = (height, width, depth, rows, columns, *op.stride, *op.dilation, *op.pads[:2])
-    return ConvGeometry((image(site.inputs[0]), image(site.output)), sizes)
+def conv_geometry(site: Site) -> ConvGeometry:
+    return ConvGeometry((image(site.inputs[0]), image(site.output)), window_sizes(site, site.shapes[1][3]))
 
 
 def row_geometry(pixels: int, depth: int, channels: int) -> ConvGeometry:
@@ -54,8 +52,8 @@ def suits_conv(site: Site) -> bool:
 
 
 def write_conv(call: CCall, _: Offer, c: CWriter) -> None:
-    op, (rows, columns) = call.op_as(Conv2d), call.region[1:3]
-    _write(call, c, conv_geometry(call, op), (*rows, *columns))
+    rows, columns = call.region[1:3]
+    _write(call, c, conv_geometry(call), (*rows, *columns))
 
 
 def suits_dense(site: Site) -> bool:

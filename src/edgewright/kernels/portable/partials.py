@@ -7,7 +7,7 @@ import numpy as np
 from ...network import Array, DType
 from ...network.operators import Conv2d, Dense
 from ...program.steps import SUM_BYTES
-from ..call import CCall, part_pointer
+from ..call import CCall, part_pointer, window_sizes
 from ..cost.products import add_conv_work, add_dense_work, finish_scaled_work
 from ..kernel import SMALL, CallKind, Kernel, Offer, where
 from ..partial_layout import difference, partial_layout, partial_range, sums_place, write_lines
@@ -52,7 +52,6 @@ def write_conv(call: CCall, _: Offer, c: CWriter) -> None:
 
 def _fields(call: CCall, channels: ChannelRange) -> tuple[Expr, ...]:
     """Of ew_share_window; the depth of x is that of the part that is summed over."""
-    op, (x, w) = call.op_as(Conv2d), call.shapes[:2]
     weights = _weights(call, channels)
     _, blocks, depth, block = weights.shape
     return (
@@ -60,7 +59,7 @@ def _fields(call: CCall, channels: ChannelRange) -> tuple[Expr, ...]:
         f"ew_share_{_tap(call)}",
         _image(call.inputs[0], call.inputs[0].tensor.dtype.bytes),
         _image(sums_place(call), SUM_BYTES),
-        *(x[1], x[2], depth, w[1], w[2], *op.stride, *op.dilation, *op.pads[:2]),
+        *window_sizes(call, depth),
         *(blocks * depth * block * weights.itemsize, _zero(call), channels.count),
     )
 

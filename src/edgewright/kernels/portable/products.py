@@ -11,7 +11,7 @@ from ...network.operators import Conv2d, Dense
 from ...network.tensor import DType
 from ...platform.target import Architecture
 from ...program import Sweep
-from ..call import CCall, CTensor, is_image, part_pointer
+from ..call import CCall, CTensor, is_image, part_pointer, window_sizes
 from ..kernel import Kernel, Offer, where
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr
@@ -93,13 +93,12 @@ def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
 
 
 def _conv_image(call: CCall, at: tuple[Expr, ...]) -> _Image:
-    op, (x, w), (_, rows, columns, (first, _)) = call.op_as(Conv2d), call.shapes[:2], call.region
+    _, rows, columns, (first, _) = call.region
     source, target = (
         replace(place, pointer=place.address((*at, 0, 0, channel)))
         for place, channel in ((call.inputs[0], 0), (call.output, first))
     )
-    window = (*x[1:], w[1], w[2], *op.stride, *op.dilation, *op.pads[:2])
-    return _Image((source, target), window, (*rows, *columns))
+    return _Image((source, target), window_sizes(call, call.shapes[0][3]), (*rows, *columns))
 
 
 def _dense_image(call: CCall, at: tuple[Expr, ...]) -> _Image:

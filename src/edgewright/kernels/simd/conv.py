@@ -65,7 +65,7 @@ def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
     joined = w if groups == op.groups else joined_groups(w, op.groups)
 
     def fields(channels: ChannelRange) -> Sequence[Expr]:
-        window = window_fields(call, op, channels.count, groups)
+        window = window_fields(call, channels.count, groups)
         return _fields(call, window, offer["rows"], end, _packed(call, joined, channels, groups))
 
     call.use("simd_conv")

@@ -46,7 +46,7 @@ def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
     op, layer = call.op_as(Conv2d), byte_layer(call)
     assert layer is not None
     weights = joined_groups(layer.weights, op.groups)
-    table = _table(call, layer, weights, lambda count: window_fields(call, op, count), offer["rows"])
+    table = _table(call, layer, weights, lambda count: window_fields(call, count), offer["rows"])
     with batch_items(call, c) as (x, y):
         room = working_room(call, offer, c, "uint8_t")
         c.line(f"ew_simd_int8_run(&{table}, {x}, {first_channel(call, y)}, part, {room});")
