@@ -222,8 +222,7 @@ def _flaws_of_layers(plan: Plan) -> Iterator[str]:
 
 
 def _flaws_of_stage(plan: Plan, stage: Stage) -> Iterator[str]:
-    pulled = [name for name in plan.network.inputs if plan.views[name].window]
-    for problem in problems(plan.network, stage.schedule, plan.free, pulled):
+    for problem in problems(plan.network, stage.schedule, plan.free, plan.pulled):
         yield f"stage '{stage.name}' is not well formed: {problem}"
         return
     if stage.sweep is Sweep.CHANNELS and not stage.schedule.is_whole:

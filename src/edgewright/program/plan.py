@@ -12,7 +12,7 @@ from ..network import Layer, Network
 from ..network.operators import Concat
 from ..platform.target import Target
 from .options import Options
-from .program import Program
+from .program import Program, Stage
 from .selection import Linked, Packed, Selection, packed_bytes
 
 FORMAT = 3  # of the JSON file; raised whenever a reader of the old format would misread the new one
@@ -133,6 +133,15 @@ class Plan:
     def is_by_rows(self, tensor: str) -> bool:
         """Whether an input comes, or an output leaves, row by row: just a few rows of it lie in memory."""
         return tensor in self.views and self.views[tensor].window is not None
+
+    @cached_property
+    def pulled(self) -> tuple[str, ...]:
+        """The inputs that come row by row."""
+        return tuple(filter(self.is_by_rows, self.network.inputs))
+
+    def pulls(self, stage: Stage) -> bool:
+        """Whether the stage reads an input that comes row by row."""
+        return any(name in self.pulled for layer in stage.layers for name in self.network.by_name[layer].inputs)
 
     @property
     def optimal(self) -> bool:
