@@ -37,9 +37,11 @@ class CTensor(StridedTensor):
 
 @dataclass(frozen=True)
 class CCall(Site):
+    """A call at a site, while it is printed into a module."""
+
     module: Module
     region: tuple[tuple[Expr, Expr], ...]  # of the output: half-open, already clipped; may be empty at run time
-    inputs: tuple[CTensor, ...]  # constants included, as they are in the network: the module not yet told
+    inputs: tuple[CTensor, ...]  # constants too, which are in flash only once `place` was asked for them
     output: CTensor
     which: Expr = 0  # of the ranges of channels
     partial: tuple[tuple[Expr, Expr], ...] | None = None  # part of input 0 that is added to running sums

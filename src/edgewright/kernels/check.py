@@ -49,7 +49,7 @@ def _fault(sites: Sites, call: KernelCall, loops: Loops, selection: Selection, a
 
 
 def _misplaced(sites: Sites, kernel: Kernel, selection: Selection) -> str | None:
-    """What is wrong with the place of the scratch, or an empty text."""
+    """What is wrong with the place of the scratch; None where nothing is."""
     if selection.scratch is None:
         if selection.stack > kernel.stack:
             return f"kernel '{kernel.name}' keeps no {selection.stack} bytes of scratch on the stack"

@@ -25,7 +25,7 @@ MOST = 1 << 23  # of the sum of the second channel of a pair, which has 24 bits
 
 @dataclass(frozen=True)
 class PartialLayout:
-    """What all steps of a layer agree on, whichever emitter writes them."""
+    """How running sums lie: all calls of a layer agree on it, whichever kernels they are."""
 
     is_paired: bool = False  # channels lie in pairs, as the kernels of `dsp` sum them: a, then 256 * b + a
     is_raw: bool = False  # x keeps its zero point
