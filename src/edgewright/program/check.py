@@ -11,7 +11,7 @@ from ..errors import Damaged
 from .form import flaws
 from .lower import calls, lower
 from .ownership import is_too_large, misuses
-from .plan import FaultKind, Plan, PlanFault
+from .plan import FaultKind, Plan, PlanFault, judged
 from .selection import packed_bytes
 
 
@@ -21,19 +21,11 @@ def faults(plan: Plan) -> Iterator[PlanFault]:
     Each kind is judged only if the ones before hold: what is not well formed cannot be carried out. Plans of more
     than 128 MiB of float32 are not carried out here (`is_too_large`): every cell of their memory would be remembered.
     """
-    found = False
-    for flaw in flaws(plan):
-        found = True
-        yield PlanFault(FaultKind.FORM, flaw)
-    if found:
-        return
-    for broken in _broken_promises(plan):
-        found = True
-        yield PlanFault(FaultKind.PROMISE, broken)
-    for flaw in _flaws_of_selections(plan) if not found else ():
-        found = True
-        yield PlanFault(FaultKind.FORM, flaw)
-    if not found:
+    is_sound = True
+    for fault in judged(plan, _JUDGES):
+        is_sound = False
+        yield fault
+    if is_sound:
         yield from _scratch_in_the_way(plan)
         if not is_too_large(plan):
             yield from misuses(plan)
@@ -116,3 +108,10 @@ def _broken_code(plan: Plan) -> Iterator[str]:
     least = max((selection.stack for stage in plan.selections for selection in stage), default=0)
     if linked.stack_bytes is not None and linked.stack_bytes < least:
         yield f"its kernels keep {least} bytes of scratch on the stack, for which it promises {linked.stack_bytes}"
+
+
+_JUDGES = (
+    (FaultKind.FORM, flaws),
+    (FaultKind.PROMISE, _broken_promises),
+    (FaultKind.FORM, _flaws_of_selections),
+)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from typing import TypeVar
 
 from .. import text
 from ..network import Layer, Network
@@ -15,6 +16,7 @@ from .options import Options
 from .program import Program, Stage
 from .selection import Linked, Packed, Selection, packed_bytes
 
+Judged = TypeVar("Judged")
 FORMAT = 3  # of the JSON file; raised whenever a reader of the old format would misread the new one
 
 
@@ -321,5 +323,18 @@ class FaultKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PlanFault:
+    """What is wrong with a plan, or with a deployment of several."""
+
     kind: FaultKind
     message: str  # without a full stop: it goes into a sentence
+
+
+def judged(thing: Judged, judges: Iterable[tuple[FaultKind, Callable[[Judged], Iterator[str]]]]) -> Iterator[PlanFault]:
+    """What the judges find, one after the other, up to the first that finds anything."""
+    for kind, judge in judges:
+        found = False
+        for message in judge(thing):
+            found = True
+            yield PlanFault(kind, message)
+        if found:
+            return
