@@ -21,6 +21,7 @@ from edgewright.network.operators import Clamp, Conv2d, Dense
 from edgewright.program import Plan
 from emitting import WARNINGS, native
 from emitting_batch import check_together
+from fixed_point import fixed_stored
 from on_board import check_on_board
 from quantised_cases import backward, cut_up
 from tools import compiler
@@ -198,7 +199,7 @@ def test_multipliers_give_what_the_rule_says_for_every_sum(scale: float, zero: i
     every = np.arange(-50000 + bias, 50000 + bias + 1)[None]
     if fixed is not None:
         given_ = every if twice else every - bias
-        np.testing.assert_array_equal(fixed.stored(given_, -128, 127), rule.stored(every))
+        np.testing.assert_array_equal(fixed_stored(fixed, given_, -128, 127), rule.stored(every))
 
 
 def test_channels_that_store_one_value_need_no_sums() -> None:

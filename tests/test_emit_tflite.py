@@ -12,9 +12,20 @@ from edgewright.emit.native import build
 from edgewright.memory import plan as make_plan
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant
 from edgewright.network.kernels import execute
-from edgewright.network.operators import Clamp, LeakyRelu, LogSoftmax, PRelu, Quantize, Softmax, Unary, UnaryKind
+from edgewright.network.operators import (
+    Clamp,
+    LeakyRelu,
+    LogSoftmax,
+    PRelu,
+    Quantize,
+    Resize,
+    ResizeMode,
+    Softmax,
+    Unary,
+    UnaryKind,
+)
 from edgewright.network.tflite import read_tflite
-from emitting import WARNINGS
+from emitting import WARNINGS, check_emitted
 from emitting_batch import agree, build_together, libraries
 from quantised_cases import cut_up
 from tflite_cases import CASES, INT16, random_value
@@ -116,3 +127,10 @@ def test_real_numbers_at_ties_and_beyond_every_range() -> None:
     values = {"x": np.array([0.25, -0.25, 0.75, 1e30, -1e30, np.inf, -np.inf, 0.24999999, 63.9, -0.0], np.float32)}
     native = build(emit(make_plan(network), TARGETS["host"]), flags=WARNINGS)
     np.testing.assert_array_equal(native.run(values)["y"], execute(network, values)["y"])
+
+
+@pytest.mark.parametrize("mode", [ResizeMode.NEAREST, ResizeMode.LINEAR])
+def test_a_line_longer_than_16_bits_count_is_resized(mode: ResizeMode) -> None:
+    b, quant = Builder("long", Arithmetic.TFLITE), Quant.of(0.05, -3)
+    b.input("x", (1, 1, 40_000, 1), DType.INT8, quant)
+    check_emitted(b.build([b.layer(Resize((1, 20_000), mode), ["x"], "y", dtype=DType.INT8, quant=quant)]), "rv32imc")

@@ -14,7 +14,7 @@ from edgewright import plan, read_model, samples
 from edgewright.emit import TARGETS, Options, emit
 from edgewright.emit.firmware import measure
 from edgewright.fusion.choice import PlanChoice, PlanMaker
-from edgewright.fusion.faster import PlannedChoice, moves_of, speed_up
+from edgewright.fusion.faster import moves_of, speed_up
 from edgewright.fusion.request import PlanRequest, make_plan
 from edgewright.fusion.timing import FEARED, TimedPlan, Timing
 from edgewright.fusion.whole import fastest_whole_layers
@@ -170,7 +170,7 @@ def test_a_budget_is_kept_in_the_ram_there_is():
     maker = maker_of(network, "rv32imc")
     whole = fastest_whole_layers(maker)
     rows = PlanChoice(schedules=streams(network))
-    slow = PlannedChoice(rows, maker.make(rows))
+    slow = maker.make(rows)
     assert slow.cost > 1.05 * whole.cost
     found = speed_up(maker, rows, 1.05 * whole.cost, whole.peak)
     assert found is not None and found.cost <= 1.05 * whole.cost and slow.peak < found.peak < whole.peak
@@ -203,13 +203,13 @@ def test_changes_compute_the_same(data, network, target):
     """Whatever is changed to be faster, the interpreter finds the same outputs; a room is as large as was asked for."""
     maker = maker_of(network, target)
     choice = PlanChoice(streams(network) or None)
-    at = PlannedChoice(choice, maker.make(choice))
+    at = maker.make(choice)
     for _ in range(3):
         moves = list(moves_of(at))
         if not moves:
             break
         choice = data.draw(st.sampled_from(moves)).choice
-        at = PlannedChoice(choice, maker.make(choice))
+        at = maker.make(choice)
         check_interpreted(network, at.plan)
         for index, stage in enumerate(at.plan.program.stages):
             assert at.plan.hole(index)[2] >= dict(choice.scratch_bytes).get(stage.name, 0)

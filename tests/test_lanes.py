@@ -49,13 +49,14 @@ from edgewright.program import (
     plan_to_dict,
 )
 from edgewright.program.legal import problems
-from edgewright.program.lower import lower, unrolled
+from edgewright.program.lower import lower
 from emitting import WARNINGS
 from interpreting import check_interpreted
 from random_networks import networks
 from sanitized_runs import run_sanitized
 from test_interpreter import moved, two_convs
 from tools import command
+from unrolling import unrolled
 
 MANY = 200 if os.environ.get("EDGEWRIGHT_THOROUGH") else 5
 FAMILIES = ("host", "cortex-m4", "rv32imc", "cortex-m55")

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from edgewright.memory import plan as make_plan
 from edgewright.program.index import AffineExpr, TableExpr, fit, value
-from edgewright.program.lower import For, lower, unrolled
+from edgewright.program.lower import For, lower
 from random_networks import networks
 from random_trials import drawn_schedule
+from unrolling import unrolled
 
 
 @pytest.mark.parametrize(

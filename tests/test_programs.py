@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from edgewright.program.lower import lower, unrolled
+from edgewright.program.lower import lower
 from emitting_batch import check_together
 from interpreting import check_interpreted
 from random_programs import RandomProgram, random_program
+from unrolling import unrolled
 
 FAMILIES = ("host", "cortex-m4", "rv32imc", "cortex-m55")
 TOGETHER = 48  # in one shared object

@@ -9,7 +9,7 @@ import struct
 
 from .instruction import ControlFlow, Instruction, signed
 
-RA, SP, LINKS = 1, 2, (1, 5)
+SP, LINKS = 2, (1, 5)  # registers: the stack pointer; those that return addresses are kept in
 
 
 def decode(code: bytes, at: int, address: int) -> Instruction:

@@ -28,13 +28,13 @@ FLAGS = (
     "-fno-strict-aliasing",
     "-fno-math-errno",
 )
-# Freestanding: no C library. Built-ins stay on, so that a memcpy of four bytes is one load and one store.
 ON_ARM = platform.machine() in ("aarch64", "arm64")
 # Code for this very machine: on Arm the option that every compiler has is the processor's.
 NATIVE = "-mcpu=native" if ON_ARM else "-march=native"
 # Clang's lowering of gathers for M-profile vectors steps the counter of a loop around a short one by the stride of what
 # is gathered (LLVM 22 does), and the loop never ends. Gathers gain next to nothing there.
 _NO_GATHERS = ("-mllvm", "-enable-arm-maskedgatscat=false")
+# Freestanding: no C library. Built-ins stay on, so that a memcpy of four bytes is one load and one store.
 BARE = ("-ffreestanding", "-fbuiltin", "-fno-common", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables")
 
 _CANDIDATES = {
@@ -59,7 +59,7 @@ class Toolchain:
     name: str  # for reports: the compiler and its version
     program: tuple[str, ...]
     flags: tuple[str, ...]  # that every call needs
-    is_gcc: bool  # writes call graphs with -fcallgraph-info
+    is_gcc: bool  # and no clang, nor Zig, which wraps one
 
     @property
     def helpers(self) -> tuple[str, ...]:

@@ -78,7 +78,7 @@ def header(
     tensors = declared(prefix, plan, network, names)
     kind = return_type(plan, network)
     for name, parameter in names.inputs.items():
-        if plan.views[name].window:
+        if name in plan.pulled:
             ctype, row = C_TYPES[network.tensors[name].dtype.value], network.tensors[name].strides[1]
             c.lines += [
                 f"/* Writes row `row` of {comment(name)} ({row} bytes) to `target`.",
@@ -123,7 +123,7 @@ def return_type(plan: Plan, network: Network) -> str:
 
 def _run_comment(guard: str, plan: Plan, network: Network, names: Parameters) -> list[str]:
     """What callers must know: what NULL means for each kind of input and output, and what comes back."""
-    pulled = [p for name, p in names.inputs.items() if plan.views[name].window]
+    pulled = [p for name, p in names.inputs.items() if name in plan.pulled]
     dense = {way: [p for n, p in group.items() if lies_densely(plan, network, n)] for way, group in _ways(names)}
     elsewhere = [p for _, group in _ways(names) for n, p in group.items() if n in plan.outside]
     pushed = [p for name, p in names.outputs.items() if plan.is_by_rows(name)]
@@ -181,7 +181,7 @@ def declared(
     """
     parts = []
     for name, parameter in names.inputs.items():
-        if plan.views[name].window:
+        if name in plan.pulled:
             kind = f"{prefix}_pull_{(public or names).inputs[name]}"
             parts += [f"{kind} {parameter}", f"void *{parameter}_context"]
         else:
@@ -203,7 +203,7 @@ def _describe(c: CWriter, macro: str, tensor: Tensor) -> None:
 
 def _locate(c: CWriter, macro: str, plan: Plan, names: Parameters, name: str) -> None:
     view = plan.views[name]
-    buffer = next(buffer for buffer in plan.buffers if buffer.name == view.buffer)
+    buffer = plan.buffer_named[view.buffer]
     where = f" /* in {names.arenas[buffer.memory]} */" if len(names.arenas) > 1 else ""
     c.line(f"#define {macro}_OFFSET {buffer.offset + view.offset}{where}")
 

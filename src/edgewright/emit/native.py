@@ -99,7 +99,7 @@ class Native:
                 arena.inside.fill(poison)
         given: list[Any] = [_pointer(arena.inside) for arena in self._arenas]
         for name, value in zip(self.network.inputs, arguments, strict=True):
-            given += self._pulled(value) if self.library.plan.views[name].window else [_pointer(value)]
+            given += self._pulled(value) if name in self.library.plan.pulled else [_pointer(value)]
         if alone and self.library.plan.lanes > 1:
             self._loaded[f"{self.library.name}_run_lane"](0, 1, *given, *map(_pointer, outputs.values()))
         else:

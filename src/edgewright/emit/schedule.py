@@ -54,7 +54,7 @@ class RunFunction:
         self.module, self.plan, self.network = module, plan, network
         self.public = parameters(module.prefix, network, plan.arenas)  # as the header has them
         self.parameters = local_names(self.public)
-        self.pulled = {name for name in network.inputs if plan.views[name].window}
+        self.pulled = plan.pulled
         self.outlet = outlet and replace(outlet, pulled=self._counts)
         self.storage = ArenaPointers(sites, {**self.parameters.arenas, **self._slots})
         pulling = RowPuller(module, self.storage, self.parameters.inputs, self.pulled)
@@ -101,7 +101,7 @@ class RunFunction:
     @property
     def _counts(self) -> tuple[str, ...]:
         """The C variables that count the rows of pulled inputs."""
-        return tuple(f"next_{self.parameters.inputs[name]}" for name in self.network.inputs if name in self.pulled)
+        return tuple(f"next_{self.parameters.inputs[name]}" for name in self.pulled)
 
     def _until_the_last(self, c: CWriter) -> None:
         """Inputs and stages, up to the last one where that may stop and go on."""

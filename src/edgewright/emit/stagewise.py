@@ -37,13 +37,12 @@ class Tracer:
         self.plan = plan
         self.tensors: dict[str, Array] = {}
         self._completed = completed(plan)
-        self._buffers = {buffer.name: buffer for buffer in plan.buffers}
 
     def take(self, stage: int, arenas: Mapping[str, Array]) -> None:
         """With the arenas as they are after this stage, by memory, as bytes."""
         for name in self._completed[stage]:
             tensor, view = self.plan.network.tensors[name], self.plan.views[name]
-            buffer = self._buffers[view.buffer]
+            buffer = self.plan.buffer_named[view.buffer]
             start = buffer.offset + view.offset
             there: Array = np.ndarray(tensor.shape, tensor.dtype.numpy, arenas[buffer.memory].data, start, view.strides)
             self.tensors[name] = there.copy()

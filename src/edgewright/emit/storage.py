@@ -36,7 +36,7 @@ class ArenaPointers:
 
     def buffer(self, name: str) -> str | None:
         """C of a pointer to a buffer (uint8_t *), if there is one of that name."""
-        buffer = self.sites.buffers.get(name)
+        buffer = self.plan.buffer_named.get(name)
         if buffer is None:
             return None
         return f"({self.at(buffer.memory, plus(*_of_lane(buffer), buffer.offset))})"
@@ -47,7 +47,7 @@ class ArenaPointers:
         if placed.memory is None:
             return CTensor(placed.tensor, placed.strides)
         # Kernels count from the first element of the whole tensor, wherever the tile at hand begins.
-        shift = (*shift, *_of_lane(self.sites.buffers[self.plan.views[name].buffer]))
+        shift = (*shift, *_of_lane(self.plan.buffer_named[self.plan.views[name].buffer]))
         zero = plus(*shift, placed.first)
         at = self.memories[placed.memory] if zero == 0 and not shift else self.at(placed.memory, zero)
         ctype = C_TYPES[placed.tensor.dtype.value]

@@ -65,7 +65,7 @@ class RowOutlet:
 def paused_words(plan: Plan) -> int:
     """Words that a run needs to remember where its last stage stopped."""
     trace = RowTrace(plan.program.fused(plan.program.stages[-1]))
-    return 3 + sum(map(plan.is_by_rows, plan.network.inputs)) + len(trace.chains)
+    return 3 + len(plan.pulled) + len(trace.chains)
 
 
 @contextmanager

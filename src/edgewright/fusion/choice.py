@@ -39,6 +39,26 @@ class PlanChoice:
         return replace(self, schedules=tuple(schedule if x.layers == schedule.layers else x for x in others))
 
 
+@dataclass(frozen=True)
+class PlannedChoice:
+    """A choice with its plan."""
+
+    choice: PlanChoice
+    timed: TimedPlan
+
+    @property
+    def plan(self) -> Plan:
+        return self.timed.plan
+
+    @property
+    def peak(self) -> int:
+        return self.plan.peak_bytes
+
+    @property
+    def cost(self) -> float:
+        return self.timed.total
+
+
 class PlanMaker:
     """Makes the plan of a choice, each once, and tells what it costs."""
 
@@ -57,7 +77,7 @@ class PlanMaker:
         self._board, self._alignment, self._outside = board, alignment, frozenset(outside)
         pulled = pulled_inputs(network) if pull_rows else ()
         self._pulled = tuple(each for each in pulled if each[0] not in self._outside)
-        self._known: dict[PlanChoice, TimedPlan] = {}
+        self._known: dict[PlanChoice, PlannedChoice] = {}
 
     @property
     def techniques(self) -> Techniques:
@@ -68,14 +88,14 @@ class PlanMaker:
         """The planning problem in which any layer may still join a fusion group, as those who price groups need it."""
         return unfused_problem(self.network, self.techniques, alignment_of(self.network, self._board, self._alignment))
 
-    def make(self, choice: PlanChoice) -> TimedPlan:
+    def make(self, choice: PlanChoice) -> PlannedChoice:
         if choice not in self._known:
-            self._known[choice] = self.timed(self.plan(choice, self.network))
+            self._known[choice] = PlannedChoice(choice, self.timed(self.plan(choice, self.network)))
         return self._known[choice]
 
     @property
     def all_made(self) -> tuple[TimedPlan, ...]:
-        return tuple(self._known.values())
+        return tuple(found.timed for found in self._known.values())
 
     def timed(self, plan: Plan) -> TimedPlan:
         return TimedPlan(plan, self.timing.costs(plan.network))

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from ..errors import InputError
 from ..kernels.cost.settings import AMPLE
 from ..kernels.cost.stages import columns_of, cuts
-from ..program import FusionSchedule, Plan, RowTrace
-from .choice import PlanChoice, PlanMaker
+from ..program import FusionSchedule, RowTrace
+from .choice import PlanChoice, PlanMaker, PlannedChoice
 from .timing import TimedPlan
 
 MOST_ROUNDS = 6
@@ -33,26 +33,6 @@ class Move:
     choice: PlanChoice
 
 
-@dataclass(frozen=True)
-class PlannedChoice:
-    """A choice with its plan."""
-
-    choice: PlanChoice
-    timed: TimedPlan
-
-    @property
-    def plan(self) -> Plan:
-        return self.timed.plan
-
-    @property
-    def peak(self) -> int:
-        return self.plan.peak_bytes
-
-    @property
-    def cost(self) -> float:
-        return self.timed.total
-
-
 def speed_up(maker: PlanMaker, choice: PlanChoice, budget: float, below: int) -> PlannedChoice | None:
     """The choice, changed until it takes at most `budget` instructions in less than `below` bytes; None where no change
     that was tried does."""
@@ -62,7 +42,7 @@ def speed_up(maker: PlanMaker, choice: PlanChoice, budget: float, below: int) ->
 
 def fastest(maker: PlanMaker, choice: PlanChoice, budget: float, below: int) -> PlannedChoice:
     """The choice, made faster step by step while it is above the budget of instructions and there is RAM left."""
-    at = PlannedChoice(choice, maker.make(choice))
+    at = maker.make(choice)
     for _ in range(MOST_ROUNDS):
         if at.peak >= below or at.cost <= budget:
             break
@@ -89,7 +69,7 @@ def _tried(maker: PlanMaker, at: PlannedChoice) -> Iterator[PlannedChoice]:
     most = max(2, min(MOST_MOVES, WORK // max(1, len(maker.network.layers))))
     for move in moves[:most]:
         try:
-            yield PlannedChoice(move.choice, maker.make(move.choice))
+            yield maker.make(move.choice)
         except InputError:  # so many rows cannot be kept together
             continue
 
@@ -131,7 +111,7 @@ class _Chains:
 
     def schedules(self, schedule: FusionSchedule) -> Iterator[tuple[float, FusionSchedule]]:
         """Variants of the schedule with more rows in a step: for each chain alone, and for all together."""
-        pulled = {name for name in self.timed.plan.network.inputs if self.timed.plan.views[name].window}
+        pulled = set(self.timed.plan.pulled)
         each = [self._options(chain) for chain in range(len(self.trace.chains)) if not self._reads(chain, pulled)]
         for options in each:
             for gain, change in options:

@@ -24,7 +24,7 @@ from ..network import Layer, Network, Region
 from ..network.operators import Conv2d, Dense
 from ..platform import Board
 from ..platform.target import Family, Target
-from ..program import CHANNELS, ROWS, FusionSchedule, Plan, Saving, Split, Stage, even_ends
+from ..program import CHANNELS, ROWS, FusionSchedule, Plan, Saving, Split, even_ends
 from ..program.legal import problems
 from ..program.plan import room_name
 
@@ -87,12 +87,10 @@ def with_lanes(
 def _planned(
     network: Network, plan: Plan, schedules: Sequence[FusionSchedule], board: Board | None, alignment: int
 ) -> Plan:
-    buffers = {buffer.name: buffer for buffer in plan.buffers}
-    names = {stage.name: room_name(stage.name) for stage in plan.program.stages}
+    buffers, names = plan.buffer_named, {stage.name: room_name(stage.name) for stage in plan.program.stages}
     scratch_bytes = tuple((stage, buffers[room].size) for stage, room in names.items() if room in buffers)
-    is_pulling = any(plan.views[name].window for name in network.inputs)
     techniques = PLAIN if plan.plain else Techniques(scratch_bytes=scratch_bytes)
-    techniques = replace(techniques, pulled=pulled_inputs(network) if is_pulling else ())
+    techniques = replace(techniques, pulled=pulled_inputs(network) if plan.pulled else ())
     made = plan_network(
         network,
         board,
@@ -131,17 +129,12 @@ def _chosen(network: Network, plan: Plan, lanes: int, speed: CoreSpeed) -> tuple
         if not set(stage.layers) <= network.by_name.keys():  # a copy that the plan makes
             continue
         schedule = stage.schedule
-        if not _pulls(plan, stage) and lanes > 1:
+        if not plan.pulls(stage) and lanes > 1:
             schedule, saved = _schedule_with_lanes(network, plan, schedule, lanes, speed)
             gain += saved
-        is_left = schedule.is_whole or (_pulls(plan, stage) and len(schedule.layers) == 1)
+        is_left = schedule.is_whole or (plan.pulls(stage) and len(schedule.layers) == 1)
         found += [] if is_left else [schedule]
     return found, gain
-
-
-def _pulls(plan: Plan, stage: Stage) -> bool:
-    names = {name for layer in stage.layers for name in plan.network.by_name[layer].inputs}
-    return any(name in names and plan.views[name].window for name in plan.network.inputs)
 
 
 def _schedule_with_lanes(

@@ -69,6 +69,9 @@ class TilePricer(Pricer):
         super().__init__(problem, order)
         self.prices = prices
         self.most_macs = most_macs  # that a group may compute again
+        self._row_prices: dict[int, tuple[int, int, int]] = {}
+        self._traces: dict[tuple[int, int, tuple[str, ...]], RowWindows] = {}
+        self._mixing: dict[int, bool] = {}
 
     def effort_by_rows(self, at: int) -> int:
         return self._by_rows(at)[0]
@@ -79,10 +82,6 @@ class TilePricer(Pricer):
             layer = self.layers[at]
             self._row_prices[at] = self.prices.by_rows(layer.name, can_sum(self.network, layer))
         return self._row_prices[at]
-
-    @cached_property
-    def _row_prices(self) -> dict[int, tuple[int, int, int]]:
-        return {}
 
     def whole(self, at: int) -> Candidate:
         """The layer whole, in the least memory."""
@@ -192,10 +191,6 @@ class TilePricer(Pricer):
             self._traces[key] = RowWindows(self.views, replace(fused, schedule=undivided))
         return self._traces[key]
 
-    @cached_property
-    def _traces(self) -> dict[tuple[int, int, tuple[str, ...]], RowWindows]:
-        return {}
-
     def _earliest(self, last: int, pattern: TilePattern) -> int:
         """The first layer that a group may reach back to."""
         begin = last - 1
@@ -220,10 +215,6 @@ class TilePricer(Pricer):
             reads = [(n, s) for name, n, s in pairs if name not in self.network.constants and s and s[-1] > 1]
             self._mixing[at] = any(needed.bounds[-1] == (0, shape[-1]) for needed, shape in reads)
         return self._mixing[at]
-
-    @cached_property
-    def _mixing(self) -> dict[int, bool]:
-        return {}
 
     def earliest(self, last: int) -> int:
         """The first layer that any group in tiles may reach back to; rows that are pulled come but once."""

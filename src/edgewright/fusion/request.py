@@ -163,7 +163,8 @@ def _found(network: Network, request: PlanRequest, board: Board | None, target: 
 
 def fitted_words(plan: Plan, request: PlanRequest) -> str:
     """What was done without being asked so that the plan fits, as a phrase; empty where nothing was."""
-    stages = [stage for stage in plan.program.stages if not stage.schedule.is_undivided and not _pulls(plan, stage)]
+    divided = [stage for stage in plan.program.stages if not stage.schedule.is_undivided]
+    stages = [stage for stage in divided if not _is_only_pulling(plan, stage)]
     if request.plain or request.phases or request.schedules or request.is_search or not stages:
         return ""
     how = " and ".join(dict.fromkeys(technique(plan, stage).label for stage in stages))
@@ -172,10 +173,9 @@ def fitted_words(plan: Plan, request: PlanRequest) -> str:
     return f"whole layers do not fit: some run in parts ({how}), with {macs}"
 
 
-def _pulls(plan: Plan, stage: Stage) -> bool:
+def _is_only_pulling(plan: Plan, stage: Stage) -> bool:
     """Whether the stage is a single layer that runs row by row only because its input arrives row by row."""
-    names = {name for layer in stage.layers for name in plan.network.by_name[layer].inputs}
-    return len(stage.layers) == 1 and any(plan.views[name].window for name in names & {*plan.network.inputs})
+    return len(stage.layers) == 1 and plan.pulls(stage)
 
 
 def plan_notes(plan: Plan, request: PlanRequest | None) -> tuple[str, ...]:

@@ -24,8 +24,17 @@ from ..platform import Board, boards_with
 from ..platform.target import Target
 from ..program import Plan
 from ..program.weights import without_weights
-from .choice import FoundPlan, PlanChoice, PlanMaker, interrupted, is_interrupted, trade_off_of, undominated_trade_offs
-from .faster import PlannedChoice, fastest, speed_up
+from .choice import (
+    FoundPlan,
+    PlanChoice,
+    PlanMaker,
+    PlannedChoice,
+    interrupted,
+    is_interrupted,
+    trade_off_of,
+    undominated_trade_offs,
+)
+from .faster import fastest, speed_up
 from .prices import Prices
 from .routes import Route, Routes
 from .timing import Timing
@@ -151,7 +160,7 @@ class PlanSearch:
     @cached_property
     def least_whole(self) -> PlannedChoice:
         """Whole layers in the least RAM, whatever sharing memory costs."""
-        return PlannedChoice(PlanChoice(), self.maker.make(PlanChoice()))
+        return self.maker.make(PlanChoice())
 
     @cached_property
     def by_rows(self) -> PlannedChoice:
@@ -306,8 +315,7 @@ class PlanSearch:
         return fastest(self.maker, found.choice, budget, ram + 1)
 
     def candidate(self, route: Route) -> PlannedChoice:
-        choice = self.routes.choice(route)
-        return PlannedChoice(choice, self.maker.make(choice))
+        return self.maker.make(self.routes.choice(route))
 
     @staticmethod
     def _explained(found: PlannedChoice) -> PlannedChoice:

@@ -7,8 +7,8 @@ from collections.abc import Collection
 from ..network import Network
 from ..platform import Board
 from ..platform.target import Target
-from .choice import FoundPlan, PlanChoice, PlanMaker, trade_off_of, undominated_trade_offs
-from .faster import LEAST_GAIN, PlannedChoice, speed_up
+from .choice import FoundPlan, PlanChoice, PlanMaker, PlannedChoice, trade_off_of, undominated_trade_offs
+from .faster import LEAST_GAIN, speed_up
 from .timing import Timing
 
 MOST_TRIALS = 12  # of layers that are kept apart one by one
@@ -35,21 +35,20 @@ def find_whole_layers(
     found = fastest_whole_layers(maker)
     plan = maker.explained(found.choice) if explain else found.plan
     trades = undominated_trade_offs([trade_off_of(timed, found.cost) for timed in maker.all_made])
-    is_least = found.peak == maker.make(PlanChoice()).plan.peak_bytes
+    is_least = found.peak == maker.make(PlanChoice()).peak
     return FoundPlan(plan, plan, () if is_least else trades)
 
 
 def fastest_whole_layers(maker: PlanMaker) -> PlannedChoice:
     """The plan of whole layers in the least RAM; where sharing memory makes it slow, some of the sharing is given
     up."""
-    least = _free_of_overlaps(maker, PlannedChoice(PlanChoice(), maker.make(PlanChoice())))
+    least = _free_of_overlaps(maker, maker.make(PlanChoice()))
     if not any(least.timed.is_shared(index) for index in range(len(least.plan.program.stages))):
         return least
     budget = maker.timing.within(maker.plain().total, SHARING)
     if least.cost <= budget:
         return least
-    everything = PlanChoice(no_overlap=frozenset(layer.name for layer in maker.network.layers))
-    apart = PlannedChoice(everything, maker.make(everything))
+    apart = maker.make(PlanChoice(no_overlap=frozenset(layer.name for layer in maker.network.layers)))
     return speed_up(maker, least.choice, max(budget, apart.cost), apart.peak) or apart
 
 
@@ -65,8 +64,7 @@ def _free_of_overlaps(maker: PlanMaker, least: PlannedChoice) -> PlannedChoice:
     wanted = sorted(gains, key=lambda layers: -gains[layers])[:MOST_TRIALS]
     best = least
     for layers in (frozenset().union(*wanted), *wanted):
-        choice = best.choice.with_no_overlap(layers)
-        found = PlannedChoice(choice, maker.make(choice))
+        found = maker.make(best.choice.with_no_overlap(layers))
         if found.peak <= least.peak and found.cost < best.cost:
             best = found
     return best

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ..network import Array
+from ..network.operators import Conv2d
 from .module import Module
 from .printing.constants import ALIGNMENT, C_TYPES
 from .printing.source import CWriter, Expr, advanced, braced, offset
@@ -36,9 +37,11 @@ class CTensor(StridedTensor):
 
 @dataclass(frozen=True)
 class CCall(Site):
+    """A call at a site, while it is printed into a module."""
+
     module: Module
     region: tuple[tuple[Expr, Expr], ...]  # of the output: half-open, already clipped; may be empty at run time
-    inputs: tuple[CTensor, ...]  # constants included, as they are in the network: the module not yet told
+    inputs: tuple[CTensor, ...]  # constants too, which are in flash only once `place` was asked for them
     output: CTensor
     which: Expr = 0  # of the ranges of channels
     partial: tuple[tuple[Expr, Expr], ...] | None = None  # part of input 0 that is added to running sums
@@ -100,6 +103,12 @@ def image(place: StridedTensor, axes: tuple[int, int] = (-3, -2)) -> str:
     """An ew_image: steps from row to row and from pixel to pixel along these axes, rows of a rolling buffer."""
     row, pixel = (place.strides[axis] for axis in axes)
     return braced((row, pixel, place.window[1] if place.window else 0))
+
+
+def window_sizes(site: Site, depth: int) -> tuple[int, ...]:
+    """What kernels are told of a convolution: x (height, width, `depth`), kernel, strides, dilations, pads before."""
+    op, (x, w) = site.op_as(Conv2d), site.shapes[:2]
+    return (*x[1:3], depth, *w[1:3], *op.stride, *op.dilation, *op.pads[:2])
 
 
 def part_pointer(call: CCall, c: CWriter, bounds: Sequence[Expr]) -> str:

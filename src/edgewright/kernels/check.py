@@ -49,12 +49,12 @@ def _fault(sites: Sites, call: KernelCall, loops: Loops, selection: Selection, a
 
 
 def _misplaced(sites: Sites, kernel: Kernel, selection: Selection) -> str | None:
-    """What is wrong with the place of the scratch, or an empty text."""
+    """What is wrong with the place of the scratch; None where nothing is."""
     if selection.scratch is None:
         if selection.stack > kernel.stack:
             return f"kernel '{kernel.name}' keeps no {selection.stack} bytes of scratch on the stack"
         return None
-    home = sites.buffers[selection.scratch]
+    home = sites.plan.buffer_named[selection.scratch]
     if home.offset % SCRATCH_ALIGNMENT:
         return f"its scratch lies at {home.offset}, which is no multiple of {SCRATCH_ALIGNMENT}"
     return None

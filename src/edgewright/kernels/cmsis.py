@@ -23,18 +23,18 @@ from ..network.tensor import DType
 from ..platform.target import Architecture, Family
 from ..program.options import Kernels, Rounding
 from .call import CCall
-from .kernel import SMALL, Kernel, Offer
+from .kernel import SMALL, Kernel, Offer, where
 from .printing.source import CWriter, braced
 from .requantise.sums import requantised
 from .site import Site
+from .window import up
 
 LEFT = 20  # bits that TFLite shifts the operands of a sum to the left
 MVE_CHANNELS = 124  # that CMSIS-NN's depthwise kernel gathers at once
 
 
 def offers_conv(site: Site) -> Iterator[Offer]:
-    op = site.op
-    assert isinstance(op, Conv2d)
+    op = site.op_as(Conv2d)
     if not _is_ours(site) or min(op.pads) < 0 or requantised(site) is None:
         return
     if _is_depthwise(site, op):
@@ -51,7 +51,7 @@ def _is_depthwise(site: Site, op: Conv2d) -> bool:
 def _convolution_bytes(site: Site) -> int:
     """What arm_convolve_wrapper_s8 gathers columns into: four of int8 with vectors, two of int16 without."""
     block = 16 if site.target.family is Family.HELIUM else 4
-    return 4 * -(-prod(site.shapes[1][1:]) // block) * block
+    return 4 * up(prod(site.shapes[1][1:]), block)
 
 
 def _depthwise_bytes(site: Site) -> int:
@@ -61,15 +61,14 @@ def _depthwise_bytes(site: Site) -> int:
 
 
 def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
-    op, (x, w) = call.op, call.shapes[:2]
-    assert isinstance(op, Conv2d)
+    op, (x, w) = call.op_as(Conv2d), call.shapes[:2]
     is_depthwise = _is_depthwise(call, op)
     offsets = (-zero(call.inputs[0].tensor), zero(call.result))
     multiple = (w[0] // x[3],) if is_depthwise else ()
     tiles = [braced(pair[::-1]) for pair in (op.stride, op.pads[:2], op.dilation)]
     kind = "dw_conv" if is_depthwise else "conv"
     parameters = call.module.table(f"cmsis_nn_{kind}_params", (*offsets, *multiple, *tiles, _range(call)))
-    values = call.network.constants[call.inputs[1].tensor.name]
+    values = call.weights
     weights = values.reshape(w[0], -1).T if is_depthwise else values
     shapes = (x, (1, w[1], w[2], w[0]) if is_depthwise else w, call.result.shape)
     name = "arm_depthwise_conv_wrapper_s8" if is_depthwise else "arm_convolve_wrapper_s8"
@@ -78,13 +77,12 @@ def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
         _write_product(call, c, name, f"&{parameters}, &{_per_channel(call)}", shapes, weights)
 
 
-def offers_dense(site: Site) -> Iterator[Offer]:
+def suits_dense(site: Site) -> bool:
     """Where TFLM's rounding is asked for. With vectors the context would hold sums, in a way that versions change."""
     w = site.inputs[1].tensor
     is_wanted = _is_ours(site) and site.options.rounding is Rounding.TFLM
     is_scaled_once = w.quant is not None and not w.quant.is_per_channel
-    if is_wanted and is_scaled_once and site.target.family is not Family.HELIUM and requantised(site):
-        yield Offer()
+    return is_wanted and is_scaled_once and site.target.family is not Family.HELIUM and requantised(site) is not None
 
 
 def write_dense(call: CCall, offer: Offer, c: CWriter) -> None:
@@ -127,16 +125,13 @@ def write_pool(call: CCall, offer: Offer, c: CWriter) -> None:
         c.line(f"(void){name}(&context, &{parameters}, &{x}, {source}, &{window}, &{y}, {target});")
 
 
-def offers_add(site: Site) -> Iterator[Offer]:
-    op = site.op
-    assert isinstance(op, Binary)
-    if op.kind is BinaryKind.ADD and _is_ours(site) and len(set(site.shapes)) == 1:
-        yield Offer()
+def suits_add(site: Site) -> bool:
+    op = site.op_as(Binary)
+    return op.kind is BinaryKind.ADD and _is_ours(site) and len(set(site.shapes)) == 1
 
 
 def write_add(call: CCall, _: Offer, c: CWriter) -> None:
-    op = call.op
-    assert isinstance(op, Binary)
+    op = call.op_as(Binary)
     tensors = [place.tensor for place in call.inputs]
     twice = 2.0 * float(max(scale(tensor) for tensor in tensors))
     operands = [(-zero(t), *quantize_multiplier(float(scale(t)) / twice)) for t in tensors]
@@ -150,17 +145,14 @@ def write_add(call: CCall, _: Offer, c: CWriter) -> None:
     c.line(f"(void)arm_elementwise_add_s8({pointers}, {before}, {LEFT}, {call.output.pointer}, {after});")
 
 
-def offers_softmax(site: Site) -> Iterator[Offer]:
-    op = site.op
-    assert isinstance(op, Softmax)
+def suits_softmax(site: Site) -> bool:
+    op = site.op_as(Softmax)
     is_last = op.axis in (-1, len(site.result.shape) - 1)
-    if is_last and _is_ours(site):
-        yield Offer()
+    return is_last and _is_ours(site)
 
 
 def write_softmax(call: CCall, _: Offer, c: CWriter) -> None:
-    op, shape = call.op, call.result.shape
-    assert isinstance(op, Softmax)
+    op, shape = call.op_as(Softmax), call.result.shape
     call.use("cmsis")
     rows, size = prod(shape[:-1]), shape[-1]
     numbers = ", ".join(map(str, (rows, size, *difference_scale(op.beta, call.inputs[0].tensor))))
@@ -211,7 +203,7 @@ def _dims(call: CCall, shape: Shape) -> str:
 
 
 def _range(call: CCall) -> str:
-    return braced(activation_range(getattr(call.op, "activation", None), call.result))
+    return braced(activation_range(call.activation, call.result))
 
 
 def _multipliers(call: CCall) -> tuple[Array, Array]:
@@ -232,7 +224,7 @@ def _per_channel(call: CCall) -> str:
 
 
 CONV = Kernel("cmsis_conv", (Conv2d,), offers_conv, write_conv, SMALL)
-DENSE = Kernel("cmsis_dense", (Dense,), offers_dense, write_dense, SMALL)
+DENSE = Kernel("cmsis_dense", (Dense,), where(suits_dense), write_dense, SMALL)
 POOL = Kernel("cmsis_pool", (AvgPool2d, MaxPool2d), offers_pool, write_pool, SMALL)
-ADD = Kernel("cmsis_add", (Binary,), offers_add, write_add, SMALL)
-SOFTMAX = Kernel("cmsis_softmax", (Softmax,), offers_softmax, write_softmax, SMALL)
+ADD = Kernel("cmsis_add", (Binary,), where(suits_add), write_add, SMALL)
+SOFTMAX = Kernel("cmsis_softmax", (Softmax,), where(suits_softmax), write_softmax, SMALL)

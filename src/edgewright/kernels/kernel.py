@@ -15,15 +15,29 @@ from .cost.work import KernelWork
 from .printing.source import CWriter
 from .site import Site
 
-__all__ = ["EVERY", "SMALL", "CallKind", "Kernel", "Offer"]
+__all__ = ["EVERY", "SMALL", "CallKind", "Kernel", "Offer", "anywhere", "of_region", "where"]
 
 
 EVERY = frozenset(Family)
 SMALL = EVERY - {Family.SIMD}  # cores of microcontrollers
 
 
-def _plain(site: Site, _: Offer, region: Region, __: Region | None) -> KernelWork:
-    return plain_work(site, region)
+def where(suits: Callable[[Site], bool]) -> Callable[[Site], Iterator[Offer]]:
+    """The offers of a kernel that has no variants and takes no scratch: one, where it suits the site."""
+    return lambda site: iter((Offer(),) if suits(site) else ())
+
+
+def anywhere(_: Site) -> Iterator[Offer]:
+    """The offers of a kernel that suits every site."""
+    yield Offer()
+
+
+def of_region(work: Callable[[Site, Region], KernelWork]) -> Callable[[Site, Offer, Region, Region | None], KernelWork]:
+    """The work of a kernel whose calls cost the same whichever offer is taken."""
+    return lambda site, _, region, __: work(site, region)
+
+
+_plain = of_region(plain_work)
 
 
 @dataclass(frozen=True)

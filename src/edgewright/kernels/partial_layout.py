@@ -14,7 +14,7 @@ from ..platform.target import Family
 from .call import CCall, CTensor
 from .dsp.packing import LARGEST, grouped
 from .printing.nest import loops
-from .printing.source import CWriter, Expr
+from .printing.source import CWriter, Expr, summand
 from .requantise.sums import Requantised, requantised
 from .site import Site
 from .strided_tensor import dense_strides
@@ -25,7 +25,7 @@ MOST = 1 << 23  # of the sum of the second channel of a pair, which has 24 bits
 
 @dataclass(frozen=True)
 class PartialLayout:
-    """What all steps of a layer agree on, whichever emitter writes them."""
+    """How running sums lie: all calls of a layer agree on it, whichever kernels they are."""
 
     is_paired: bool = False  # channels lie in pairs, as the kernels of `dsp` sum them: a, then 256 * b + a
     is_raw: bool = False  # x keeps its zero point
@@ -101,11 +101,7 @@ def difference(low: Expr, high: Expr) -> Expr:
     """How many indices there are from `low` on, before `high`."""
     if isinstance(high, int) and isinstance(low, int):
         return high - low
-    return high if low == 0 else f"{high} - {_bracketed(low)}"
-
-
-def _bracketed(value: Expr) -> Expr:
-    return f"({value})" if isinstance(value, str) and " " in value else value
+    return high if low == 0 else f"{high} - {summand(low)}"
 
 
 def write_lines(call: CCall, c: CWriter, begun: str) -> None:

@@ -17,6 +17,7 @@ from .catalogue import kernels_for
 from .kernel import Kernel, Offer
 from .site import Site
 from .sites import NetworkFacts, Sites
+from .window import up
 
 APART = 64  # bytes of which the scratch of a lane is a multiple: a line of the cache
 
@@ -69,7 +70,7 @@ def _stage(sites: Sites, index: int, also: frozenset[str]) -> _Chosen:
         in_arena = 0 < offer.scratch <= room
         most = max(most, offer.scratch if in_arena else 0)
         chosen.append(Selection(call.layer, call.kind, kernel.name, offer, name if in_arena else None))
-    size = lanes * (-(-most // APART) * APART) if lanes > 1 else most
+    size = lanes * up(most, APART) if lanes > 1 else most
     scratch = Buffer(name, size, offset, index, index, memory, lanes) if most else None
     return _Chosen(tuple(chosen), scratch)
 

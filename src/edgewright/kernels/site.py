@@ -10,14 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from ..network import Arithmetic, Interval, Layer, Network, Shape, Tensor
-from ..network.operators import DynamicProduct, Op
+from ..network import Arithmetic, Array, Interval, Layer, Network, Shape, Tensor
+from ..network.operators import Activation, DynamicProduct, Op
 from ..platform.target import Target
 from ..program import Sweep
 from ..program.options import Options
 from .strided_tensor import StridedTensor
 
 Found = TypeVar("Found")
+OfKind = TypeVar("OfKind")
 
 
 @dataclass(frozen=True)
@@ -93,13 +94,34 @@ class Site:
     def op(self) -> Op:
         return self.layer.op
 
+    def op_as(self, kind: type[OfKind]) -> OfKind:
+        """The operator, which is one of this class: a kernel is asked about its own operators alone."""
+        assert isinstance(self.op, kind)
+        return self.op
+
     @property
     def arithmetic(self) -> Arithmetic:
         return self.network.arithmetic
 
     @property
+    def activation(self) -> Activation | None:
+        """The activation folded into the layer."""
+        found: Activation | None = getattr(self.op, "activation", None)
+        return found
+
+    @property
+    def weights(self) -> Array:
+        """The values of the second input, which is a constant."""
+        return self.network.constants[self.inputs[1].tensor.name]
+
+    @property
     def result(self) -> Tensor:
         return self.output.tensor
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """All inputs, and the result."""
+        return (*(place.tensor for place in self.inputs), self.result)
 
     @property
     def shapes(self) -> tuple[Shape, ...]:
@@ -113,8 +135,7 @@ class Site:
     @property
     def is_quantised(self) -> bool:
         """Whether stored integers stand for real numbers, so that somebody's rounding rules apply."""
-        tensors = (self.result, *(place.tensor for place in self.inputs))
-        return any(t.quant is not None and not t.dtype.is_float for t in tensors)
+        return any(t.quant is not None and not t.dtype.is_float for t in self.tensors)
 
     @property
     def is_backward(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..network import Interval, Network
 from ..platform.target import Target
-from ..program import Buffer, Plan
+from ..program import Plan
 from ..program.index import AffineExpr, Bounds, IndexExpr, variables
 from ..program.lower import KernelCall, evaluated, iteration_points
 from ..program.options import Options
@@ -52,10 +52,6 @@ class Sites:
     plan: Plan
     facts: NetworkFacts
 
-    @cached_property
-    def buffers(self) -> Mapping[str, Buffer]:
-        return {buffer.name: buffer for buffer in self.plan.buffers}
-
     def placement(self, name: str) -> StridedTensor:
         """Where a tensor lies."""
         network = self.facts.network
@@ -63,7 +59,7 @@ class Sites:
         if name in network.constants:
             return StridedTensor(tensor, dense_strides(tensor))
         view = self.plan.views[name]
-        buffer = self.buffers[view.buffer]
+        buffer = self.plan.buffer_named[view.buffer]
         start = buffer.offset + view.offset
         size = list(tensor.shape)
         if view.window:
@@ -76,7 +72,7 @@ class Sites:
     def site(self, call: KernelCall, loops: Loops, also: frozenset[str] = frozenset()) -> Site:
         """The call, wherever the loops around it stand."""
         layer = self.facts.network.by_name[call.layer]
-        plane = self.buffers.get(scratch_name(call.layer))
+        plane = self.plan.buffer_named.get(scratch_name(call.layer))
         return Site(
             facts=self.facts.of(call.layer),
             most=call.most,

@@ -11,7 +11,7 @@ from ..errors import Damaged
 from .form import flaws
 from .lower import calls, lower
 from .ownership import is_too_large, misuses
-from .plan import FaultKind, Plan, PlanFault
+from .plan import FaultKind, Plan, PlanFault, judged
 from .selection import packed_bytes
 
 
@@ -21,19 +21,11 @@ def faults(plan: Plan) -> Iterator[PlanFault]:
     Each kind is judged only if the ones before hold: what is not well formed cannot be carried out. Plans of more
     than 128 MiB of float32 are not carried out here (`is_too_large`): every cell of their memory would be remembered.
     """
-    found = False
-    for flaw in flaws(plan):
-        found = True
-        yield PlanFault(FaultKind.FORM, flaw)
-    if found:
-        return
-    for broken in _broken_promises(plan):
-        found = True
-        yield PlanFault(FaultKind.PROMISE, broken)
-    for flaw in _flaws_of_selections(plan) if not found else ():
-        found = True
-        yield PlanFault(FaultKind.FORM, flaw)
-    if not found:
+    is_sound = True
+    for fault in judged(plan, _JUDGES):
+        is_sound = False
+        yield fault
+    if is_sound:
         yield from _scratch_in_the_way(plan)
         if not is_too_large(plan):
             yield from misuses(plan)
@@ -54,13 +46,12 @@ def _flaws_of_selections(plan: Plan) -> Iterator[str]:
     if len(plan.selections) != len(plan.program.stages):
         yield f"kernels are selected for {len(plan.selections)} stages, and there are {len(plan.program.stages)}"
         return
-    buffers = {buffer.name: buffer for buffer in plan.buffers}
     for index, (stage, chosen) in enumerate(zip(plan.program.stages, plan.selections, strict=True)):
         wanted = [(call.layer, call.kind) for call, _ in calls(lower(plan, stage))]
         if wanted != [(selection.layer, selection.kind) for selection in chosen]:
             yield f"the kernels of stage '{stage.name}' are not those of its calls"
         for selection in chosen:
-            home = buffers.get(selection.scratch) if selection.scratch is not None else None
+            home = plan.buffer_named.get(selection.scratch) if selection.scratch is not None else None
             is_there = home is not None and home.first <= index <= home.last
             if selection.scratch is not None and (not is_there or home is None or home.part < selection.offer.scratch):
                 yield f"the scratch of layer '{selection.layer}' is no buffer of its size and stage"
@@ -71,11 +62,10 @@ def _flaws_of_selections(plan: Plan) -> Iterator[str]:
 def _scratch_in_the_way(plan: Plan) -> Iterator[PlanFault]:
     """Scratch that shares bytes with a buffer which is live at the same time. No overlap is allowed here, since a
     kernel may write its scratch in any order."""
-    buffers = {buffer.name: buffer for buffer in plan.buffers}
     for index, chosen in enumerate(plan.selections):
         names = {selection.scratch for selection in chosen if selection.scratch}
         for name in sorted(names):
-            home = buffers[name]
+            home = plan.buffer_named[name]
             for other in plan.live(index):
                 is_met = other.memory == home.memory and other.offset < home.end and home.offset < other.end
                 if is_met and other.name not in names:
@@ -118,3 +108,10 @@ def _broken_code(plan: Plan) -> Iterator[str]:
     least = max((selection.stack for stage in plan.selections for selection in stage), default=0)
     if linked.stack_bytes is not None and linked.stack_bytes < least:
         yield f"its kernels keep {least} bytes of scratch on the stack, for which it promises {linked.stack_bytes}"
+
+
+_JUDGES = (
+    (FaultKind.FORM, flaws),
+    (FaultKind.PROMISE, _broken_promises),
+    (FaultKind.FORM, _flaws_of_selections),
+)

@@ -21,34 +21,24 @@ from .plan import FORMAT, Plan
 from .program import Stage
 from .selection import Selection
 
+_AS_THEY_ARE = (  # what a file has of a plan under the plan's own names, in the order of the file
+    *("board", "plain", "searched", "resident_bytes", "peak_bytes", "bound_bytes", "optimal", "flash_bytes"),
+    *("weights_bytes", "macs", "macs_plain", "method", "alignment", "savings", "order", "free"),
+)
+
 
 def plan_to_dict(plan: Plan) -> dict[str, Any]:
     """The plan as plain data: one object, ready for JSON."""
     return {
         "format": FORMAT,
         "model": plan.network.name,
-        "board": plan.board,
-        "plain": plan.plain,
-        "searched": plan.searched,
-        "resident_bytes": plan.resident_bytes,
-        "peak_bytes": plan.peak_bytes,
-        "bound_bytes": plan.bound_bytes,
-        "optimal": plan.optimal,
-        "flash_bytes": plan.flash_bytes,
-        "weights_bytes": plan.weights_bytes,
-        "macs": plan.macs,
-        "macs_plain": plan.macs_plain,
-        "method": plan.method,
-        "alignment": plan.alignment,
-        "savings": [_entry(saving) for saving in plan.savings],
-        "order": list(plan.order),
-        "free": list(plan.free),
+        **{name: _plain(getattr(plan, name)) for name in _AS_THEY_ARE},
         "buffers": [_entry(buffer, "lanes") for buffer in plan.buffers],
         "views": {name: _entry(view, "window", "tiled") for name, view in plan.views.items()},
         "target": _entry(plan.target),
         "options": _entry(plan.options),
         "selections": [[_selection_to_dict(selection) for selection in stage] for stage in plan.selections],
-        "packed": [_entry(each) for each in plan.packed],
+        "packed": _plain(plan.packed),
         "linked": _entry(plan.linked),
         "outside": list(plan.outside),
         "stages": [_stage_to_dict(stage) for stage in plan.program.stages],

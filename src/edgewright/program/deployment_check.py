@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from itertools import combinations, pairwise
 from math import lcm
@@ -20,19 +20,13 @@ from ..network.part_draft import tensor_part
 from ..network.parts import TensorRegion
 from .check import faults
 from .deployment import OUTSIDE, SLOT_ALIGNMENT, Deployment, Fifo, Part
-from .plan import FaultKind
+from .plan import FaultKind, PlanFault, judged
 
 MOST_SLOTS = 1 << 20
 MOST_TURNS = 1 << 12  # frames until all workers have had the same number of turns
 
 
-@dataclass(frozen=True, slots=True)
-class DeploymentFault:
-    kind: FaultKind
-    message: str  # without a full stop: it goes into a sentence
-
-
-def deployment_faults(deployment: Deployment, *, with_plans: bool = True) -> Iterator[DeploymentFault]:
+def deployment_faults(deployment: Deployment, *, with_plans: bool = True) -> Iterator[PlanFault]:
     """What is wrong with the deployment, the gravest first; each kind is judged only if the ones before hold.
 
     Plans are judged too, one after the other, unless that was done already (`with_plans`).
@@ -48,16 +42,13 @@ def deployment_faults(deployment: Deployment, *, with_plans: bool = True) -> Ite
         (FaultKind.ORDER, _waits),
         (FaultKind.PROMISE, _broken_promises),
     )
-    for kind, judge in judges:
-        found = False
-        for flaw in judge(deployment):
-            found = True
-            yield DeploymentFault(kind, flaw)
-        if found:
-            return
-    for part in deployment.parts if with_plans else ():
+    is_sound = True
+    for fault in judged(deployment, judges):
+        is_sound = False
+        yield fault
+    for part in deployment.parts if with_plans and is_sound else ():
         for fault in faults(part.plan) if part.plan else ():
-            yield DeploymentFault(fault.kind, f"the plan of part '{part.name}': {fault.message}")
+            yield PlanFault(fault.kind, f"the plan of part '{part.name}': {fault.message}")
             return
 
 

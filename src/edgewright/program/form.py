@@ -128,8 +128,7 @@ def _is_of_lanes(plan: Plan, buffer: Buffer) -> bool:
 
 
 def _flaws_of_views(plan: Plan) -> Iterator[str]:
-    buffers = {buffer.name: buffer for buffer in plan.buffers}
-    network = plan.network
+    network, buffers = plan.network, plan.buffer_named
     if strangers := plan.views.keys() - (network.tensors.keys() - network.constants.keys()):
         yield f"'{min(strangers)}' lies in memory, but is no tensor that is computed or given"
     for name, tensor in network.tensors.items():
@@ -153,7 +152,7 @@ def _starts(buffer: Buffer, view: View) -> tuple[int, int]:
 
 def _flaws_of_slots(plan: Plan) -> Iterator[str]:
     """What lies in the caller's memory lies there alone and densely, and inputs are not written there."""
-    network, buffers = plan.network, {buffer.name: buffer for buffer in plan.buffers}
+    network = plan.network
     if len(set(plan.outside)) < len(plan.outside):
         yield "a tensor in the caller's memory stands twice"
     for name in plan.outside:
@@ -161,7 +160,7 @@ def _flaws_of_slots(plan: Plan) -> Iterator[str]:
             yield f"'{name}' is in the caller's memory, and is not one input or output"
             return
         tensor, view = network.tensors[name], plan.views[name]
-        home = buffers[view.buffer]
+        home = plan.buffer_named[view.buffer]
         sharing = [buffer.name for buffer in plan.buffers if buffer.memory == home.memory and buffer is not home]
         if home.memory != slot_name(name) or (home.offset, home.size, view.offset) != (0, tensor.bytes, 0):
             yield f"'{name}' does not fill the caller's memory"
@@ -223,8 +222,7 @@ def _flaws_of_layers(plan: Plan) -> Iterator[str]:
 
 
 def _flaws_of_stage(plan: Plan, stage: Stage) -> Iterator[str]:
-    pulled = [name for name in plan.network.inputs if plan.views[name].window]
-    for problem in problems(plan.network, stage.schedule, plan.free, pulled):
+    for problem in problems(plan.network, stage.schedule, plan.free, plan.pulled):
         yield f"stage '{stage.name}' is not well formed: {problem}"
         return
     if stage.sweep is Sweep.CHANNELS and not stage.schedule.is_whole:
@@ -256,10 +254,9 @@ def _row_problem(trace: RowTrace) -> str:
 
 def _flaws_of_sums(plan: Plan, stage: Stage) -> Iterator[str]:
     """Layers with running sums whose buffer is missing: integers need one of their own, real numbers use the output."""
-    partial = plan.program.partial(stage)
-    buffers = {buffer.name: buffer for buffer in plan.buffers} if partial else {}
-    for name in partial:
-        wanted, found = sums_bytes(plan.network, plan.network.by_name[name]), buffers.get(sums_name(name))
+    for name in plan.program.partial(stage):
+        wanted = sums_bytes(plan.network, plan.network.by_name[name])
+        found = plan.buffer_named.get(sums_name(name))
         if wanted and (found is None or found.size < wanted or found.offset % SUM_BYTES):
             yield f"the running sums of '{name}' have no place"
         elif not wanted and found is not None:
@@ -268,12 +265,10 @@ def _flaws_of_sums(plan: Plan, stage: Stage) -> Iterator[str]:
 
 def _flaws_of_planes(plan: Plan, stage: Stage) -> Iterator[str]:
     """Layers that work channel by channel without the scratch that they compute a channel in."""
-    names = _by_channels(stage)
-    buffers = {buffer.name: buffer for buffer in plan.buffers} if names else {}
-    for name in names:
+    for name in _by_channels(stage):
         layer = plan.network.by_name[name]
         x, y = (plan.network.tensors[tensor] for tensor in (layer.inputs[0], layer.output))
-        scratch = buffers.get(scratch_name(name))
+        scratch = plan.buffer_named.get(scratch_name(name))
         depthwise = isinstance(layer.op, Conv2d) and layer.op.groups == x.shape[-1] == y.shape[-1]
         if not depthwise or x.shape != y.shape or x.dtype is not y.dtype:
             yield f"layer '{name}' cannot work channel by channel"

@@ -1,7 +1,7 @@
 """A stage lowered to a small tree of loops and kernel calls, derived from the schedule and never stored.
 
 The region of each call is worked out for every iteration, and then fitted by an expression over the loop variables: a
-constant, an affine expression or a table. Unrolling the tree (`unrolled`) gives back the steps of the stage.
+constant, an affine expression or a table. Unrolled, the tree gives back the steps of the stage.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class _Lowering:
         yield For(CHUNK, len(known), tuple(call for step in steps for call in self._call(step, (rows, cut))))
 
     def _call(self, step: Step, cuts: tuple[_Cut, ...]) -> Iterator[KernelCall]:
-        """The call for a step, restricted by all enclosing tiles; None where its region is empty in every iteration."""
+        """The call for a step, restricted by all enclosing tiles; none where its region is empty in every iteration."""
         layer = self.network.by_name[step.layer]
         loops = self.loops[1:] if self.stage.schedule.is_banded else self.loops
         tiles = [_Cut.of_parts(name, tiling, step.layer) for name, tiling in loops]
@@ -222,20 +222,3 @@ def calls(
                     yield from calls(body, around)
             case KernelCall():
                 yield node, around
-
-
-def unrolled(nodes: Sequence[Node], at: Mapping[str, int] | None = None) -> Iterator[Step]:
-    """The steps that the tree stands for, in execution order."""
-    here = dict(at or {})
-    for node in nodes:
-        match node:
-            case For(name, count, body):
-                for i in range(count):
-                    yield from unrolled(body, {**here, name: i})
-            case OnDemand(trace, bodies, band):
-                for index, done in trace.order(here[band] if band else 0):
-                    row, below = trace.rows_of_step(index, done)
-                    yield from unrolled(bodies[index], {**here, ROW: row, BELOW: below})
-            case KernelCall():
-                if step := node.step(here):
-                    yield step

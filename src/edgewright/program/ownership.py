@@ -59,7 +59,7 @@ class _Run:
         self.used: dict[str, tuple[int, int]] = {}  # of each buffer: the first and the last stage that touches it
         self.begun: set[str] = set()  # tensors of which something has been computed
         self.touches: LaneTouches | None = None  # of the lanes of the stage, where it has several
-        self.coming = {name: 0 for name in self.network.inputs if plan.views[name].window}  # rows had so far
+        self.coming = dict.fromkeys(plan.pulled, 0)  # rows had so far
 
     def faults(self) -> Iterator[PlanFault]:
         for name in self.network.inputs:

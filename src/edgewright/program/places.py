@@ -28,7 +28,7 @@ class Places:
 
     def __init__(self, plan: Plan, network: Network) -> None:
         self.plan, self.network = plan, network
-        self.buffers: Mapping[str, Buffer] = {buffer.name: buffer for buffer in plan.buffers}
+        self.buffers = plan.buffer_named
         # (buffer, axis from the end): the first index of the tile in it
         self._origins: dict[tuple[str, int], int] = {}
         self.lane = 0  # that is at work: buffers with a part for each lane are those of this one

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from typing import TypeVar
 
 from .. import text
 from ..network import Layer, Network
 from ..network.operators import Concat
 from ..platform.target import Target
 from .options import Options
-from .program import Program
+from .program import Program, Stage
 from .selection import Linked, Packed, Selection, packed_bytes
 
+Judged = TypeVar("Judged")
 FORMAT = 3  # of the JSON file; raised whenever a reader of the old format would misread the new one
 
 
@@ -134,6 +136,15 @@ class Plan:
         """Whether an input comes, or an output leaves, row by row: just a few rows of it lie in memory."""
         return tensor in self.views and self.views[tensor].window is not None
 
+    @cached_property
+    def pulled(self) -> tuple[str, ...]:
+        """The inputs that come row by row."""
+        return tuple(filter(self.is_by_rows, self.network.inputs))
+
+    def pulls(self, stage: Stage) -> bool:
+        """Whether the stage reads an input that comes row by row."""
+        return any(name in self.pulled for layer in stage.layers for name in self.network.by_name[layer].inputs)
+
     @property
     def optimal(self) -> bool:
         return self.peak_bytes == self.bound_bytes
@@ -173,6 +184,10 @@ class Plan:
     @property
     def order(self) -> tuple[str, ...]:
         return tuple(stage.name for stage in self.program.stages)
+
+    @cached_property
+    def buffer_named(self) -> Mapping[str, Buffer]:
+        return {buffer.name: buffer for buffer in self.buffers}
 
     @cached_property
     def arenas(self) -> Mapping[str, int]:
@@ -308,5 +323,18 @@ class FaultKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PlanFault:
+    """What is wrong with a plan, or with a deployment of several."""
+
     kind: FaultKind
     message: str  # without a full stop: it goes into a sentence
+
+
+def judged(thing: Judged, judges: Iterable[tuple[FaultKind, Callable[[Judged], Iterator[str]]]]) -> Iterator[PlanFault]:
+    """What the judges find, one after the other, up to the first that finds anything."""
+    for kind, judge in judges:
+        found = False
+        for message in judge(thing):
+            found = True
+            yield PlanFault(kind, message)
+        if found:
+            return

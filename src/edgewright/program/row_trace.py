@@ -196,9 +196,6 @@ class RowTrace:
             parts = self.columns(index, self.chains[index].columns)
             yield tuple(self.step(name, rows, part) for part in parts for name in self.chains[index].layers)
 
-    def steps(self) -> Iterator[Step]:
-        return (step for turn in self.turns() for step in turn)
-
     def rows_of_step(self, index: int, done: int) -> Interval:
         """The rows that a chain computes after so many steps."""
         rows = self.chains[index].rows

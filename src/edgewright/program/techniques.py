@@ -69,6 +69,5 @@ def _share_bytes(plan: Plan, x: str, y: str) -> bool:
         return False
     if a.buffer == b.buffer:  # parts of one buffer may interleave; in place means at the very same bytes
         return a.offset == b.offset and a.strides == b.strides
-    buffers = {buffer.name: buffer for buffer in plan.buffers}
-    one, other = buffers[a.buffer], buffers[b.buffer]
+    one, other = plan.buffer_named[a.buffer], plan.buffer_named[b.buffer]
     return one.memory == other.memory and one.offset < other.end and other.offset < one.end

@@ -79,7 +79,7 @@ def _port(library: Library, way: str, name: str, parameter: str) -> _HarnessPort
     buffer = f"buffer_{way}_{parameter}"
     declared = [f"BOARD_MEMORY static uint8_t {buffer}[{tensor.bytes}];"]
     pointer = f"(void *){buffer}"
-    if way == "input" and library.plan.views[name].window:
+    if way == "input" and name in library.plan.pulled:
         row, ctype = tensor.strides[1], C_TYPES[tensor.dtype.value]
         declared += [
             f"static void pull_{parameter}(void *context, int32_t row, {ctype} *target)",

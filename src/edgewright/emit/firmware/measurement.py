@@ -167,7 +167,7 @@ def _measure_program(
 def stack_promise(library: Library, elf: Elf, used: int | None = None) -> int | None:
     """The most stack that a run can take; an error where one took more, since a bound is a promise."""
     root = f"{library.name}_run"
-    pulled = [name for name in library.network.inputs if library.plan.views[name].window]
+    pulled = library.plan.pulled
     own = (root, f"{root}_in")  # and what compilers split off them: NAME_run_in.part.0
     callers = [symbol for symbol in elf.symbols if symbol.split(".")[0] in own] if pulled else []
     bound = partial(stack_bound, elf, library.target.architecture, root, callers)

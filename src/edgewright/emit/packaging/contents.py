@@ -166,7 +166,7 @@ def _arguments(library: Library) -> dict[str, Any]:
     return {
         "accessors": [f"`{a.accessor}()`" for a in (*inputs, *outputs) if a.accessor],
         "pulled": [f"`{a.parameter}`" for a in inputs if a.row],
-        "call": [f"{p}, {p}_context" if n in names.inputs and _is_pulled(library, n) else p for n, p in both],
+        "call": [f"{p}, {p}_context" if n in library.plan.pulled else p for n, p in both],
         "inputs": inputs,
         "outputs": outputs,
     }
@@ -181,14 +181,9 @@ def _argument(library: Library, way: str, tensor: Tensor, parameter: str) -> Exa
         macro=f"{library.name.upper()}_{way.upper()}_{parameter.upper()}",
         ctype=C_TYPES[tensor.dtype.value],
         accessor=accessor if declared else "",
-        row=tensor.size // tensor.shape[1] if way == "input" and _is_pulled(library, tensor.name) else 0,
+        row=tensor.size // tensor.shape[1] if way == "input" and tensor.name in library.plan.pulled else 0,
         what=_described(tensor),
     )
-
-
-def _is_pulled(library: Library, name: str) -> bool:
-    """Whether the network asks for the input row by row instead of holding it."""
-    return library.plan.views[name].window is not None
 
 
 def _described(tensor: Tensor) -> str:

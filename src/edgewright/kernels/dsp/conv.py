@@ -7,14 +7,15 @@ from dataclasses import dataclass
 
 from ...network import Array
 from ...network.operators import Conv2d, Dense
-from ...network.tensor import DType
 from ...platform.target import Family
 from ...program import Sweep
 from ..call import CCall, image, part_pointer
 from ..kernel import Kernel, Offer
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, braced, times
+from ..requantise.sums import flip
 from ..site import ChannelRange, Site
+from ..window import up
 from . import work
 from .packing import LARGEST, fours_kernel, layer_numbers, packed, packed_fours, packs, packs_fours
 
@@ -36,7 +37,7 @@ class ConvColumns:
     @property
     def columns(self) -> int:
         """Bytes of the columns of two pixels."""
-        return 4 * self.runs.shape[1] * (-(-self.runs.shape[2] // 4) * 4)
+        return 4 * self.runs.shape[1] * up(self.runs.shape[2], 4)
 
     @property
     def fits_table(self) -> bool:
@@ -55,31 +56,27 @@ def is_ours(site: Site) -> bool:
 
 def is_image_conv(site: Site) -> bool:
     """Whether all channels of an image are summed over, pixel by pixel."""
-    op = site.op
-    assert isinstance(op, Conv2d)
+    op = site.op_as(Conv2d)
     lies_well = site.inputs[0].lies_by_pixels and site.output.lies_by_pixels
     return is_ours(site) and op.groups == 1 and site.sweep is not Sweep.CHANNELS and lies_well
 
 
 def conv_window(site: Site) -> ConvColumns:
-    op, (x, w) = site.op, site.shapes[:2]
-    assert isinstance(op, Conv2d)
-    return ConvColumns(
-        op, (x[1], x[2], x[3]), (w[1], w[2]), _runs(site, op), (image(site.inputs[0]), image(site.output))
-    )
+    op, (x, w) = site.op_as(Conv2d), site.shapes[:2]
+    images = (image(site.inputs[0]), image(site.output))
+    return ConvColumns(op, (x[1], x[2], x[3]), (w[1], w[2]), runs_of(site, op, site.weights), images)
 
 
-def _runs(site: Site, op: Conv2d) -> Array:
+def runs_of(site: Site, op: Conv2d, weights: Array) -> Array:
     """The weights (channels, runs, taps of a run): a run is what lies side by side in memory."""
-    w = site.network.constants[site.inputs[1].tensor.name]
-    channels, rows, columns, depth = w.shape
+    channels, rows, columns, depth = weights.shape
     is_joined = columns == 1 or (op.dilation[1] == 1 and site.inputs[0].strides[2] == depth)
-    return w.reshape(channels, rows, columns * depth) if is_joined else w.reshape(channels, rows * columns, depth)
+    return weights.reshape(channels, rows, -1) if is_joined else weights.reshape(channels, rows * columns, depth)
 
 
 def _dense_window(site: Site) -> ConvColumns:
     depth = site.inputs[0].tensor.shape[-1]
-    runs = site.network.constants[site.inputs[1].tensor.name].reshape(-1, 1, depth)
+    runs = site.weights.reshape(-1, 1, depth)
     return ConvColumns(Conv2d(), (1, 1, depth), (1, 1), runs, ("{0, 0, 0}", "{0, 0, 0}"))
 
 
@@ -162,7 +159,7 @@ def fields_of(call: CCall, window: ConvColumns, sums: tuple[Expr, ...], zero: in
         *window.images,
         *(*window.size, rows, runs // rows, taps // depth),
         *(*op.stride, *op.dilation, *op.pads[:2]),
-        *(zero, 128 if call.inputs[0].tensor.dtype is DType.UINT8 else 0, int(call.is_backward)),
+        *(zero, flip(call.inputs[0].tensor), int(call.is_backward)),
     )
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from ...network import Array, DType
@@ -11,11 +9,12 @@ from ...network.operators import Conv2d
 from ...platform.target import Family
 from ...program import Sweep
 from ..call import CCall, image, part_pointer
-from ..kernel import Kernel, Offer
+from ..kernel import Kernel, Offer, where
 from ..portable.depthwise import fits_depthwise
 from ..portable.work import depthwise_rows
 from ..printing.source import CWriter, Expr
-from ..requantise.depthwise_factors import Factors, factors_shifted_by, flip
+from ..requantise.depthwise_factors import Factors, factors_shifted_by
+from ..requantise.sums import flip
 from ..site import Site
 
 FILE = "depthwise_rows"
@@ -23,11 +22,9 @@ LEFT = 13  # bits that sums are shifted: EW_ROWS_LEFT, and 8 of the weights
 ORDER = [0, 1, 3, 4, 2, 6, 5, 7]  # of the weights: each two become the upper bytes of halves of a word
 
 
-def offers(site: Site) -> Iterator[Offer]:
-    op = site.op
-    assert isinstance(op, Conv2d)
-    if fits_depthwise(site, op) and _fits(site, op) and _pays(site, op) and _factors(site) is not None:
-        yield Offer()
+def suits(site: Site) -> bool:
+    op = site.op_as(Conv2d)
+    return fits_depthwise(site, op) and _fits(site, op) and _pays(site, op) and _factors(site) is not None
 
 
 def _factors(site: Site) -> Factors | None:
@@ -65,9 +62,9 @@ def write(call: CCall, _: Offer, c: CWriter) -> None:
 
 
 def _fields(call: CCall) -> list[Expr]:
-    op, x, y, factors = call.op, call.inputs[0], call.output, _factors(call)
-    assert isinstance(op, Conv2d) and factors is not None
-    rule, up = factors.sums.rule, flip(y.tensor.dtype)
+    op, x, y, factors = call.op_as(Conv2d), call.inputs[0], call.output, _factors(call)
+    assert factors is not None
+    rule, up = factors.sums.rule, flip(y.tensor)
     return [
         image(x),
         image(y),
@@ -83,7 +80,7 @@ def _fields(call: CCall) -> list[Expr]:
 
 def _channels(site: Site, factors: Factors) -> Array:
     """(channels, 5) int32: what the kernel knows of each channel, see EW_ROWS_NUMBERS."""
-    weights = site.network.constants[site.inputs[1].tensor.name].reshape(-1, 9)
+    weights = site.weights.reshape(-1, 9)
     table = factors.table.astype(np.int64)
     shift = table[:, 2] if _has_own_shifts(factors) else 0 * table[:, 0]
     bytes_ = weights[:, ORDER].view(np.uint8).astype(np.int64).reshape(-1, 2, 4)
@@ -98,5 +95,5 @@ def _has_own_shifts(factors: Factors) -> bool:
 
 
 DEPTHWISE_ROWS = Kernel(
-    "depthwise_rows", (Conv2d,), offers, write, frozenset({Family.DSP, Family.HELIUM}), work=depthwise_rows
+    "depthwise_rows", (Conv2d,), where(suits), write, frozenset({Family.DSP, Family.HELIUM}), work=depthwise_rows
 )

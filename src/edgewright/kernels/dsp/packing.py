@@ -10,7 +10,7 @@ from ...network import Array, Interval
 from ...network.tensor import DType
 from ..call import CCall
 from ..printing.source import Expr
-from ..requantise.sums import requantised
+from ..requantise.sums import flip, requantised
 from ..site import Site
 from .numbers import ChannelScaling, channel_scaling
 
@@ -51,7 +51,7 @@ def packed(site: Site, runs: Array, channels: Interval, group: int, is_raw: bool
     (first, last), sums = channels, requantised(site)
     if sums is None:
         return None
-    x_flip, flip = (128 if tensor.dtype is DType.UINT8 else 0 for tensor in (site.inputs[0].tensor, site.result))
+    up = flip(site.result)
     order = overlapping(last - first, group)
     weights = grouped(runs[first:last][order], group)
     if weights is None or max(weights.shape[1] * 2 // group, last - first) > LARGEST:
@@ -61,9 +61,9 @@ def packed(site: Site, runs: Array, channels: Interval, group: int, is_raw: bool
         return None
     each = numbers.channels[first:last][order]
     each = np.pad(each, ((0, max(0, group - len(each))), (0, 0)), "edge")  # kernels finish whole groups
-    limits = sums.rule.low - flip, sums.rule.high - flip, flip
+    limits = sums.rule.low - up, sums.rule.high - up, up
     taps = weights.shape[1] * 2 // group
-    return PackedChannels(weights, each, last - first, taps, sums.zero - x_flip, numbers, limits)
+    return PackedChannels(weights, each, last - first, taps, sums.zero - flip(site.inputs[0].tensor), numbers, limits)
 
 
 def layer_numbers(site: Site, is_raw: bool) -> ChannelScaling | None:
@@ -87,13 +87,13 @@ def packs(site: Site, runs: Array, group: int, is_raw: bool) -> bool:
 
 def packs_fours(site: Site, taps: int) -> bool:
     """Whether the channels of all calls can be packed for the kernels that read `taps` contiguous bytes."""
-    weights = site.network.constants[site.inputs[1].tensor.name].reshape(-1, taps)
+    weights = site.weights.reshape(-1, taps)
     return packs(site, overlapped(weights)[:, None] if site.facts.exact else weights, group=4, is_raw=True)
 
 
 def packed_fours(site: Site, taps: int, channels: Interval) -> PackedChannels | None:
     """These channels packed for the kernels that read `taps` contiguous bytes."""
-    weights = site.network.constants[site.inputs[1].tensor.name].reshape(-1, taps)
+    weights = site.weights.reshape(-1, taps)
     return packed(site, overlapped(weights)[:, None], channels, group=4, is_raw=True)
 
 

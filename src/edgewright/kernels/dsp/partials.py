@@ -16,15 +16,15 @@ from ...platform.target import Family
 from ...program.steps import SUM_BYTES
 from ..call import CCall, image, part_pointer
 from ..cost.products import add_dense_work, finish_work
-from ..kernel import CallKind, Kernel, Offer
+from ..kernel import CallKind, Kernel, Offer, where
 from ..partial_layout import difference, missing, partial_layout, partial_range, sums_place, write_lines
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, braced, plus, times
-from ..requantise.sums import requantised
+from ..requantise.sums import flip, requantised
 from ..site import ChannelRange, Site
 from ..strided_tensor import dense_strides
 from . import work
-from .conv import STACK, ConvColumns, fields_of
+from .conv import STACK, ConvColumns, fields_of, runs_of
 from .numbers import ChannelScaling, channel_scaling
 from .packing import LARGEST, grouped, layer_numbers, overlapped
 
@@ -43,8 +43,7 @@ def _has_pairs(site: Site) -> bool:
 def offers_conv(site: Site) -> Iterator[Offer]:
     """Two pixels and two channels at a time, from columns, as whole layers are computed; of fewer inputs at a time
     where columns of all of them have no room."""
-    op = site.op
-    assert isinstance(op, Conv2d)
+    op = site.op_as(Conv2d)
     if not _has_pairs(site) or not site.inputs[0].lies_by_pixels:
         return
     depths = [_depth(channels) for channels in site.ranges]
@@ -75,19 +74,16 @@ def _depth_passes(channels: ChannelRange, most: int) -> list[Interval]:
 def _window(site: Site, op: Conv2d, part: Interval) -> ConvColumns:
     """The convolution restricted to these input channels, with the running sums as its output."""
     low, high = part
-    weights = site.network.constants[site.inputs[1].tensor.name][..., low:high]
-    channels, rows, columns, depth = weights.shape
-    is_joined = columns == 1 or (op.dilation[1] == 1 and site.inputs[0].strides[2] == depth)
-    runs = weights.reshape(channels, rows, -1) if is_joined else weights.reshape(channels, rows * columns, depth)
+    weights = site.weights[..., low:high]
+    _, rows, columns, depth = weights.shape
     _, height, width, _ = site.shapes[0]
     row, pixel = (SUM_BYTES * stride for stride in dense_strides(site.result)[1:3])
     images = (image(site.inputs[0]), braced((row, pixel, 0)))
-    return ConvColumns(op, (height, width, depth), (rows, columns), runs, images)
+    return ConvColumns(op, (height, width, depth), (rows, columns), runs_of(site, op, weights), images)
 
 
 def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
-    op = call.op
-    assert isinstance(op, Conv2d)
+    op = call.op_as(Conv2d)
     is_pointwise = call.shapes[1][1:3] == (1, 1) and op.pads == (0, 0, 0, 0)
     for at in range(len(_depth_passes(call.ranges[0], offer["depth"]))):
         (_write_points if is_pointwise else _write_windows)(call, c, _DepthPass(call, op, offer, at))
@@ -134,12 +130,7 @@ class _DepthPass:
     def zero(self) -> int:
         sums = requantised(self.call)
         assert sums is not None
-        return sums.zero - _flip(self.call)
-
-
-def _flip(site: Site) -> int:
-    """The offset that makes uint8 inputs readable as int8."""
-    return 128 if site.inputs[0].tensor.dtype is DType.UINT8 else 0
+        return sums.zero - flip(self.call.inputs[0].tensor)
 
 
 def _fields(call: CCall, weights: Array, count: int, group: int) -> tuple[Expr, ...]:
@@ -175,7 +166,7 @@ def _write_points(call: CCall, c: CWriter, depth_pass: _DepthPass) -> None:
         sums, kernel, window = depth_pass.packed(channels)
         call.use("share_points", kernel)
         steps = (window.size[2], x.strides[2] * right, place.strides[2])
-        return (braced(sums), f"ew_{kernel}", *steps, depth_pass.zero, _flip(call))
+        return (braced(sums), f"ew_{kernel}", *steps, depth_pass.zero, flip(x.tensor))
 
     table = call.table("ew_share_point", fields)
     batch, rows, (left, end), (first, _) = call.region
@@ -193,17 +184,16 @@ def _write_points(call: CCall, c: CWriter, depth_pass: _DepthPass) -> None:
         c.line(f"ew_share_points(&{table}, {source}, {target}, {count}, {buffer});")
 
 
-def offers_dense(site: Site) -> Iterator[Offer]:
+def suits_dense(site: Site) -> bool:
     """One output after the other, from bytes as they lie."""
     if not _has_pairs(site) or site.inputs[0].strides[-1] != 1:
-        return
-    if all(_dense_words(site, channels).shape[1] // 2 <= LARGEST for channels in site.ranges):
-        yield Offer()
+        return False
+    return all(_dense_words(site, channels).shape[1] // 2 <= LARGEST for channels in site.ranges)
 
 
 def _dense_words(site: Site, channels: ChannelRange) -> Array:
     (first, last), (low, high) = channels.channels, channels.partial or (0, 0)
-    weights = site.network.constants[site.inputs[1].tensor.name][first:last, low:high]
+    weights = site.weights[first:last, low:high]
     words = grouped(overlapped(weights)[:, None], 4)
     assert words is not None
     return words
@@ -219,10 +209,9 @@ def write_dense(call: CCall, _: Offer, c: CWriter) -> None:
         c.line(f"ew_share_dense(&{table}, ew_share_{kind}, {pointers}, {difference(low, high)});")
 
 
-def offers_finish(site: Site) -> Iterator[Offer]:
+def suits_finish(site: Site) -> bool:
     """Where sums lie in pairs of channels, which the kernels of whole layers can scale and store."""
-    if partial_layout(site).is_paired and _numbers(site) is not None:
-        yield Offer()
+    return partial_layout(site).is_paired and _numbers(site) is not None
 
 
 def _numbers(site: Site) -> ChannelScaling | None:
@@ -236,14 +225,14 @@ def _numbers(site: Site) -> ChannelScaling | None:
 def write_finish(call: CCall, _: Offer, c: CWriter) -> None:
     sums, numbers = requantised(call), _numbers(call)
     assert sums is not None and numbers is not None
-    flip = 128 if call.result.dtype is DType.UINT8 else 0
+    up = flip(call.result)
     channels = np.concatenate([numbers.channels, numbers.channels[-1:]][: 1 + len(numbers.channels) % 2])
     kernel = f"share_finish_{numbers.kind}"
     call.use(kernel)
     fields = (
         *(0, call.add(channels, f"numbers of each channel ({numbers.kind})")),
         *(len(numbers.channels), 0, numbers.left, numbers.shift),
-        *(sums.rule.low - flip, sums.rule.high - flip, flip, channels.shape[1]),
+        *(sums.rule.low - up, sums.rule.high - up, up, channels.shape[1]),
     )
     write_lines(call, c, f"ew_{kernel}(&{call.module.table('ew_dsp_sums', fields)}")
 
@@ -253,7 +242,7 @@ ADD_CONV = Kernel("dsp_add_conv", (Conv2d,), offers_conv, write_conv, DUAL, Call
 ADD_DENSE = Kernel(
     "dsp_add_dense",
     (Dense,),
-    offers_dense,
+    where(suits_dense),
     write_dense,
     DUAL,
     CallKind.ADD,
@@ -262,7 +251,7 @@ ADD_DENSE = Kernel(
 FINISH = Kernel(
     "dsp_finish",
     (Conv2d, Dense),
-    offers_finish,
+    where(suits_finish),
     write_finish,
     DUAL,
     CallKind.FINISH,

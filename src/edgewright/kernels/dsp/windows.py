@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from math import prod
 
 from ...network.operators import Conv2d
-from ...network.tensor import DType
-from ..call import CCall, image, part_pointer
+from ..call import CCall, image, part_pointer, window_sizes
 from ..kernel import Kernel, Offer
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, braced
+from ..requantise.sums import flip
 from ..site import ChannelRange, Site
 from . import work
 from .conv import DSP, conv_window, is_image_conv
@@ -40,18 +40,16 @@ def write(call: CCall, offer: Offer, c: CWriter) -> None:
 
 
 def _fields(call: CCall, channels: ChannelRange) -> tuple[Expr, ...]:
-    op, kernel = call.op, fours_kernel(call)
+    kernel = fours_kernel(call)
     made = packed_fours(call, prod(call.shapes[1][1:]), channels.channels)
-    assert isinstance(op, Conv2d) and made is not None
+    assert made is not None
     call.use("dsp_windows", kernel)
-    flip = 128 if call.inputs[0].tensor.dtype is DType.UINT8 else 0
     return (
         braced(made.fields(call)),
         f"ew_{kernel}",
         *(image(call.inputs[0]), image(call.output)),
-        *(*call.shapes[0][1:], *call.shapes[1][1:3]),
-        *(*op.stride, *op.dilation, *op.pads[:2]),
-        *((made.zero + flip) & 255, int(call.is_backward)),
+        *window_sizes(call, call.shapes[0][3]),
+        *((made.zero + flip(call.inputs[0].tensor)) & 255, int(call.is_backward)),
     )
 
 

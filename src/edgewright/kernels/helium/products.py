@@ -12,10 +12,10 @@ from ...network.operators import Conv2d, Dense
 from ...network.tensor import DType
 from ...platform.target import Family
 from ...program import Sweep
-from ..call import CCall, is_image
+from ..call import CCall, is_image, window_sizes
 from ..cost.products import dense_work
 from ..cost.work import Amounts, ConvPart, KernelWork
-from ..kernel import Kernel, Offer
+from ..kernel import Kernel, Offer, where
 from ..portable.blocked import STACK, Convolution, has_products, products_of
 from ..portable.work import stored_how
 from ..printing.nest import loops
@@ -67,8 +67,7 @@ def _is_image_conv(site: Site) -> bool:
 
 def offers_conv(site: Site) -> Iterator[Offer]:
     """From the window of one pixel, gathered; single taps of int8 are read as they lie."""
-    op, w = site.op, site.shapes[1]
-    assert isinstance(op, Conv2d)
+    op, w = site.op_as(Conv2d), site.shapes[1]
     if op.groups != 1 or not _is_image_conv(site):
         return
     is_direct = w[1:3] == (1, 1) and op.pads == (0, 0, 0, 0) and site.inputs[0].tensor.dtype is DType.INT8
@@ -88,14 +87,12 @@ def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
         _write(call, c, 1 if offer.scratch else 0, lambda weights: weights, ("ew_helium_conv", f", {column}"))
 
 
-def offers_depthwise(site: Site) -> Iterator[Offer]:
+def suits_depthwise(site: Site) -> bool:
     """Where each output channel reads the input channel of its own number, and there are enough of them."""
-    op, (x, w) = site.op, site.shapes[:2]
-    assert isinstance(op, Conv2d)
+    op, (x, w) = site.op_as(Conv2d), site.shapes[:2]
     is_plain = 1 < op.groups == x[3] == w[0] and site.inputs[0].tensor.dtype is DType.INT8
     least = LEAST_CHANNELS_STRIDED if max(op.stride) > 1 else LEAST_CHANNELS
-    if is_plain and w[1] * w[2] <= MOST_TAPS and x[3] >= least and _is_image_conv(site):
-        yield Offer()
+    return is_plain and w[1] * w[2] <= MOST_TAPS and x[3] >= least and _is_image_conv(site)
 
 
 def write_depthwise(call: CCall, _: Offer, c: CWriter) -> None:
@@ -105,24 +102,21 @@ def write_depthwise(call: CCall, _: Offer, c: CWriter) -> None:
 
 def _write(call: CCall, c: CWriter, pixels: int, arranged: Callable[[Array], Array], kernel: tuple[str, str]) -> None:
     """A call for each image of the batch; of the kernel its name and its last arguments are given."""
-    op, (x, w), (source, target) = call.op, call.shapes[:2], (call.inputs[0], call.output)
-    assert isinstance(op, Conv2d)
+    source, target = call.inputs[0], call.output
     (name, rest), (batch, rows, columns, (first, _)) = kernel, call.region
-    window = (*x[1:], w[1], w[2], *op.stride, *op.dilation, *op.pads[:2])
-    table = Convolution((source, target), window, pixels).table(call, arranged)
-    ctype, first_read = ("int8_t", first) if op.groups > 1 else ("uint8_t", 0)
+    table = Convolution((source, target), window_sizes(call, call.shapes[0][3]), pixels).table(call, arranged)
+    ctype, first_read = ("int8_t", first) if call.op_as(Conv2d).groups > 1 else ("uint8_t", 0)
     part = f"ew_part_of({rows[0]}, {rows[1]}, {columns[0]}, {columns[1]})"
     with loops(c, [batch], "n", backward=call.is_backward) as (n,):
         from_, to = source.address((n, 0, 0, first_read)), target.address((n, 0, 0, first))
         c.line(f"{name}(&{table}, (const {ctype} *){from_}, (uint8_t *){to}, {part}{rest});")
 
 
-def offers_dense(site: Site) -> Iterator[Offer]:
+def suits_dense(site: Site) -> bool:
     """Where rows lie densely: each is multiplied where it is."""
     places = (site.inputs[0], site.output)
     lies_well = all(place.window is None and place.strides[-1] == 1 for place in places)
-    if lies_well and site.inputs[0].tensor.dtype is DType.INT8 and has_products(site, allows_all=True):
-        yield Offer()
+    return lies_well and site.inputs[0].tensor.dtype is DType.INT8 and has_products(site, allows_all=True)
 
 
 def write_dense(call: CCall, _: Offer, c: CWriter) -> None:
@@ -141,5 +135,5 @@ def write_dense(call: CCall, _: Offer, c: CWriter) -> None:
 
 HELIUM = frozenset({Family.HELIUM})
 CONV = Kernel("helium_conv", (Conv2d,), offers_conv, write_conv, HELIUM, stack=STACK, work=_conv_work)
-DEPTHWISE = Kernel("helium_depthwise", (Conv2d,), offers_depthwise, write_depthwise, HELIUM, work=_depthwise_work)
-DENSE = Kernel("helium_dense", (Dense,), offers_dense, write_dense, HELIUM, work=_dense_work)
+DEPTHWISE = Kernel("helium_depthwise", (Conv2d,), where(suits_depthwise), write_depthwise, HELIUM, work=_depthwise_work)
+DENSE = Kernel("helium_dense", (Dense,), where(suits_dense), write_dense, HELIUM, work=_dense_work)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...network import Arithmetic, Array, DType, Region
 from ...network.kernels import Operand
-from ...network.kernels.tflite_scales import activation_range, channel_multipliers, channel_scales, multiplier
+from ...network.kernels.tflite_scales import channel_multipliers, channel_scales, multiplier
 from ...network.operators import Activation, Clamp, Dense, DynamicProduct, MatMul
 from ...program.options import Rounding
 from ..call import CCall, CTensor
@@ -20,10 +20,9 @@ from ..site import Site
 from .activations import activated
 from .finish import (
     Element,
-    activation_of,
+    less_zero,
     narrowed,
     per_channel,
-    plus_number,
     real_element,
     rounded_even,
     stored_even,
@@ -31,6 +30,7 @@ from .finish import (
     widened,
     zero_of,
 )
+from .tflite import placed
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def can_accumulate(site: Site) -> bool:
     """Whether there is such a layer in the layer's arithmetic."""
     if site.dynamic is not None:
         return True
-    return site.is_quantised or site.result.dtype.is_float or isinstance(activation_of(site), Clamp | None)
+    return site.is_quantised or site.result.dtype.is_float or isinstance(site.activation, Clamp | None)
 
 
 def accumulator_type(site: Site) -> str:
@@ -107,10 +107,6 @@ def _is_wide(site: Site) -> bool:
     return site.inputs[0].tensor.dtype is DType.INT16 and bias is not DType.INT32 and not _rounds_once(site)
 
 
-def _minus(text: str, value: int) -> str:
-    return text if value == 0 else f"({plus_number(text, -value)})"
-
-
 def _real(call: CCall) -> Accumulator:
     bias = _bias(call)
     return Accumulator(
@@ -119,7 +115,7 @@ def _real(call: CCall) -> Accumulator:
         left=lambda e, _: widened(call, call.inputs[0].tensor, e),
         right=lambda e, _: widened(call, call.inputs[1].tensor, e),
         start=lambda ch: widened(call, bias.tensor, f"{bias.pointer}[{ch}]") if bias else "0.0f",
-        store=lambda s, _: narrowed(call, activated(call, activation_of(call), s)),
+        store=lambda s, _: narrowed(call, activated(call, call.activation, s)),
     )
 
 
@@ -130,7 +126,7 @@ def _dynamic(call: CCall, op: DynamicProduct) -> Accumulator:
     def store(total: str, ch: Expr) -> str:
         factor = f"{scales.pointer}[{ch}]"
         scaled = f"(float){total} * {factor} * scale" if op.in_turn else f"(float){total} * (scale * {factor})"
-        return narrowed(call, activated(call, activation_of(call), f"{scaled} + {bias.pointer}[{ch}]"))
+        return narrowed(call, activated(call, call.activation, f"{scaled} + {bias.pointer}[{ch}]"))
 
     return Accumulator(
         ctype=accumulator_type(call),
@@ -148,7 +144,7 @@ def _bias(call: CCall) -> CTensor | None:
 
 def _plain(call: CCall) -> Accumulator:
     """Integers without a scale. Sums are kept in 64 bits until they are stored."""
-    activation, bias = activation_of(call), _bias(call)
+    activation, bias = call.activation, _bias(call)
 
     def store(total: str, _: Expr) -> str:
         if isinstance(activation, Clamp):
@@ -187,7 +183,7 @@ def _integers(call: CCall, store: Callable[[str, Expr], str], with_bias: bool = 
     return Accumulator(
         ctype=kind,
         place=lambda: call.place(1),
-        left=lambda e, _: _minus(e, zero_of(x)),
+        left=lambda e, _: less_zero(e, zero_of(x)),
         right=lambda e, ch: f"({e} - {zeros(ch)})" if has_zeros else e,
         start=lambda ch: _integer_bias(bias, ch, kind),
         store=store,
@@ -205,13 +201,17 @@ def _tflite(call: CCall) -> Accumulator:
     x = call.inputs[0].tensor
     if _rounds_once(call):
         scales = per_channel(call, channel_scales(x, _weights_operand(call), call.result), "scales")
-        return _integers(call, lambda s, ch: _placed(call, f"ew_round_away((double){s} * {scales(ch)})"))
-    if _is_wide(call):
-        factors, powers = _wide_factors(call)
-        return _integers(call, lambda s, ch: _placed(call, f"ew_multiply_wide({s}, {factors(ch)}, {powers(ch)})"))
+        return _integers(
+            call, lambda s, ch: placed(call, f"ew_round_away((double){s} * {scales(ch)})", call.activation)
+        )
     factors, powers = _factors(call)
-    kept = "" if sum_type(call) == "int32_t" else "(int32_t)"
-    return _integers(call, lambda s, ch: _placed(call, f"ew_multiply({kept}{s}, {factors(ch)}, {powers(ch)})"))
+    multiply = "ew_multiply_wide" if _is_wide(call) else "ew_multiply"
+    kept = "" if _is_wide(call) or sum_type(call) == "int32_t" else "(int32_t)"
+
+    def store(total: str, ch: Expr) -> str:
+        return placed(call, f"{multiply}({kept}{total}, {factors(ch)}, {powers(ch)})", call.activation)
+
+    return _integers(call, store)
 
 
 def _multipliers(call: CCall) -> tuple[Array, Array]:
@@ -224,32 +224,19 @@ def _multipliers(call: CCall) -> tuple[Array, Array]:
 
 
 def _factors(call: CCall) -> tuple[Callable[[Expr], str], Callable[[Expr], str]]:
+    """Multipliers and shifts as C: of sums of 64 bits 15 bits each, and to the right."""
     multipliers, shifts = _multipliers(call)
-    return (
-        per_channel(call, multipliers.astype(np.int32), "multipliers"),
-        per_channel(call, shifts.astype(np.int8), "shifts"),
-    )
-
-
-def _wide_factors(call: CCall) -> tuple[Callable[[Expr], str], Callable[[Expr], str]]:
-    """Multipliers of 15 bits, and shifts to the right."""
-    multipliers, shifts = _multipliers(call)
-    narrow = np.where(multipliers < 0x7FFF0000, (multipliers + (1 << 15)) >> 16, 0x7FFF)
-    return (
-        per_channel(call, narrow.astype(np.int16), "multipliers"),
-        per_channel(call, (15 - shifts).astype(np.int8), "shifts"),
-    )
-
-
-def _placed(call: CCall, steps: str) -> str:
-    low, high = activation_range(activation_of(call), call.result)
-    return f"({call.output.ctype})ew_placed({steps}, {zero_of(call.result)}, {low}, {high})"
+    stored = multipliers.astype(np.int32)
+    if _is_wide(call):
+        narrow = np.where(multipliers < 0x7FFF0000, (multipliers + (1 << 15)) >> 16, 0x7FFF)
+        stored, shifts = narrow.astype(np.int16), 15 - shifts
+    return per_channel(call, stored, "multipliers"), per_channel(call, shifts.astype(np.int8), "shifts")
 
 
 def _onnx(call: CCall) -> Accumulator:
     """Integer sums, one float32 multiplication, rounded half to even; other activations than clamps before rounding."""
     x, w = call.inputs[0].tensor, call.inputs[1].tensor
-    activation = activation_of(call)
+    activation = call.activation
     assert x.quant is not None and w.quant is not None
     scales = np.float32(x.quant.scale[0]) * np.array(w.quant.scale, np.float32)
     if not isinstance(activation, Clamp | None):
@@ -295,5 +282,5 @@ def _between_scales(call: CCall) -> Accumulator:
         left=real_element(call, 0),
         right=real_element(call, 1),
         start=lambda ch: bias(ch) if bias else "0.0f",
-        store=lambda total, _: stored_even(call, total, activation_of(call)),
+        store=lambda total, _: stored_even(call, total, call.activation),
     )

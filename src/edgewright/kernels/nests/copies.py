@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 
 from ...network import Arithmetic, DType
 from ..call import CCall, CTensor
-from ..kernel import Offer
 from ..printing.nest import Bounds, elements, joined_axes, loops
-from ..printing.source import CWriter, Expr, advanced, offset, plus, times
+from ..printing.source import CWriter, Expr, advanced, at_least, at_most, offset, plus, times
 from ..site import Site
 from ..strided_tensor import Route
 from .values import ComputeType, LoopOperand, pointed, reader, writer
@@ -37,11 +36,6 @@ def _keeps_bytes(site: Site, which: int) -> bool:
 def is_raw(site: Site, which: int = 0) -> bool:
     """Whether what is stored passes through."""
     return _keeps_bytes(site, which) or site.arithmetic is Arithmetic.TFLITE
-
-
-def offers_copy(site: Site) -> Iterator[Offer]:
-    if can_carry(site):
-        yield Offer()
 
 
 def carried(call: CCall, which: int = 0) -> tuple[LoopOperand, LoopOperand]:
@@ -151,6 +145,4 @@ def looked_up(call: CCall, c: CWriter, index: Index) -> None:
 def shifted(span: tuple[Expr, Expr], by: int, size: int) -> tuple[Expr, Expr]:
     """The interval moved and cut to 0..size."""
     low, high = (plus(value, by) for value in span)
-    first = max(low, 0) if isinstance(low, int) else f"ew_max({low}, 0)"
-    last = min(high, size) if isinstance(high, int) else f"ew_min({high}, {size})"
-    return first, last
+    return at_least(low, 0), at_most(high, size)

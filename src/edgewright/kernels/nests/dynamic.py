@@ -12,24 +12,20 @@ import numpy as np
 from ...network import Array, Interval
 from ...network import operators as ops
 from ..call import CCall, is_image, part_pointer
-from ..kernel import SMALL, Kernel, Offer
+from ..kernel import SMALL, Kernel, Offer, anywhere, where
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, plus
 from ..site import ChannelRange, Site
 from . import products, windows
+from .accumulator import can_accumulate
 from .float32 import BLOCK, ConvGeometry, conv_geometry, limits, row_geometry
 from .values import ComputeType, named, reader, walk, writer
 
 SiteOrCall = TypeVar("SiteOrCall", bound=Site)
 
 
-def _always(_: Site) -> Iterator[Offer]:
-    yield Offer()
-
-
 def write_range(call: CCall, _: Offer, c: CWriter) -> None:
-    op, x = call.op, call.inputs[0]
-    assert isinstance(op, ops.DynamicRange)
+    op, x = call.op_as(ops.DynamicRange), call.inputs[0]
     call.use("dynamic")
     kind = "even" if op.even else "asymmetric" if op.asymmetric else "symmetric"
     first, last = call.region[-1]
@@ -50,8 +46,7 @@ def write_range(call: CCall, _: Offer, c: CWriter) -> None:
 
 
 def write_quantize(call: CCall, _: Offer, c: CWriter) -> None:
-    op = call.op
-    assert isinstance(op, ops.DynamicQuantize)
+    op = call.op_as(ops.DynamicQuantize)
     call.use("fixed")
     limits = (-128 if op.asymmetric else -127, 127)
     wanted = ("scale", "zero") if op.even else ("inverse", "zero") if op.asymmetric else ("inverse",)
@@ -69,8 +64,7 @@ def write_quantize(call: CCall, _: Offer, c: CWriter) -> None:
 
 def _product(site: SiteOrCall) -> SiteOrCall:
     """The site of the product itself, as if one item were the whole batch."""
-    op, lead = site.op, len(site.inputs[4].strides) - 1
-    assert isinstance(op, ops.DynamicProduct)
+    op, lead = site.op_as(ops.DynamicProduct), len(site.inputs[4].strides) - 1
     layer = replace(site.layer, op=op.product)
     facts = site.facts.once("product", lambda: replace(site.facts, layer=layer, known={}))
     most = (*(1 for _ in range(lead)), *site.most[lead:])
@@ -86,16 +80,15 @@ def _one(bound: Interval | None) -> Interval | None:
 @contextmanager
 def _products(call: CCall, c: CWriter) -> Iterator[tuple[CCall, ops.DynamicProduct]]:
     """Loops over the items; gives the call of the product of each."""
-    op = call.op
-    assert isinstance(op, ops.DynamicProduct)
+    op = call.op_as(ops.DynamicProduct)
     with _items(call, c, 4, ("scale", "zero") if op.asymmetric else ("scale",)) as item:
         yield replace(_product(call), region=(*item, *call.region[len(item) :])), op
 
 
-def offers_product(site: Site) -> Iterator[Offer]:
-    """Plain loops for every product."""
+def suits_product(site: Site) -> bool:
+    """Wherever the product has plain loops."""
     inner = _product(site)
-    yield from (products.offers_dense if isinstance(inner.op, ops.Dense) else windows.offers)(inner)
+    return (products.suits_dense if isinstance(inner.op, ops.Dense) else can_accumulate)(inner)
 
 
 def write_product(call: CCall, offer: Offer, c: CWriter) -> None:
@@ -103,13 +96,12 @@ def write_product(call: CCall, offer: Offer, c: CWriter) -> None:
         (products.write_dense if isinstance(inner.op, ops.Dense) else windows.write)(inner, offer, c)
 
 
-def offers_conv(site: Site) -> Iterator[Offer]:
+def suits_conv(site: Site) -> bool:
     """Pixels in the order of the sweep, four channels at a time, so that memory may be shared."""
-    op, x, y = site.op, site.inputs[0], site.output
-    assert isinstance(op, ops.DynamicProduct)
+    op, x, y = site.op_as(ops.DynamicProduct), site.inputs[0], site.output
     is_constant = all(place.is_constant for place in site.inputs[1:4])
     if not site.ranges or not is_constant or not isinstance(op.product.activation, ops.Clamp | None):
-        return
+        return False
     match op.product:
         case ops.Conv2d():
             fits = site.bounds[0] == (0, 1) and is_image(x) and is_image(y)
@@ -117,8 +109,7 @@ def offers_conv(site: Site) -> Iterator[Offer]:
             fits = x.strides[-1] == y.strides[-1] == 1 and not x.window and not y.window
         case _:
             fits = False
-    if fits:
-        yield Offer()
+    return fits
 
 
 def write_conv(call: CCall, _: Offer, c: CWriter) -> None:
@@ -127,7 +118,7 @@ def write_conv(call: CCall, _: Offer, c: CWriter) -> None:
         product, x, y, region = inner.op, call.inputs[0], call.output, inner.region
         first = region[-1][0]
         if isinstance(product, ops.Conv2d):
-            geometry, part = conv_geometry(inner, product), (*region[1], *region[2])
+            geometry, part = conv_geometry(inner), (*region[1], *region[2])
             read, write = x.pointer, y.address((0, 0, 0, first))
             per_group = inner.shapes[1][0] // product.groups if product.groups > 1 else 0
         else:
@@ -183,7 +174,7 @@ def _items(call: CCall, c: CWriter, which: int, wanted: tuple[str, ...]) -> Iter
         yield tuple((index, plus(index, 1)) for index in item)
 
 
-RANGE = Kernel("dynamic_range", (ops.DynamicRange,), _always, write_range)
-QUANTIZE = Kernel("dynamic_quantize", (ops.DynamicQuantize,), _always, write_quantize)
-CONV = Kernel("dynamic_conv", (ops.DynamicProduct,), offers_conv, write_conv, SMALL)
-PRODUCT = Kernel("loops_dynamic_product", (ops.DynamicProduct,), offers_product, write_product)
+RANGE = Kernel("dynamic_range", (ops.DynamicRange,), anywhere, write_range)
+QUANTIZE = Kernel("dynamic_quantize", (ops.DynamicQuantize,), anywhere, write_quantize)
+CONV = Kernel("dynamic_conv", (ops.DynamicProduct,), where(suits_conv), write_conv, SMALL)
+PRODUCT = Kernel("loops_dynamic_product", (ops.DynamicProduct,), where(suits_product), write_product)

@@ -8,7 +8,7 @@ from math import inf
 
 from ...network import operators as ops
 from ..call import CCall
-from ..kernel import Kernel, Offer
+from ..kernel import Kernel, Offer, anywhere, where
 from ..printing.constants import number
 from ..printing.source import CWriter
 from ..site import Site
@@ -18,8 +18,7 @@ from .values import (
     Formula,
     LoopOperand,
     compute_type,
-    offers_anywhere,
-    offers_in_float,
+    computes_plainly,
     reader,
     write_each,
     write_elements,
@@ -74,14 +73,12 @@ def write_prelu(call: CCall, _: Offer, c: CWriter) -> None:
 
 
 def write_batch_norm(call: CCall, _: Offer, c: CWriter) -> None:
-    op = call.op
-    assert isinstance(op, ops.BatchNorm)
+    op = call.op_as(ops.BatchNorm)
     _write_computed(call, c, ComputeType.REAL, op.activation, lambda v: f"{v[0]} * {v[1]} + {v[2]}")
 
 
 def write_binary(call: CCall, _: Offer, c: CWriter) -> None:
-    op = call.op
-    assert isinstance(op, ops.Binary)
+    op = call.op_as(ops.Binary)
     compute = _world(call, op.activation)
     _write_computed(call, c, compute, op.activation, lambda v: _combined(call, compute, op.kind, v))
 
@@ -96,8 +93,7 @@ def write_cast(call: CCall, _: Offer, c: CWriter) -> None:
 
 def write_compare(call: CCall, _: Offer, c: CWriter) -> None:
     """Integers are compared as stored: those of one scale are in the order of what they stand for."""
-    op = call.op
-    assert isinstance(op, ops.Compare)
+    op = call.op_as(ops.Compare)
     compute = ComputeType.REAL if call.inputs[0].tensor.dtype.is_float else ComputeType.RAW
     operands = [reader(call, 0, compute), reader(call, 1, compute), writer(call, ComputeType.RAW)]
     write_elements(call, c, operands, lambda v: f"({call.output.ctype})({v[0]} {_COMPARISONS[op.kind]} {v[1]})")
@@ -176,11 +172,11 @@ def _combined(call: CCall, compute: ComputeType, kind: ops.BinaryKind, v: Sequen
     return f"{function}({a}, {b})"
 
 
-ACTIVATION = Kernel("loops_activation", ops.ACTIVATIONS, offers_in_float, write_activation)
-PRELU = Kernel("loops_prelu", (ops.PRelu,), offers_in_float, write_prelu)
-BATCH_NORM = Kernel("loops_batch_norm", (ops.BatchNorm,), offers_in_float, write_batch_norm)
-BINARY = Kernel("loops_binary", (ops.Binary,), offers_in_float, write_binary)
-CAST = Kernel("cast", (ops.Cast,), offers_anywhere, write_cast)
-COMPARE = Kernel("compare", (ops.Compare,), offers_anywhere, write_compare)
-SELECT = Kernel("select", (ops.Select,), offers_anywhere, write_select)
-QUANTIZE = Kernel("loops_quantize", (ops.Quantize, ops.Dequantize), offers_in_float, write_quantize)
+ACTIVATION = Kernel("loops_activation", ops.ACTIVATIONS, where(computes_plainly), write_activation)
+PRELU = Kernel("loops_prelu", (ops.PRelu,), where(computes_plainly), write_prelu)
+BATCH_NORM = Kernel("loops_batch_norm", (ops.BatchNorm,), where(computes_plainly), write_batch_norm)
+BINARY = Kernel("loops_binary", (ops.Binary,), where(computes_plainly), write_binary)
+CAST = Kernel("cast", (ops.Cast,), anywhere, write_cast)
+COMPARE = Kernel("compare", (ops.Compare,), anywhere, write_compare)
+SELECT = Kernel("select", (ops.Select,), anywhere, write_select)
+QUANTIZE = Kernel("loops_quantize", (ops.Quantize, ops.Dequantize), where(computes_plainly), write_quantize)

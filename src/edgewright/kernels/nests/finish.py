@@ -11,7 +11,7 @@ from ...network.kernels.scales import number as stored_as
 from ...network.operators import Activation, Clamp, MatMul
 from ..call import CCall
 from ..printing.constants import C_TYPES, number
-from ..printing.source import Expr
+from ..printing.source import Expr, plus
 from ..site import Site
 from .activations import activated
 
@@ -56,11 +56,10 @@ def narrowed(call: CCall, value: str) -> str:
 def rounded_even(call: CCall, steps: str, clamp: Clamp | None = None) -> str:
     """A float in steps of the result's scale: rounded half to even, zero point added, kept in range."""
     call.use("fixed")
-    info, zero = np.iinfo(call.result.dtype.numpy), zero_of(call.result)
-    low, high = (int(info.min), int(info.max)) if clamp is None else stored_range(clamp, call.result)
+    zero, (low, high) = zero_of(call.result), stored_range(call.result, clamp)
     limits = f"{number(low - zero)}, {number(high - zero)}"
     total = f"ew_round_even({steps}, {limits})"
-    return f"({call.output.ctype})({plus_number(total, zero)})"
+    return f"({call.output.ctype})({plus(total, zero)})"
 
 
 def stored_even(call: CCall, value: str, activation: Activation | None) -> str:
@@ -72,9 +71,12 @@ def stored_even(call: CCall, value: str, activation: Activation | None) -> str:
     return rounded_even(call, f"({real}) / {number(call.result.quant.scale[0])}", clamp)
 
 
-def stored_range(clamp: Clamp, result: Tensor) -> tuple[int, int]:
-    """The stored values between which a clamp keeps a quantised result (onnxruntime's arithmetic)."""
-    return int(stored_as(clamp.low, result)), int(stored_as(clamp.high, result))
+def stored_range(result: Tensor, clamp: Clamp | None) -> tuple[int, int]:
+    """The stored values between which the type, or a clamp, keeps a quantised result (onnxruntime's arithmetic)."""
+    if clamp is not None:
+        return int(stored_as(clamp.low, result)), int(stored_as(clamp.high, result))
+    info = np.iinfo(result.dtype.numpy)
+    return int(info.min), int(info.max)
 
 
 def real_element(call: CCall, which: int) -> Element:
@@ -118,12 +120,6 @@ def zero_of(tensor: Tensor) -> int:
     return tensor.quant.zero[0] if tensor.quant else 0
 
 
-def activation_of(site: Site) -> Activation | None:
-    """The activation folded into the layer."""
-    found: Activation | None = getattr(site.op, "activation", None)
-    return found
-
-
-def plus_number(text: str, value: int) -> str:
-    """A C expression plus a number."""
-    return text if value == 0 else f"{text} {'+' if value > 0 else '-'} {abs(value)}"
+def less_zero(element: str, zero: int) -> str:
+    """A stored integer less its zero point."""
+    return element if zero == 0 else f"({plus(element, -zero)})"

@@ -5,7 +5,7 @@ Clamps are part of the kernel; other activations are a second pass over the stor
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isinf
 
@@ -14,15 +14,14 @@ import numpy as np
 from ...network.operators import Activation, Clamp, Conv2d, Dense
 from ...network.tensor import DType
 from ...program import Sweep
-from ..call import CCall, image, is_image, part_pointer
+from ..call import CCall, image, is_image, part_pointer, window_sizes
 from ..cost.products import real_work
-from ..kernel import SMALL, Kernel, Offer
+from ..kernel import SMALL, Kernel, Offer, of_region, where
 from ..printing.constants import number
 from ..printing.nest import elements
 from ..printing.source import CWriter, Expr, braced
 from ..site import ChannelRange, Site
 from .activations import activated
-from .finish import activation_of
 
 BLOCK = 4  # channels
 
@@ -32,13 +31,11 @@ class ConvGeometry:
     """What the kernels are told of a convolution, but for weights and channels."""
 
     images: tuple[str, str]  # the fields of ew_image for x and the output
-    sizes: tuple[int, ...]  # x (height, width, depth), kernel, strides, dilations, pads above and to the left
+    sizes: tuple[int, ...]  # see `window_sizes`
 
 
-def conv_geometry(site: Site, op: Conv2d) -> ConvGeometry:
-    (_, height, width, _), (_, rows, columns, depth) = site.shapes[:2]
-    sizes = (height, width, depth, rows, columns, *op.stride, *op.dilation, *op.pads[:2])
-    return ConvGeometry((image(site.inputs[0]), image(site.output)), sizes)
+def conv_geometry(site: Site) -> ConvGeometry:
+    return ConvGeometry((image(site.inputs[0]), image(site.output)), window_sizes(site, site.shapes[1][3]))
 
 
 def row_geometry(pixels: int, depth: int, channels: int) -> ConvGeometry:
@@ -47,24 +44,20 @@ def row_geometry(pixels: int, depth: int, channels: int) -> ConvGeometry:
     return ConvGeometry(images, (1, pixels, depth, 1, 1, 1, 1, 1, 1, 0, 0))
 
 
-def offers_conv(site: Site) -> Iterator[Offer]:
+def suits_conv(site: Site) -> bool:
     """Pixel by pixel in the order of the sweep, so that memory may be shared."""
-    op = site.op
-    assert isinstance(op, Conv2d)
+    op = site.op_as(Conv2d)
     is_one_image = site.bounds[0] == (0, 1) and is_image(site.inputs[0]) and is_image(site.output)
-    if op.groups == 1 and is_one_image and _fits(site):
-        yield Offer()
+    return op.groups == 1 and is_one_image and _fits(site)
 
 
 def write_conv(call: CCall, _: Offer, c: CWriter) -> None:
-    op, (rows, columns) = call.op, call.region[1:3]
-    assert isinstance(op, Conv2d)
-    _write(call, c, conv_geometry(call, op), (*rows, *columns))
+    rows, columns = call.region[1:3]
+    _write(call, c, conv_geometry(call), (*rows, *columns))
 
 
-def offers_dense(site: Site) -> Iterator[Offer]:
-    if _fits(site) and site.is_whole and site.inputs[0].is_dense and site.output.is_dense:
-        yield Offer()
+def suits_dense(site: Site) -> bool:
+    return _fits(site) and site.is_whole and site.inputs[0].is_dense and site.output.is_dense
 
 
 def write_dense(call: CCall, _: Offer, c: CWriter) -> None:
@@ -87,7 +80,7 @@ def _fits(site: Site) -> bool:
 def _write(call: CCall, c: CWriter, geometry: ConvGeometry, part: Sequence[Expr]) -> None:
     def fields(channels: ChannelRange) -> tuple[Expr, ...]:
         packed = _packed(call, channels)
-        return (*packed, *geometry.images, *geometry.sizes, channels.count, *limits(activation_of(call)))
+        return (*packed, *geometry.images, *geometry.sizes, channels.count, *limits(call.activation))
 
     call.use("real_conv")
     table = call.table("ew_real_conv", fields)
@@ -96,7 +89,7 @@ def _write(call: CCall, c: CWriter, geometry: ConvGeometry, part: Sequence[Expr]
     with c.block():
         where = part_pointer(call, c, part)
         c.line(f"ew_real_conv_run(&{table}, {x.pointer}, {target}, {where}, {int(call.is_backward)});")
-    activation = activation_of(call)
+    activation = call.activation
     if not isinstance(activation, Clamp | None):
         with elements(c, call.region, [y]) as ((at,), _):
             c.line(f"{y.pointer}[{at}] = {activated(call, activation, f'{y.pointer}[{at}]')};")
@@ -121,5 +114,5 @@ def limits(activation: Activation | None) -> tuple[Expr, ...]:
     return (not isinf(activation.low)) + 2 * (not isinf(activation.high)), low, high
 
 
-CONV = Kernel("real_conv", (Conv2d,), offers_conv, write_conv, SMALL, work=lambda s, _, r, __: real_work(s, r))
-DENSE = Kernel("real_dense", (Dense,), offers_dense, write_dense, SMALL, work=lambda s, _, r, __: real_work(s, r))
+CONV = Kernel("real_conv", (Conv2d,), where(suits_conv), write_conv, SMALL, work=of_region(real_work))
+DENSE = Kernel("real_dense", (Dense,), where(suits_dense), write_dense, SMALL, work=of_region(real_work))

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from ...network import DType
 from ...network.operators import L2Normalize, LogSoftmax, Lrn, Softmax
 from ..call import CCall
-from ..kernel import Kernel, Offer
+from ..kernel import Kernel, Offer, where
 from ..printing.constants import number
 from ..printing.nest import Bounds, loops
-from ..printing.source import CWriter, Expr, plus
+from ..printing.source import CWriter, Expr, at_least, at_most, plus
 from ..site import Site
 from .values import ComputeType, LoopOperand, compute_type, has_scales, pointed, reader, writer
 
@@ -19,19 +19,16 @@ Element = Callable[[Expr], str]  # index along the line -> C expression of the i
 Survey = Callable[[CWriter, Element, int], None]  # declares what all elements of a line share
 
 
-def offers(site: Site) -> Iterator[Offer]:
+def suits(site: Site) -> bool:
     """Real numbers, unless TFLite's own rules apply, or each channel has a scale of its own."""
-    if compute_type(site) is not None and not has_scales(site.inputs[0].tensor) and not has_scales(site.result):
-        yield Offer()
+    return compute_type(site) is not None and not has_scales(site.inputs[0].tensor) and not has_scales(site.result)
 
 
-def offers_terms(site: Site) -> Iterator[Offer]:
+def suits_terms(site: Site) -> bool:
     """For float outputs and whole lines: exponentials are kept in the output until their sum is known."""
-    op, last = site.op, len(site.most) - 1
-    assert isinstance(op, Softmax)
+    op, last = site.op_as(Softmax), len(site.most) - 1
     is_whole = op.axis % len(site.most) == last and site.bounds[last] == (0, site.shapes[0][last])
-    if is_whole and site.result.dtype is DType.FLOAT32:
-        yield from offers(site)
+    return is_whole and site.result.dtype is DType.FLOAT32 and suits(site)
 
 
 def _raised(op: Softmax) -> Callable[[str], str]:
@@ -40,8 +37,7 @@ def _raised(op: Softmax) -> Callable[[str], str]:
 
 def write_terms(call: CCall, _: Offer, c: CWriter) -> None:
     """Writes all exponentials first, each computed once, and then divides them by their sum."""
-    op, span = call.op, [(0, call.shapes[0][-1])]
-    assert isinstance(op, Softmax)
+    op, span = call.op_as(Softmax), [(0, call.shapes[0][-1])]
     raised = _raised(op)
     with _opened(call, c) as (x, y), loops(c, call.region[:-1], backward=call.is_backward) as at, c.block():
         c.line(f"float most = {_at(x, (*at, 0))}, sum = 0.0f;")
@@ -56,15 +52,13 @@ def write_terms(call: CCall, _: Offer, c: CWriter) -> None:
 
 
 def write_softmax(call: CCall, _: Offer, c: CWriter) -> None:
-    op = call.op
-    assert isinstance(op, Softmax)
+    op = call.op_as(Softmax)
     raised = _raised(op)
     _write_lines(call, c, op.axis, _sum_of(raised), lambda x: f"{raised(x)} / sum")
 
 
 def write_log_softmax(call: CCall, _: Offer, c: CWriter) -> None:
-    op = call.op
-    assert isinstance(op, LogSoftmax)
+    op = call.op_as(LogSoftmax)
 
     def survey(c: CWriter, x: Element, size: int) -> None:
         _sum_of(_exponential(""))(c, x, size)
@@ -74,8 +68,7 @@ def write_log_softmax(call: CCall, _: Offer, c: CWriter) -> None:
 
 
 def write_l2_normalize(call: CCall, _: Offer, c: CWriter) -> None:
-    op = call.op
-    assert isinstance(op, L2Normalize)
+    op = call.op_as(L2Normalize)
 
     def survey(c: CWriter, x: Element, size: int) -> None:
         c.line("float sum = 0.0f;")
@@ -87,23 +80,16 @@ def write_l2_normalize(call: CCall, _: Offer, c: CWriter) -> None:
 
 
 def write_lrn(call: CCall, _: Offer, c: CWriter) -> None:
-    op, size = call.op, call.shapes[0][-1]
-    assert isinstance(op, Lrn)
+    op, size = call.op_as(Lrn), call.shapes[0][-1]
     with _opened(call, c) as (x, y), loops(c, call.region, backward=call.is_backward) as at:
         channel = at[-1]
-        first = _limited("ew_max", plus(channel, -((op.size - 1) // 2)), 0)
-        last = _limited("ew_min", plus(channel, op.size // 2 + 1), size)
+        first = at_least(plus(channel, -((op.size - 1) // 2)), 0)
+        last = at_most(plus(channel, op.size // 2 + 1), size)
         c.line("float sum = 0.0f;")
         with c.block(f"for (int32_t k = {first}; k < {last}; k++)"):
             c.line(f"sum += ew_square({_at(x, (*at[:-1], 'k'))});")
         base = f"{number(op.bias)} + {number(op.alpha / op.size)} * sum"
         y.store(c, f"{_at(x, at)} / powf({base}, {number(op.beta)})", (y.place.offset(at),))
-
-
-def _limited(function: str, value: Expr, limit: int) -> Expr:
-    if isinstance(value, int):
-        return max(value, limit) if function == "ew_max" else min(value, limit)
-    return f"{function}({value}, {limit})"
 
 
 def _exponential(factor: str) -> Callable[[str], str]:
@@ -150,8 +136,8 @@ def _write_lines(call: CCall, c: CWriter, axis: int, survey: Survey, formula: Ca
             y.store(c, formula(_at(x, here)), (y.place.offset(here),))
 
 
-SOFTMAX_TERMS = Kernel("softmax_kept_terms", (Softmax,), offers_terms, write_terms)
-SOFTMAX = Kernel("loops_softmax", (Softmax,), offers, write_softmax)
-LOG_SOFTMAX = Kernel("loops_log_softmax", (LogSoftmax,), offers, write_log_softmax)
-L2_NORMALIZE = Kernel("loops_l2_normalize", (L2Normalize,), offers, write_l2_normalize)
-LRN = Kernel("lrn", (Lrn,), offers, write_lrn)
+SOFTMAX_TERMS = Kernel("softmax_kept_terms", (Softmax,), where(suits_terms), write_terms)
+SOFTMAX = Kernel("loops_softmax", (Softmax,), where(suits), write_softmax)
+LOG_SOFTMAX = Kernel("loops_log_softmax", (LogSoftmax,), where(suits), write_log_softmax)
+L2_NORMALIZE = Kernel("loops_l2_normalize", (L2Normalize,), where(suits), write_l2_normalize)
+LRN = Kernel("lrn", (Lrn,), where(suits), write_lrn)

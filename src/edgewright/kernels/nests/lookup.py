@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -12,15 +11,14 @@ from ...network.kernels import Operand, compute
 from ...network.operators import ACTIVATIONS, Quantize
 from ..call import CCall
 from ..cost.elements import lookup_work
-from ..kernel import Kernel, Offer
-from ..printing.source import CWriter
+from ..kernel import Kernel, Offer, of_region, where
+from ..printing.source import CWriter, plus
 from ..site import Site
 from .values import ComputeType, is_byte, write_each
 
 
-def offers(site: Site) -> Iterator[Offer]:
-    if is_byte(site.inputs[0].tensor) and is_byte(site.result):
-        yield Offer()
+def suits(site: Site) -> bool:
+    return is_byte(site.inputs[0].tensor) and is_byte(site.result)
 
 
 def write(call: CCall, _: Offer, c: CWriter) -> None:
@@ -50,15 +48,10 @@ def answer(call: CCall, which: int, element: str, answers: Array) -> str:
     zeros = [t.quant.zero[0] if t.quant else 0 for t in (call.result, x)]
     for shift in (0, zeros[0] - zeros[1]):
         if np.array_equal(found, np.clip(values + shift, low, high)):
-            return _clamped(ctype, element, shift, low, high)
+            return f"({ctype})ew_between({low}, {plus(element, shift)}, {high})"
     # Indexed by the byte as it is stored.
     table = np.roll(answers, len(answers) // 2) if values[0] < 0 else answers
     return f"{call.add(table, 'what becomes of every byte')}[{'(uint8_t)' if values[0] < 0 else ''}{element}]"
 
 
-def _clamped(ctype: str, element: str, shift: int, low: int, high: int) -> str:
-    moved = element if shift == 0 else f"{element} {'+' if shift > 0 else '-'} {abs(shift)}"
-    return f"({ctype})ew_between({low}, {moved}, {high})"
-
-
-LOOKUP = Kernel("byte_lookup", (*ACTIVATIONS, Quantize), offers, write, work=lambda s, _, r, __: lookup_work(s, r))
+LOOKUP = Kernel("byte_lookup", (*ACTIVATIONS, Quantize), where(suits), write, work=of_region(lookup_work))

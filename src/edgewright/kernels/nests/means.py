@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import prod
 
 from ...network import Arithmetic, DType
@@ -11,7 +10,7 @@ from ...network.kernels.tflite_scales import zero
 from ...network.operators import AvgPool2d, Reduce, ReduceKind
 from ..call import CCall
 from ..cost.products import add_mean_work, finish_mean_work
-from ..kernel import SMALL, CallKind, Kernel, Offer
+from ..kernel import SMALL, CallKind, Kernel, Offer, anywhere, where
 from ..partial_layout import difference, partial_range, summed, summed_type, sums_place
 from ..printing.constants import number
 from ..printing.nest import Bounds, loops
@@ -25,10 +24,9 @@ from .tflite import placed
 from .values import ComputeType, writer
 
 
-def offers_pixels(site: Site) -> Iterator[Offer]:
+def suits_pixels(site: Site) -> bool:
     """Bytes on small cores: the channels of all pixels along an axis at a time."""
-    if _lies_by_pixels(site.inputs[0], max(summed(site))):
-        yield Offer()
+    return _lies_by_pixels(site.inputs[0], max(summed(site)))
 
 
 def write_pixels(call: CCall, _: Offer, c: CWriter) -> None:
@@ -50,10 +48,6 @@ def _lies_by_pixels(x: StridedTensor, axis: int) -> bool:
     """Whether elements are bytes, channels lie side by side, and pixels along the axis at one distance."""
     is_narrow = x.tensor.dtype in (DType.INT8, DType.UINT8) and x.strides[-1] == 1
     return is_narrow and axis < len(x.strides) - 1 and not (x.window and x.window[0] == axis)
-
-
-def offers_elements(_: Site) -> Iterator[Offer]:
-    yield Offer()
 
 
 def write_elements(call: CCall, _: Offer, c: CWriter) -> None:
@@ -92,15 +86,11 @@ def _keeps(site: Site) -> bool:
     return not isinstance(site.op, Reduce) or site.op.keep
 
 
-def offers_finish(site: Site) -> Iterator[Offer]:
-    """Where sums of what is stored, in 32 bits, make the mean."""
+def has_mean(site: Site) -> bool:
+    """Whether sums of what is stored, in 32 bits, make the mean."""
     if isinstance(site.op, AvgPool2d):
-        has_mean = mean_type(site) == summed_type(site)
-    else:
-        assert isinstance(site.op, Reduce)
-        has_mean = not site.is_quantised or site.arithmetic is Arithmetic.TFLITE or is_pooled(site, site.op)
-    if has_mean:
-        yield Offer()
+        return mean_type(site) == summed_type(site)
+    return not site.is_quantised or site.arithmetic is Arithmetic.TFLITE or is_pooled(site)
 
 
 def write_finish(call: CCall, _: Offer, c: CWriter) -> None:
@@ -139,16 +129,11 @@ def stored_mean(call: CCall) -> tuple[int, str]:
 
 
 ADD_PIXELS = Kernel(
-    "mean_add_pixels", (Reduce, AvgPool2d), offers_pixels, write_pixels, SMALL, CallKind.ADD, work=add_mean_work
+    "mean_add_pixels", (Reduce, AvgPool2d), where(suits_pixels), write_pixels, SMALL, CallKind.ADD, work=add_mean_work
 )
 ADD_ELEMENTS = Kernel(
-    "mean_add_elements",
-    (Reduce, AvgPool2d),
-    offers_elements,
-    write_elements,
-    kind=CallKind.ADD,
-    work=add_mean_work,
+    "mean_add_elements", (Reduce, AvgPool2d), anywhere, write_elements, kind=CallKind.ADD, work=add_mean_work
 )
 FINISH = Kernel(
-    "mean_finish", (Reduce, AvgPool2d), offers_finish, write_finish, kind=CallKind.FINISH, work=finish_mean_work
+    "mean_finish", (Reduce, AvgPool2d), where(has_mean), write_finish, kind=CallKind.FINISH, work=finish_mean_work
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
@@ -11,12 +11,12 @@ from ...network import operators as ops
 from ..call import CCall
 from ..cost.copies import CopyPart, copy_work, gather_work
 from ..cost.work import KernelWork
-from ..kernel import Kernel, Offer
+from ..kernel import Kernel, Offer, of_region, where
 from ..printing.nest import Bounds, loops
 from ..printing.source import CWriter, Expr, modulo, plus, times
 from ..site import Site
 from ..strided_tensor import Route
-from .copies import Copy, can_carry, is_raw, looked_up, offers_copy, open_copy, shifted, straight
+from .copies import Copy, can_carry, is_raw, looked_up, open_copy, shifted, straight
 from .values import ComputeType, LoopOperand, pointed, reader
 
 
@@ -42,8 +42,7 @@ def work_routed(site: Site, _: Offer, region: Region, __: Region | None) -> Kern
 
 
 def write_reshape(call: CCall, _: Offer, c: CWriter) -> None:
-    op, x = call.op, call.shapes[0]
-    assert isinstance(op, ops.Reshape)
+    op, x = call.op_as(ops.Reshape), call.shapes[0]
     if not call.inputs[0].is_dense and not (call.output.is_dense and call.is_whole):
         looked_up(call, c, lambda at: _unravelled(_ravelled(at, op.shape), x))
         return
@@ -87,8 +86,7 @@ def write_tile(call: CCall, _: Offer, c: CWriter) -> None:
 
 
 def write_space_to_depth(call: CCall, _: Offer, c: CWriter) -> None:
-    op, channels = call.op, call.shapes[0][3]
-    assert isinstance(op, ops.SpaceToDepth)
+    op, channels = call.op_as(ops.SpaceToDepth), call.shapes[0][3]
     k = op.block
     if call.region[3] == (0, k * k * channels):
         _gather_blocks(call, c, k, channels)
@@ -117,8 +115,7 @@ def _gather_blocks(call: CCall, c: CWriter, k: int, channels: int) -> None:
 
 
 def write_depth_to_space(call: CCall, _: Offer, c: CWriter) -> None:
-    op, channels = call.op, call.result.shape[3]
-    assert isinstance(op, ops.DepthToSpace)
+    op, channels = call.op_as(ops.DepthToSpace), call.result.shape[3]
     k = op.block
     with open_copy(call, c) as copy, loops(c, call.region[:3]) as (n, row, col):
         part = plus(times(modulo(row, k), k), modulo(col, k))
@@ -132,8 +129,7 @@ def write_depth_to_space(call: CCall, _: Offer, c: CWriter) -> None:
 
 
 def write_gather(call: CCall, _: Offer, c: CWriter) -> None:
-    op, rank = call.op, len(call.shapes[1])
-    assert isinstance(op, ops.Gather)
+    op, rank = call.op_as(ops.Gather), len(call.shapes[1])
     axis = op.axis % len(call.shapes[0])
     call.use("moves")
     with open_copy(call, c) as copy:
@@ -150,8 +146,7 @@ def write_gather(call: CCall, _: Offer, c: CWriter) -> None:
 
 
 def write_gather_elements(call: CCall, _: Offer, c: CWriter) -> None:
-    op = call.op
-    assert isinstance(op, ops.GatherElements)
+    op = call.op_as(ops.GatherElements)
     axis = op.axis % len(call.region)
     call.use("moves")
     with open_copy(call, c) as copy:
@@ -162,15 +157,13 @@ def write_gather_elements(call: CCall, _: Offer, c: CWriter) -> None:
             copy.element(copy.x.place.offset((*at[:axis], "k", *at[axis + 1 :])), copy.y.place.offset(at))
 
 
-def offers_concat(site: Site) -> Iterator[Offer]:
-    if all(can_carry(site, which) for which in range(len(site.inputs))):
-        yield Offer()
+def _carries_all(site: Site) -> bool:
+    return all(can_carry(site, which) for which in range(len(site.inputs)))
 
 
 def write_concat(call: CCall, _: Offer, c: CWriter) -> None:
     """In exact row-major order, whichever part an element comes from."""
-    op = call.op
-    assert isinstance(op, ops.Concat)
+    op = call.op_as(ops.Concat)
     axis = op.axis % len(call.region)
     outer, (low, high) = call.region[:axis], call.region[axis]
     parts, begin = [], 0
@@ -189,8 +182,7 @@ def write_concat(call: CCall, _: Offer, c: CWriter) -> None:
 
 def work_concat(site: Site, _: Offer, region: Region, __: Region | None) -> KernelWork:
     """A copy of each input's share of the region."""
-    op, parts, begin = site.op, [], 0
-    assert isinstance(op, ops.Concat)
+    op, parts, begin = site.op_as(ops.Concat), [], 0
     axis, rank = op.axis % len(region.shape), len(region.shape)
     for which, shape in enumerate(site.shapes):
         low, high = (min(max(end - begin, 0), shape[axis]) for end in region.bounds[axis])
@@ -220,13 +212,13 @@ def _part(call: CCall, c: CWriter, which: int, axis: int, begin: int, at: Sequen
         copy.nest(bounds, straight(len(bounds)), target)
 
 
-RESHAPE = Kernel("reshape", (ops.Reshape,), offers_copy, write_reshape)
-TRANSPOSE = Kernel("transpose", (ops.Transpose,), offers_copy, write_routed, work=work_routed)
-SLICE = Kernel("slice", (ops.Slice,), offers_copy, write_routed, work=work_routed)
-EXPAND = Kernel("expand", (ops.Expand,), offers_copy, write_routed, work=work_routed)
-TILE = Kernel("tile", (ops.Tile,), offers_copy, write_tile)
-SPACE_TO_DEPTH = Kernel("space_to_depth", (ops.SpaceToDepth,), offers_copy, write_space_to_depth)
-DEPTH_TO_SPACE = Kernel("depth_to_space", (ops.DepthToSpace,), offers_copy, write_depth_to_space)
-GATHER_ELEMENTS = Kernel("gather_elements", (ops.GatherElements,), offers_copy, write_gather_elements)
-GATHER = Kernel("gather", (ops.Gather,), offers_copy, write_gather, work=lambda s, _, r, __: gather_work(s, r))
-CONCAT = Kernel("concat", (ops.Concat,), offers_concat, write_concat, work=work_concat)
+RESHAPE = Kernel("reshape", (ops.Reshape,), where(can_carry), write_reshape)
+TRANSPOSE = Kernel("transpose", (ops.Transpose,), where(can_carry), write_routed, work=work_routed)
+SLICE = Kernel("slice", (ops.Slice,), where(can_carry), write_routed, work=work_routed)
+EXPAND = Kernel("expand", (ops.Expand,), where(can_carry), write_routed, work=work_routed)
+TILE = Kernel("tile", (ops.Tile,), where(can_carry), write_tile)
+SPACE_TO_DEPTH = Kernel("space_to_depth", (ops.SpaceToDepth,), where(can_carry), write_space_to_depth)
+DEPTH_TO_SPACE = Kernel("depth_to_space", (ops.DepthToSpace,), where(can_carry), write_depth_to_space)
+GATHER_ELEMENTS = Kernel("gather_elements", (ops.GatherElements,), where(can_carry), write_gather_elements)
+GATHER = Kernel("gather", (ops.Gather,), where(can_carry), write_gather, work=of_region(gather_work))
+CONCAT = Kernel("concat", (ops.Concat,), where(_carries_all), write_concat, work=work_concat)

@@ -12,18 +12,17 @@ from ..call import CCall
 from ..cost.copies import CopyPart, copy_work
 from ..cost.elements import plain_work
 from ..cost.work import KernelWork
-from ..kernel import Kernel, Offer
+from ..kernel import Kernel, Offer, where
 from ..printing.constants import number
 from ..printing.nest import elements, loops
 from ..printing.source import CWriter, Expr, plus
 from ..site import Site
-from .copies import is_raw, looked_up, offers_copy, open_copy, shifted
+from .copies import can_carry, is_raw, looked_up, open_copy, shifted
 from .values import ComputeType, pointed, writer
 
 
 def write(call: CCall, _: Offer, c: CWriter) -> None:
-    op = call.op
-    assert isinstance(op, Pad)
+    op = call.op_as(Pad)
     if op.mode is not PadMode.CONSTANT:
         call.use("moves")
         looked_up(call, c, lambda at: [_mirrored(call, op, axis, i) for axis, i in enumerate(at)])
@@ -97,8 +96,7 @@ def _mirrored(call: CCall, op: Pad, axis: int, index: Expr) -> Expr:
 
 def work(site: Site, _: Offer, region: Region, __: Region | None) -> KernelWork:
     """The region filled, and the image copied into it; where they share memory, element by element."""
-    op, rank = site.op, len(region.shape)
-    assert isinstance(op, Pad)
+    op, rank = site.op_as(Pad), len(region.shape)
     if op.mode is not PadMode.CONSTANT or site.shares():
         return plain_work(site, region)
     spans = zip(region.bounds, op.before, site.shapes[0], strict=True)
@@ -110,4 +108,4 @@ def work(site: Site, _: Offer, region: Region, __: Region | None) -> KernelWork:
     return KernelWork(f"pad {copied.kind}", {**copied.amounts, "filled": region.size})
 
 
-PAD = Kernel("pad", (Pad,), offers_copy, write, work=work)
+PAD = Kernel("pad", (Pad,), where(can_carry), write, work=work)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -10,23 +10,21 @@ import numpy as np
 from ...network.operators import Conv2d, Dense
 from ..call import CCall, CTensor
 from ..cost.products import add_conv_work, add_dense_work, finish_scaled_work
-from ..kernel import CallKind, Kernel, Offer
+from ..kernel import CallKind, Kernel, Offer, where
 from ..partial_layout import PartialLayout, missing, partial_layout, partial_range, summed_type, sums_place
 from ..printing.nest import loops
-from ..printing.source import CWriter, Expr, times
-from ..printing.taps import Taps, taps
+from ..printing.source import CWriter, Expr, summand, times
+from ..printing.taps import Taps
 from ..requantise.sums import requantised
 from ..site import Site
-from ..window import axes
 from .accumulator import Accumulator, accumulator, accumulator_type, can_accumulate
-from .finish import activation_of, per_channel
-from .windows import channels, grouped
+from .finish import per_channel
+from .windows import channels, window_taps
 
 
-def offers(site: Site) -> Iterator[Offer]:
+def suits(site: Site) -> bool:
     """Where no running sum leaves 32 bits."""
-    if can_accumulate(site) and accumulator_type(site) == summed_type(site):
-        yield Offer()
+    return can_accumulate(site) and accumulator_type(site) == summed_type(site)
 
 
 def write_conv(call: CCall, _: Offer, c: CWriter) -> None:
@@ -35,9 +33,9 @@ def write_conv(call: CCall, _: Offer, c: CWriter) -> None:
     with c.block():
         place = _declare(call, c, acc)
         with loops(c, [n, rows]) as (batch, row):
-            vertical = _taps(call, c, 0, row)
+            vertical = window_taps(call, c, 0, row)
             with loops(c, [columns], "j") as (column,):
-                horizontal = _taps(call, c, 1, column)
+                horizontal = window_taps(call, c, 1, column)
                 with channels(call, c) as channel:
                     _sum(call, c, _kept(layout, acc), batch, (vertical, horizontal), channel)
                     layout.put(call, c, place, (batch, row, column, channel))
@@ -49,8 +47,8 @@ def write_dense(call: CCall, _: Offer, c: CWriter) -> None:
     with c.block():
         place = _declare(call, c, acc)
         with loops(c, call.region[:-1]) as lead, channels(call, c) as channel:
-            c.line(f"const {x.ctype} *const tap = px + {grouped(x.offset((*lead, 0)))};")
-            c.line(f"const {acc.weights.ctype} *const weight = pw + {grouped(times(channel, features))};")
+            c.line(f"const {x.ctype} *const tap = px + {summand(x.offset((*lead, 0)))};")
+            c.line(f"const {acc.weights.ctype} *const weight = pw + {summand(times(channel, features))};")
             c.line(f"{kept.ctype} sum = 0;")
             _add_products(call, c, kept, channel)
             layout.put(call, c, place, (*lead, channel))
@@ -69,21 +67,13 @@ def _declare(call: CCall, c: CWriter, acc: Accumulator) -> CTensor:
     return sums_place(call, "ps")
 
 
-def _taps(call: CCall, c: CWriter, i: int, index: Expr) -> Taps:
-    """The taps along axis i of the image for one output row or column."""
-    op = call.op
-    assert isinstance(op, Conv2d)
-    axis = axes(op, call.shapes[1][1:3], call.shapes[0])[i]
-    return taps(c, axis, call.result.shape[1 + i], index, *(("top", "ky"), ("left", "kx"))[i])
-
-
 def _sum(call: CCall, c: CWriter, acc: Accumulator, batch: Expr, windows: tuple[Taps, Taps], channel: Expr) -> None:
     """`sum`: the part of a window that the call sums over, times the weights of the channel."""
     x, weights = call.inputs[0], acc.weights
     c.line(f"{acc.ctype} sum = 0;")
     with windows[0].each(c) as (ky, row), windows[1].each(c) as (kx, column), c.block():
-        c.line(f"const {x.ctype} *const tap = px + {grouped(x.offset((batch, row, column, 0)))};")
-        c.line(f"const {weights.ctype} *const weight = pw + {grouped(weights.offset((channel, ky, kx, 0)))};")
+        c.line(f"const {x.ctype} *const tap = px + {summand(x.offset((batch, row, column, 0)))};")
+        c.line(f"const {weights.ctype} *const weight = pw + {summand(weights.offset((channel, ky, kx, 0)))};")
         _add_products(call, c, acc, channel)
 
 
@@ -96,7 +86,7 @@ def _add_products(call: CCall, c: CWriter, acc: Accumulator, channel: Expr) -> N
 def write_finish(call: CCall, _: Offer, c: CWriter) -> None:
     """Bias, scale and activation of complete sums."""
     acc, layout = accumulator(call), partial_layout(call)
-    if summed_type(call) == "float" and len(call.inputs) < 3 and activation_of(call) is None:
+    if summed_type(call) == "float" and len(call.inputs) < 3 and call.activation is None:
         return  # sums of real numbers are the output
     place, start = sums_place(call, "ps"), _start(call, layout, acc)
     with c.block():
@@ -115,6 +105,8 @@ def _start(call: CCall, layout: PartialLayout, acc: Accumulator) -> Callable[[Ex
     return per_channel(call, missing(whole, True).astype(np.int32), "bias less zero points")
 
 
-ADD_CONV = Kernel("loops_add_conv", (Conv2d,), offers, write_conv, kind=CallKind.ADD, work=add_conv_work)
-ADD_DENSE = Kernel("loops_add_dense", (Dense,), offers, write_dense, kind=CallKind.ADD, work=add_dense_work)
-FINISH = Kernel("loops_finish", (Conv2d, Dense), offers, write_finish, kind=CallKind.FINISH, work=finish_scaled_work)
+ADD_CONV = Kernel("loops_add_conv", (Conv2d,), where(suits), write_conv, kind=CallKind.ADD, work=add_conv_work)
+ADD_DENSE = Kernel("loops_add_dense", (Dense,), where(suits), write_dense, kind=CallKind.ADD, work=add_dense_work)
+FINISH = Kernel(
+    "loops_finish", (Conv2d, Dense), where(suits), write_finish, kind=CallKind.FINISH, work=finish_scaled_work
+)

@@ -16,34 +16,30 @@ from ...network.operators import Activation, AvgPool2d, Clamp, MaxPool2d
 from ...network.operators.window import is_global
 from ..call import CCall
 from ..cost.elements import pool_work
-from ..kernel import Kernel, Offer
+from ..kernel import Kernel, Offer, where
 from ..printing.constants import number
 from ..printing.nest import loops
-from ..printing.source import CWriter, Expr
-from ..printing.taps import Taps, taps
+from ..printing.source import CWriter, Expr, plus, summand
+from ..printing.taps import Taps
 from ..site import Site
-from ..window import axes
 from .activations import activated
 from .finish import (
-    activation_of,
     narrowed,
-    plus_number,
     real_element,
     rounded_even,
     stored_even,
     stored_range,
     widened,
 )
-from .windows import channels, fence, grouped
+from .windows import channels, fence, window_taps
 
 
-def offers_max(site: Site) -> Iterator[Offer]:
+def suits_max(site: Site) -> bool:
     """Plain integers have clamps as activations only, and of 64 bits none."""
-    activation = activation_of(site)
+    activation = site.activation
     is_plain = not site.is_quantised and not site.inputs[0].tensor.dtype.is_float
     has_clamp = isinstance(activation, Clamp) and site.result.dtype is not DType.INT64
-    if not is_plain or activation is None or has_clamp:
-        yield Offer()
+    return not is_plain or activation is None or has_clamp
 
 
 def write_max(call: CCall, _: Offer, c: CWriter) -> None:
@@ -62,9 +58,8 @@ def write_max(call: CCall, _: Offer, c: CWriter) -> None:
         c.line(f"py[{call.output.offset((*at, channel))}] = {store('best')};")
 
 
-def offers_average(site: Site) -> Iterator[Offer]:
-    if mean_type(site) is not None:
-        yield Offer()
+def suits_average(site: Site) -> bool:
+    return mean_type(site) is not None
 
 
 def write_average(call: CCall, _: Offer, c: CWriter) -> None:
@@ -88,7 +83,7 @@ def _add_columns(call: CCall, c: CWriter, batch: Expr, windows: tuple[Taps, Taps
     with windows[1].each(c) as (_, col), c.block():
         c.line("float column = 0;")
         with windows[0].each(c) as (_, row), c.block():
-            c.line(f"const {x.ctype} *const tap = px + {grouped(x.offset((batch, row, col, channel)))};")
+            c.line(f"const {x.ctype} *const tap = px + {summand(x.offset((batch, row, col, channel)))};")
             c.line(f"column += {mean.value('*tap')};")
         c.line("total += column;")
 
@@ -101,18 +96,10 @@ def _pixels(call: CCall, c: CWriter) -> Iterator[tuple[tuple[Expr, Expr, Expr], 
         c.line(f"const {call.inputs[0].ctype} *const px = {call.place(0).pointer};")
         c.line(f"{call.output.ctype} *const py = {call.output.pointer};")
         with loops(c, [n, rows], backward=call.is_backward) as (batch, row):
-            vertical = _taps(call, c, 0, row)
+            vertical = window_taps(call, c, 0, row)
             with loops(c, [cols], "j", call.is_backward) as (col,), c.block():
-                yield (batch, row, col), (vertical, _taps(call, c, 1, col))
+                yield (batch, row, col), (vertical, window_taps(call, c, 1, col))
                 fence(call, c)
-
-
-def _taps(call: CCall, c: CWriter, i: int, index: Expr) -> Taps:
-    """The taps along axis i of the image for one output row or column."""
-    op = call.op
-    assert isinstance(op, MaxPool2d | AvgPool2d)
-    axis = axes(op, op.kernel, call.shapes[0])[i]
-    return taps(c, axis, call.result.shape[1 + i], index, *(("top", "ky"), ("left", "kx"))[i])
 
 
 @contextmanager
@@ -120,14 +107,13 @@ def _elements(call: CCall, c: CWriter, batch: Expr, windows: tuple[Taps, Taps], 
     """Loops over the taps within the image; `tap` points to the element under each."""
     x = call.inputs[0]
     with windows[0].each(c) as (_, row), windows[1].each(c) as (_, col), c.block():
-        c.line(f"const {x.ctype} *const tap = px + {grouped(x.offset((batch, row, col, channel)))};")
+        c.line(f"const {x.ctype} *const tap = px + {summand(x.offset((batch, row, col, channel)))};")
         yield
 
 
 def _count(call: CCall, windows: tuple[Taps, Taps]) -> Expr:
     """By how many taps a window's sum is divided."""
-    op = call.op
-    assert isinstance(op, AvgPool2d)
+    op = call.op_as(AvgPool2d)
     counts: list[Expr] = []
     for i, window in enumerate(windows):
         if op.count_pads:
@@ -142,13 +128,13 @@ def _count(call: CCall, windows: tuple[Taps, Taps]) -> Expr:
 
 def _largest_stored(call: CCall) -> Callable[[str], str]:
     """How the largest element of a window is stored."""
-    x, result, activation = call.inputs[0].tensor, call.result, activation_of(call)
+    x, result, activation = call.inputs[0].tensor, call.result, call.activation
     if call.is_quantised and call.arithmetic is Arithmetic.TFLITE:
         return lambda best: _between(call, best, *activation_range(activation, result))
     if call.is_quantised and isinstance(activation, Clamp | None) and x.quant == result.quant:
         if activation is None:
             return lambda best: best
-        return lambda best: _between(call, best, *stored_range(activation, result))
+        return lambda best: _between(call, best, *stored_range(result, activation))
     if call.is_quantised:
         return lambda best: stored_even(call, real_element(call, 0)(best, 0), activation)
     if x.dtype.is_float:
@@ -179,7 +165,7 @@ class Mean:
 
 def mean_type(site: Site) -> str | None:
     """The C type in which elements are summed; None where the arithmetic has no such mean."""
-    is_bare = isinstance(activation_of(site), Clamp | None)
+    is_bare = isinstance(site.activation, Clamp | None)
     if not site.is_quantised:
         return "float" if site.inputs[0].tensor.dtype.is_float else "int64_t" if is_bare else None
     if site.arithmetic is Arithmetic.TFLITE or is_scaled_once(site):
@@ -191,7 +177,7 @@ def mean_type(site: Site) -> str | None:
 def mean_of(call: CCall) -> Mean:
     ctype = mean_type(call)
     assert ctype is not None, call.layer
-    x, activation = call.inputs[0].tensor, activation_of(call)
+    x, activation = call.inputs[0].tensor, call.activation
     if not call.is_quantised and x.dtype.is_float:
         mean = activated(call, activation, "total / (float)count")
         return Mean(ctype, lambda e: widened(call, x, e), narrowed(call, mean))
@@ -224,7 +210,7 @@ def _is_global(site: Site) -> bool:
 
 def _is_onnx_average(site: Site) -> bool:
     """Whether it is an average of stored bytes as a QDQ file says: real numbers between the scales."""
-    is_bare = isinstance(activation_of(site), Clamp | None)
+    is_bare = isinstance(site.activation, Clamp | None)
     return site.arithmetic is Arithmetic.ONNX and site.is_quantised and is_bare and _is_plain(site)
 
 
@@ -245,7 +231,7 @@ def _global_mean(call: CCall, activation: Clamp | None) -> str:
     assert x is not None and y is not None
     count = prod(call.shapes[0][1:3])
     scale = np.float32(x.scale[0]) / (np.float32(y.scale[0]) * np.float32(count))
-    return rounded_even(call, f"(float)({plus_number('total', -count * x.zero[0])}) * {number(scale)}", activation)
+    return rounded_even(call, f"(float)({plus('total', -count * x.zero[0])}) * {number(scale)}", activation)
 
 
 def _pooled(call: CCall, activation: Clamp | None) -> str:
@@ -253,8 +239,7 @@ def _pooled(call: CCall, activation: Clamp | None) -> str:
     quant = call.result.quant
     assert quant is not None
     call.use("fixed")
-    info = np.iinfo(call.result.dtype.numpy)
-    low, high = stored_range(activation, call.result) if activation else (int(info.min), int(info.max))
+    low, high = stored_range(call.result, activation)
     steps = f"total / (float)count / {number(quant.scale[0])} + {number(quant.zero[0])}"
     return f"({call.output.ctype})ew_round_even({steps}, {number(low)}, {number(high)})"
 
@@ -269,12 +254,12 @@ def _whole_mean(call: CCall, activation: Activation | None) -> str:
 
 
 MAX_POOL = Kernel(
-    "loops_max_pool", (MaxPool2d,), offers_max, write_max, work=lambda s, _, r, __: pool_work(s, r, in_loops=True)
+    "loops_max_pool", (MaxPool2d,), where(suits_max), write_max, work=lambda s, _, r, __: pool_work(s, r, in_loops=True)
 )
 AVERAGE_POOL = Kernel(
     "loops_average_pool",
     (AvgPool2d,),
-    offers_average,
+    where(suits_average),
     write_average,
     work=lambda s, _, r, __: pool_work(s, r, in_loops=True, how="once-scaled-" if is_scaled_once(s) else ""),
 )

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from ...network.operators import Dense, MatMul
 from ..call import CCall
 from ..cost.products import loops_work
-from ..kernel import Kernel, Offer
+from ..kernel import Kernel, Offer, of_region, where
 from ..printing.nest import loops
-from ..printing.source import CWriter, Expr, times
+from ..printing.source import CWriter, Expr, summand, times
 from ..site import Site
 from .accumulator import Accumulator, accumulator, can_accumulate
-from .windows import channels, declare, fence, grouped
+from .windows import channels, declare, fence
 
 
-def offers_dense(site: Site) -> Iterator[Offer]:
-    if can_accumulate(site) and site.inputs[1].is_dense:
-        yield Offer()
+def suits_dense(site: Site) -> bool:
+    return can_accumulate(site) and site.inputs[1].is_dense
 
 
 def write_dense(call: CCall, _: Offer, c: CWriter) -> None:
@@ -31,7 +29,7 @@ def write_products(call: CCall, c: CWriter, acc: Accumulator) -> None:
     with c.block():
         declare(call, c, acc)
         with loops(c, call.region[:-1], backward=call.is_backward) as lead, channels(call, c) as channel:
-            c.line(f"const {x.ctype} *const tap = px + {grouped(x.offset((*lead, 0)))};")
+            c.line(f"const {x.ctype} *const tap = px + {summand(x.offset((*lead, 0)))};")
             c.line(f"const {acc.weights.ctype} *const weight = pw + {times(channel, features)};")
             c.line(f"{acc.ctype} sum = {acc.start(channel)};")
             with loops(c, [(0, features)], "depth") as (d,):
@@ -41,14 +39,8 @@ def write_products(call: CCall, c: CWriter, acc: Accumulator) -> None:
             fence(call, c)
 
 
-def offers_matmul(site: Site) -> Iterator[Offer]:
-    if can_accumulate(site):
-        yield Offer()
-
-
 def write_matmul(call: CCall, _: Offer, c: CWriter) -> None:
-    op, acc = call.op, accumulator(call)
-    assert isinstance(op, MatMul)
+    op, acc = call.op_as(MatMul), accumulator(call)
     rank = len(call.result.shape)
     left, right = call.place(0).broadcast(rank), acc.weights.broadcast(rank)
     inner = call.shapes[0][-2 if op.transpose_a else -1]
@@ -69,5 +61,5 @@ def _matrix(row: Expr, col: Expr, transposed: bool) -> tuple[Expr, Expr]:
     return (col, row) if transposed else (row, col)
 
 
-DENSE = Kernel("loops_dense", (Dense,), offers_dense, write_dense, work=lambda s, _, r, __: loops_work(s, r))
-MATMUL = Kernel("loops_matmul", (MatMul,), offers_matmul, write_matmul)
+DENSE = Kernel("loops_dense", (Dense,), where(suits_dense), write_dense, work=of_region(loops_work))
+MATMUL = Kernel("loops_matmul", (MatMul,), where(can_accumulate), write_matmul)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -11,23 +11,22 @@ from ...network.operators import Binary, BinaryKind, Clamp
 from ..call import CCall
 from ..cost.elements import plain_work
 from ..cost.work import KernelWork
-from ..kernel import Kernel, Offer
+from ..kernel import Kernel, Offer, where
 from ..printing.constants import number
-from ..printing.source import CWriter, Expr
+from ..printing.source import CWriter, operand
 from ..requantise.pairs import PairRule, pair_rule
 from ..site import Site
-from .values import ComputeType, compute_type, is_byte, stored_range, write_each
+from .finish import stored_range
+from .values import ComputeType, compute_type, is_byte, write_each
 
 
 def _are_bytes(site: Site) -> bool:
     """Whether inputs and output are bytes with one scale each, for which TFLite has no rules of its own."""
-    tensors = (*(place.tensor for place in site.inputs), site.result)
-    return compute_type(site) is not None and all(map(is_byte, tensors))
+    return compute_type(site) is not None and all(map(is_byte, site.tensors))
 
 
-def offers_pairs(site: Site) -> Iterator[Offer]:
-    if _rule(site) is not None:
-        yield Offer()
+def suits_pairs(site: Site) -> bool:
+    return _rule(site) is not None
 
 
 def _rule(site: Site) -> PairRule | None:
@@ -36,8 +35,7 @@ def _rule(site: Site) -> PairRule | None:
 
 
 def _found_rule(site: Site) -> PairRule | None:
-    op = site.op
-    assert isinstance(op, Binary)
+    op = site.op_as(Binary)
     if not _are_bytes(site) or not isinstance(op.activation, Clamp | None):
         return None
     a, b, result = _storages(site)
@@ -47,7 +45,7 @@ def _found_rule(site: Site) -> PairRule | None:
 def _storages(site: Site) -> list[tuple[DType, Quant]]:
     """Types and scales of a, b and the result."""
     found = []
-    for tensor in (*(place.tensor for place in site.inputs), site.result):
+    for tensor in site.tensors:
         assert tensor.quant is not None
         found.append((tensor.dtype, tensor.quant))
     return found
@@ -66,17 +64,17 @@ def write_pairs(call: CCall, _: Offer, c: CWriter) -> None:
 def _steps(call: CCall, rule: PairRule, v: Sequence[str]) -> str:
     """What the rule makes of two stored numbers, before it is kept in range."""
     if rule.second:
-        value = f"{v[0]} * {rule.first} + {v[1]} * {_negative(rule.second)}"
+        value = f"{v[0]} * {rule.first} + {v[1]} * {operand(rule.second)}"
     else:
         (_, za), (_, zb), _ = _quants(call)
-        value = f"({v[0]} - {_negative(za)}) * ({v[1]} - {_negative(zb)})"
+        value = f"({v[0]} - {operand(za)}) * ({v[1]} - {operand(zb)})"
     if not rule.second and rule.first > 1:
         start = number(rule.start, "int64")
-        return f"(int32_t)(((int64_t)({value}) * {rule.first} + {_negative(start)}) >> {rule.shift})"
+        return f"(int32_t)(((int64_t)({value}) * {rule.first} + {operand(start)}) >> {rule.shift})"
     if rule.to_even:
         call.use("fixed")
-        return f"ew_shift_even({value} + {_negative(rule.start)}, {rule.shift}, {rule.odd})"
-    return f"({value} + {_negative(rule.start)}) >> {rule.shift}"
+        return f"ew_shift_even({value} + {operand(rule.start)}, {rule.shift}, {rule.odd})"
+    return f"({value} + {operand(rule.start)}) >> {rule.shift}"
 
 
 def work_pairs(site: Site, _: Offer, region: Region, __: Region | None) -> KernelWork:
@@ -87,19 +85,17 @@ def work_pairs(site: Site, _: Offer, region: Region, __: Region | None) -> Kerne
     return KernelWork(f"{how}-{sums} {work.kind.split()[-1]}", work.amounts)
 
 
-def offers_binary(site: Site) -> Iterator[Offer]:
+def suits_binary(site: Site) -> bool:
     """Where the file asks for QLinearAdd or QLinearMul, which compute in steps of the scales."""
-    op = site.op
-    assert isinstance(op, Binary)
+    op = site.op_as(Binary)
     is_ours = op.kind in _STEPS and isinstance(op.activation, Clamp | None)
-    if site.arithmetic is Arithmetic.QLINEAR and is_ours and _are_bytes(site):
-        yield Offer()
+    return site.arithmetic is Arithmetic.QLINEAR and is_ours and _are_bytes(site)
 
 
 def write_binary(call: CCall, _: Offer, c: CWriter) -> None:
     """The zero point is part of the number that is rounded."""
-    op, ctype = call.op, call.output.ctype
-    assert isinstance(op, Binary) and isinstance(op.activation, Clamp | None)
+    op, ctype = call.op_as(Binary), call.output.ctype
+    assert isinstance(op.activation, Clamp | None)
     steps, (low, high) = _STEPS[op.kind], map(number, stored_range(call.result, op.activation))
     call.use("fixed")
     write_each(call, c, ComputeType.RAW, lambda v: f"({ctype})ew_round_even({steps(call, v)}, {low}, {high})")
@@ -112,7 +108,7 @@ def _quants(site: Site) -> list[tuple[np.float32, int]]:
 
 def _mul_steps(call: CCall, v: Sequence[str]) -> str:
     (sa, za), (sb, zb), (sc, zc) = _quants(call)
-    product = f"(float)(({v[0]} - {_negative(za)}) * ({v[1]} - {_negative(zb)}))"
+    product = f"(float)(({v[0]} - {operand(za)}) * ({v[1]} - {operand(zb)}))"
     return f"{product} * {number(sa * sb / sc)} + {number(zc)}"
 
 
@@ -132,14 +128,10 @@ def _fma(call: CCall, a: str, b: np.float32, rest: str) -> str:
     return f"(float)((double){a} * {number(float(b), 'float64')} + (double){rest})"
 
 
-def _negative(value: Expr) -> str:
-    return f"({value})" if str(value).startswith("-") else str(value)
-
-
 _STEPS: dict[BinaryKind, Callable[[CCall, Sequence[str]], str]] = {
     BinaryKind.ADD: _add_steps,
     BinaryKind.MUL: _mul_steps,
 }
 
-PAIRS = Kernel("binary_pairs", (Binary,), offers_pairs, write_pairs, work=work_pairs)
-BINARY = Kernel("binary_qlinear", (Binary,), offers_binary, write_binary)
+PAIRS = Kernel("binary_pairs", (Binary,), where(suits_pairs), write_pairs, work=work_pairs)
+BINARY = Kernel("binary_qlinear", (Binary,), where(suits_binary), write_binary)

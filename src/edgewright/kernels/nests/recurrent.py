@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from ...network import DType
 from ...network.kernels.recurrent import cell_bits, cell_limit, hidden_factor
 from ...network.operators import LstmPart, LstmStep
 from ..call import CCall
-from ..kernel import Kernel, Offer
+from ..kernel import Kernel, Offer, where
 from ..printing.constants import number
 from ..printing.nest import loops
 from ..printing.source import CWriter, plus
@@ -16,15 +14,12 @@ from ..site import Site
 from .tflite import applies, placed, scaled
 
 
-def offers(site: Site) -> Iterator[Offer]:
-    dtypes = {tensor.dtype for tensor in (*(place.tensor for place in site.inputs), site.result)}
-    if applies(site) or dtypes == {DType.FLOAT32}:
-        yield Offer()
+def suits(site: Site) -> bool:
+    return applies(site) or all(tensor.dtype is DType.FLOAT32 for tensor in site.tensors)
 
 
 def write(call: CCall, _: Offer, c: CWriter) -> None:
-    op, (gates, cell) = call.op, call.inputs
-    assert isinstance(op, LstmStep)
+    op, (gates, cell) = call.op_as(LstmStep), call.inputs
     size = cell.tensor.shape[-1]
     with c.block():
         c.line(f"const {gates.ctype} *const pg = {call.place(0).pointer};")
@@ -61,4 +56,4 @@ def _stored(call: CCall, op: LstmStep, gates: list[str], cell: str) -> str:
     return f"(int16_t)ew_between({-most - (most == 0x7FFF)}, {old} + {added}, {most})"
 
 
-LSTM_STEP = Kernel("lstm_step", (LstmStep,), offers, write)
+LSTM_STEP = Kernel("lstm_step", (LstmStep,), where(suits), write)

@@ -13,7 +13,7 @@ from ...network import Arithmetic, DType
 from ...network.operators import ArgMax, NonMaxSuppression, Reduce, ReduceKind, TopK
 from ...platform.target import Family
 from ..call import CCall
-from ..kernel import Kernel, Offer
+from ..kernel import Kernel, Offer, anywhere, where
 from ..printing.constants import number
 from ..printing.nest import Bounds, is_single, loops
 from ..printing.source import CWriter, Expr, advanced, plus
@@ -24,7 +24,6 @@ from .values import (
     compute_type,
     has_scales,
     is_byte,
-    offers_anywhere,
     pointed,
     reader,
     writer,
@@ -43,37 +42,27 @@ class Fold:
     end: str
 
 
-def offers_pooled(site: Site) -> Iterator[Offer]:
-    op = site.op
-    assert isinstance(op, Reduce)
-    if is_pooled(site, op):
-        yield Offer()
-
-
 def write_pooled(call: CCall, _: Offer, c: CWriter) -> None:
-    op, y = call.op, writer(call, ComputeType.REAL)
-    assert isinstance(op, Reduce)
+    op, y = call.op_as(Reduce), writer(call, ComputeType.REAL)
     _write_folded(call, c, op, reader(call, 0, ComputeType.RAW), y, lambda _: pooled(call, y))
 
 
-def offers_reduce(site: Site) -> Iterator[Offer]:
+def suits_reduce(site: Site) -> bool:
     """Everything that TFLite has no rules of its own for, unless each channel has a scale of its own."""
     compute, tensors = _compute_type(site), (site.inputs[0].tensor, site.result)
-    if compute is not None and not (compute is ComputeType.REAL and any(map(has_scales, tensors))):
-        yield Offer()
+    return compute is not None and not (compute is ComputeType.REAL and any(map(has_scales, tensors)))
 
 
 def write_reduce(call: CCall, _: Offer, c: CWriter) -> None:
-    op, compute = call.op, _compute_type(call)
-    assert isinstance(op, Reduce) and compute is not None
+    op, compute = call.op_as(Reduce), _compute_type(call)
+    assert compute is not None
     x, y = reader(call, 0, compute), writer(call, compute)
     _write_folded(call, c, op, x, y, lambda first: _fold(call, op, compute, y, first))
 
 
 def _compute_type(site: Site) -> ComputeType | None:
     """The largest and least of stored integers is one of them."""
-    op, compute = site.op, compute_type(site)
-    assert isinstance(op, Reduce)
+    op, compute = site.op_as(Reduce), compute_type(site)
     is_raw = op.kind in _EXTREMES and site.inputs[0].tensor.quant == site.result.quant
     is_integer = not site.result.dtype.is_float and not site.inputs[0].tensor.dtype.is_float
     return ComputeType.RAW if compute is not None and is_raw and is_integer else compute
@@ -188,8 +177,9 @@ _STEPS = {
 }
 
 
-def is_pooled(site: Site, op: Reduce) -> bool:
+def is_pooled(site: Site) -> bool:
     """Whether it is onnxruntime's QLinearGlobalAveragePool."""
+    op = site.op_as(Reduce)
     is_plain = is_byte(site.inputs[0].tensor) and is_byte(site.result)
     over_image = len(site.shapes[0]) == 4 and {axis % 4 for axis in op.axes} == {1, 2}
     return is_plain and over_image and op.kind is ReduceKind.MEAN and site.arithmetic is not Arithmetic.TFLITE
@@ -207,8 +197,7 @@ def pooled(call: CCall, y: LoopOperand) -> Fold:
 
 def write_arg_max(call: CCall, _: Offer, c: CWriter) -> None:
     """The first of several equal elements, or the last; what is stored is compared."""
-    op = call.op
-    assert isinstance(op, ArgMax)
+    op = call.op_as(ArgMax)
     is_real = call.inputs[0].tensor.dtype.is_float
     x = reader(call, 0, ComputeType.REAL if is_real else ComputeType.RAW)
     rank = len(call.shapes[0])
@@ -234,8 +223,7 @@ def write_arg_max(call: CCall, _: Offer, c: CWriter) -> None:
 
 def write_top_k(call: CCall, _: Offer, c: CWriter) -> None:
     """Each is the best of those that come after the one before: a pass over the line for each, and no scratch."""
-    op = call.op
-    assert isinstance(op, TopK)
+    op = call.op_as(TopK)
     is_real = call.inputs[0].tensor.dtype.is_float
     x = reader(call, 0, ComputeType.REAL if is_real else ComputeType.RAW)
     axis = op.axis % len(call.region)
@@ -275,8 +263,7 @@ def offers_boxes(site: Site) -> Iterator[Offer]:
 
 
 def write_boxes(call: CCall, offer: Offer, c: CWriter) -> None:
-    op, (boxes, scores) = call.op, call.inputs
-    assert isinstance(op, NonMaxSuppression)
+    op, (boxes, scores) = call.op_as(NonMaxSuppression), call.inputs
     call.use("boxes")
     with c.block():
         found = call.scratch(c, "int32_t", op.count, "found") if offer.scratch else call.output.pointer
@@ -289,8 +276,8 @@ def write_boxes(call: CCall, offer: Offer, c: CWriter) -> None:
                 c.line(f"{call.output.pointer}[{call.output.offset((i,))}] = {found}[{i}];")
 
 
-POOLED_MEAN = Kernel("mean_qlinear", (Reduce,), offers_pooled, write_pooled)
-REDUCE = Kernel("loops_reduce", (Reduce,), offers_reduce, write_reduce)
-ARG_MAX = Kernel("arg_max", (ArgMax,), offers_anywhere, write_arg_max)
-TOP_K = Kernel("top_k", (TopK,), offers_anywhere, write_top_k)
+POOLED_MEAN = Kernel("mean_qlinear", (Reduce,), where(is_pooled), write_pooled)
+REDUCE = Kernel("loops_reduce", (Reduce,), where(suits_reduce), write_reduce)
+ARG_MAX = Kernel("arg_max", (ArgMax,), anywhere, write_arg_max)
+TOP_K = Kernel("top_k", (TopK,), anywhere, write_top_k)
 BOXES = Kernel("select_boxes", (NonMaxSuppression,), offers_boxes, write_boxes, stack=1 << 14)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import product
 from math import gcd
 
@@ -13,7 +13,7 @@ from ...network.kernels import Operand
 from ...network.kernels.resize import nearest, pixels_per_step
 from ...network.operators import Coordinates, Resize, ResizeMode
 from ..call import CCall
-from ..kernel import Kernel, Offer
+from ..kernel import Kernel, Offer, where
 from ..printing.constants import number
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr
@@ -22,19 +22,12 @@ from .copies import can_carry, open_copy
 from .values import ComputeType, LoopOperand, compute_type, has_scales, pointed, reader, writer
 
 
-def offers_nearest(site: Site) -> Iterator[Offer]:
-    if _mode(site) is ResizeMode.NEAREST and compute_type(site) is not None and can_carry(site):
-        yield Offer()
-
-
-def _mode(site: Site) -> ResizeMode:
-    assert isinstance(site.op, Resize)
-    return site.op.mode
+def suits_nearest(site: Site) -> bool:
+    return site.op_as(Resize).mode is ResizeMode.NEAREST and compute_type(site) is not None and can_carry(site)
 
 
 def write_nearest(call: CCall, _: Offer, c: CWriter) -> None:
-    op, (n, rows, cols, channels) = call.op, call.region
-    assert isinstance(op, Resize)
+    op, (n, rows, cols, channels) = call.op_as(Resize), call.region
     with open_copy(call, c) as copy, loops(c, [n, rows, cols], backward=call.is_backward) as at:
         source_indices = [_source_indices(call, op, axis, at[1 + axis]) for axis in range(2)]
         copy.line((at[0], *source_indices), at, channels)  # a pixel never lies where it is itself read
@@ -65,17 +58,15 @@ def source_indices(op: Resize, axis: int, shape: Sequence[int]) -> Array:
     return nearest(op, out, x).reshape(-1)
 
 
-def offers_linear(site: Site) -> Iterator[Offer]:
+def suits_linear(site: Site) -> bool:
     """Unless there is a scale for each channel, which no runtime has."""
     has_tables = has_scales(site.inputs[0].tensor) or has_scales(site.result)
-    if _mode(site) is ResizeMode.LINEAR and compute_type(site) is not None and not has_tables:
-        yield Offer()
+    return site.op_as(Resize).mode is ResizeMode.LINEAR and compute_type(site) is not None and not has_tables
 
 
 def write_linear(call: CCall, _: Offer, c: CWriter) -> None:
     """The four neighbours of every place, weighted and added in onnxruntime's order."""
-    op, (n, rows, cols, channels) = call.op, call.region
-    assert isinstance(op, Resize)
+    op, (n, rows, cols, channels) = call.op_as(Resize), call.region
     x, y = reader(call, 0, ComputeType.REAL), writer(call, ComputeType.REAL)
     call.use("resize")
     with c.block():
@@ -116,5 +107,5 @@ def _around(call: CCall, op: Resize, axis: int, index: Expr) -> str:
     return f"ew_around({place}, {extent - 1})"
 
 
-NEAREST = Kernel("resize_nearest", (Resize,), offers_nearest, write_nearest)
-LINEAR = Kernel("resize_linear", (Resize,), offers_linear, write_linear)
+NEAREST = Kernel("resize_nearest", (Resize,), where(suits_nearest), write_nearest)
+LINEAR = Kernel("resize_linear", (Resize,), where(suits_linear), write_linear)

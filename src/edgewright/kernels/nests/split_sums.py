@@ -5,32 +5,28 @@ Both are halves of the loops that compute the whole layer. Facts about the whole
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import TypeVar
 
 from ...network import DType, Layer, Quant, Tensor
 from ...network.operators import AvgPool2d, Conv2d, Dense, FinishSums, PartialSum, Reduce
 from ..call import CCall, CTensor
-from ..kernel import Kernel, Offer
+from ..kernel import Kernel, Offer, where
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr
 from ..site import Site
 from ..strided_tensor import StridedTensor, dense_strides
 from . import products, windows
 from .accumulator import accumulator, can_accumulate, plain_sums
-from .means import offers_finish as offers_mean
-from .means import stored_mean, summed_count
+from .means import has_mean, stored_mean, summed_count
 from .windows import channels, fence
 
 Place = TypeVar("Place", bound=Site)
 
 
-def offers_partial(site: Site) -> Iterator[Offer]:
-    op = site.op
-    assert isinstance(op, PartialSum)
-    if not isinstance(op.product, Dense) or site.inputs[1].is_dense:
-        yield Offer()
+def suits_partial(site: Site) -> bool:
+    op = site.op_as(PartialSum)
+    return not isinstance(op.product, Dense) or site.inputs[1].is_dense
 
 
 def write_partial(call: CCall, _: Offer, c: CWriter) -> None:
@@ -73,19 +69,15 @@ def _write_raw(call: CCall, c: CWriter) -> None:
             fence(call, c)
 
 
-def offers_finish(site: Site) -> Iterator[Offer]:
+def suits_finish(site: Site) -> bool:
     """Wherever the whole layer has loops."""
     whole = _finished(site)
-    if isinstance(whole.op, Conv2d | Dense):
-        yield from (Offer() for _ in (0,) if can_accumulate(whole))
-    else:
-        yield from offers_mean(whole)
+    return can_accumulate(whole) if isinstance(whole.op, Conv2d | Dense) else has_mean(whole)
 
 
 def write_finish(call: CCall, _: Offer, c: CWriter) -> None:
     """Sums added up element by element, then what becomes of the sums of the whole layer."""
-    op, whole = call.op, _finished(call)
-    assert isinstance(op, FinishSums)
+    op, whole = call.op_as(FinishSums), _finished(call)
     sums = call.inputs[:-1] if op.biased else call.inputs
     with c.block():
         for i, place in enumerate(sums):
@@ -115,8 +107,7 @@ def _total(sums: tuple[CTensor, ...], at: tuple[Expr, ...]) -> str:
 
 def _finished(site: Place) -> Place:
     """The site as one of the whole layer: its input, and its weights, are nowhere, but what they are is known."""
-    op, layer, network = site.op, site.layer, site.network
-    assert isinstance(op, FinishSums)
+    op, layer, network = site.op_as(FinishSums), site.layer, site.network
     tensors = [Tensor(f"{layer.name}:x", op.shapes[0], op.dtype, Quant.of(op.scale, op.zero))]
     if op.weight_scales:
         count = len(op.weight_scales)
@@ -131,5 +122,5 @@ def _finished(site: Place) -> Place:
     return replace(site, facts=facts, inputs=(*places, *site.inputs[len(site.inputs) - len(bias) :]))
 
 
-PARTIAL = Kernel("loops_partial_sum", (PartialSum,), offers_partial, write_partial)
-FINISH = Kernel("loops_finish_sums", (FinishSums,), offers_finish, write_finish)
+PARTIAL = Kernel("loops_partial_sum", (PartialSum,), where(suits_partial), write_partial)
+FINISH = Kernel("loops_finish_sums", (FinishSums,), where(suits_finish), write_finish)

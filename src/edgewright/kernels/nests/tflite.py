@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -13,10 +13,11 @@ from ...network.kernels.tflite_functions import FUNCTIONS, function_of, input_fa
 from ...network.kernels.tflite_scales import activation_range, scale, zero
 from ..call import CCall
 from ..cost.elements import in_loops
-from ..kernel import Kernel, Offer
+from ..kernel import Kernel, Offer, where
 from ..printing.constants import number
 from ..printing.source import CWriter
 from ..site import Site
+from .finish import less_zero, widened
 from .values import ComputeType, write_each
 
 # Functions of 16-bit numbers.
@@ -28,15 +29,9 @@ def applies(site: Site) -> bool:
     return site.is_quantised and site.arithmetic is Arithmetic.TFLITE
 
 
-def offers(site: Site) -> Iterator[Offer]:
-    if applies(site):
-        yield Offer()
-
-
 def centred(call: CCall, which: int, element: str) -> str:
-    """A stored integer less its zero point."""
-    offset = zero(call.inputs[which].tensor)
-    return element if offset == 0 else f"({element} {'-' if offset > 0 else '+'} {abs(offset)})"
+    """An element of input `which` less its zero point."""
+    return less_zero(element, zero(call.inputs[which].tensor))
 
 
 def scaled(call: CCall, value: str, ratio: float | np.float32) -> str:
@@ -53,16 +48,13 @@ def placed(call: CCall, steps: str, activation: ops.Activation | None = None) ->
     return f"({call.output.ctype})ew_placed({steps}, {zero(call.result)}, {low}, {high})"
 
 
-def offers_binary(site: Site) -> Iterator[Offer]:
-    op = site.op
-    assert isinstance(op, ops.Binary)
-    if applies(site) and op.kind is not ops.BinaryKind.POW:
-        yield Offer()
+def suits_binary(site: Site) -> bool:
+    op = site.op_as(ops.Binary)
+    return applies(site) and op.kind is not ops.BinaryKind.POW
 
 
 def write_binary(call: CCall, _: Offer, c: CWriter) -> None:
-    op = call.op
-    assert isinstance(op, ops.Binary)
+    op = call.op_as(ops.Binary)
     write_each(call, c, ComputeType.RAW, lambda v: _combined(call, op, v))
 
 
@@ -80,7 +72,7 @@ def _combined(call: CCall, op: ops.Binary, v: Sequence[str]) -> str:
 def _steps(call: CCall, kind: ops.BinaryKind, v: Sequence[str]) -> str:
     """Two stored numbers combined, in steps of the output's scale."""
     a, b = (centred(call, which, element) for which, element in enumerate(v))
-    sa, sb, sy = (scale(tensor) for tensor in (*(place.tensor for place in call.inputs), call.result))
+    sa, sb, sy = (scale(tensor) for tensor in call.tensors)
     match kind:
         case ops.BinaryKind.ADD | ops.BinaryKind.SUB:
             left = 15 if call.result.dtype is DType.INT16 else 20
@@ -109,13 +101,12 @@ def _common(call: CCall, a: str, b: str, left: int) -> tuple[str, str, float]:
     return x, y, twice
 
 
-def offers_activation(site: Site) -> Iterator[Offer]:
+def suits_activation(site: Site) -> bool:
     """16-bit numbers: those of eight bits are looked up."""
     is_wide = isinstance(site.op, ops.Clamp | ops.LeakyRelu) or (
         isinstance(site.op, ops.Unary) and site.op.kind in _WIDE
     )
-    if applies(site) and is_wide:
-        yield Offer()
+    return applies(site) and is_wide
 
 
 def write_activation(call: CCall, _: Offer, c: CWriter) -> None:
@@ -186,25 +177,17 @@ def write_quantize(call: CCall, _: Offer, c: CWriter) -> None:
 
     def steps(element: str) -> str:
         if x.dtype.is_float:
-            return f"ew_round_away_float({_wide(call, element)} / {number(step)})"
+            return f"ew_round_away_float({widened(call, x, element)} / {number(step)})"
         return scaled(call, centred(call, 0, element), float(scale(x)) / float(step))
 
     write_each(call, c, ComputeType.RAW, lambda v: placed(call, steps(v[0])))
 
 
-def _wide(call: CCall, element: str) -> str:
-    if call.inputs[0].tensor.dtype is DType.FLOAT32:
-        return element
-    call.use("half")
-    return f"ew_from_half({element})"
-
-
-def offers_dequantize(site: Site) -> Iterator[Offer]:
+def suits_dequantize(site: Site) -> bool:
     """Integers of 16 bits and less are exact as floats, so that one product rounds as the reference's in double."""
     dtype = site.inputs[0].tensor.dtype
     is_exact = dtype.bytes <= 2 and not dtype.is_float and site.result.dtype is DType.FLOAT32
-    if applies(site) and is_exact:
-        yield Offer()
+    return applies(site) and is_exact
 
 
 def write_dequantize(call: CCall, _: Offer, c: CWriter) -> None:
@@ -212,8 +195,8 @@ def write_dequantize(call: CCall, _: Offer, c: CWriter) -> None:
     write_each(call, c, ComputeType.RAW, lambda v: f"(float){centred(call, 0, v[0])} * {step}")
 
 
-ACTIVATION = Kernel("activation_tflite", ops.ACTIVATIONS, offers_activation, write_activation)
-PRELU = Kernel("prelu_tflite", (ops.PRelu,), offers, write_prelu)
-BINARY = Kernel("binary_tflite", (ops.Binary,), offers_binary, write_binary, work=in_loops)
-QUANTIZE = Kernel("quantize_tflite", (ops.Quantize,), offers, write_quantize)
-DEQUANTIZE = Kernel("dequantize_tflite", (ops.Dequantize,), offers_dequantize, write_dequantize)
+ACTIVATION = Kernel("activation_tflite", ops.ACTIVATIONS, where(suits_activation), write_activation)
+PRELU = Kernel("prelu_tflite", (ops.PRelu,), where(applies), write_prelu)
+BINARY = Kernel("binary_tflite", (ops.Binary,), where(suits_binary), write_binary, work=in_loops)
+QUANTIZE = Kernel("quantize_tflite", (ops.Quantize,), where(applies), write_quantize)
+DEQUANTIZE = Kernel("dequantize_tflite", (ops.Dequantize,), where(suits_dequantize), write_dequantize)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from ...network import Array, DType, Region
@@ -12,25 +10,24 @@ from ...network.kernels.resize import nearest_places
 from ...network.kernels.tflite_images import fixed_places, float_places, rescaled
 from ...network.operators import Concat, Resize, ResizeMode
 from ..call import CCall
-from ..kernel import Kernel, Offer
+from ..kernel import Kernel, Offer, where
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, plus
 from ..site import Site
+from .copies import shifted
 from .lookup import answer, every_byte
 from .tflite import applies
 from .windows import channels
 
 
-def offers_concat(site: Site) -> Iterator[Offer]:
+def suits_concat(site: Site) -> bool:
     """Bytes with other scales than the output's; everything else is for those who move elements."""
     is_rescaled = any(place.tensor.quant != site.result.quant for place in site.inputs)
-    if applies(site) and site.result.dtype is DType.UINT8 and is_rescaled:
-        yield Offer()
+    return applies(site) and site.result.dtype is DType.UINT8 and is_rescaled
 
 
 def write_concat(call: CCall, _: Offer, c: CWriter) -> None:
-    op = call.op
-    assert isinstance(op, Concat)
+    op = call.op_as(Concat)
     axis, begin, parts = op.axis % len(call.region), 0, []
     for which, place in enumerate(call.inputs):
         parts.append((which, begin))
@@ -43,12 +40,7 @@ def write_concat(call: CCall, _: Offer, c: CWriter) -> None:
 def _part(call: CCall, c: CWriter, which: int, axis: int, first: int, outer: tuple[Expr, ...]) -> None:
     """One input's share of a line across the parts, in the order of the sweep."""
     x, y = call.place(which), call.output
-    low, high = (plus(bound, -first) for bound in call.region[axis])
-    size = x.tensor.shape[axis]
-    span = (
-        max(low, 0) if isinstance(low, int) else f"ew_max({low}, 0)",
-        min(high, size) if isinstance(high, int) else f"ew_min({high}, {size})",
-    )
+    span = shifted(call.region[axis], -first, x.tensor.shape[axis])
     with loops(c, [span, *call.region[axis + 1 :]], "j", call.is_backward) as (along, *inner):
         element = f"{x.pointer}[{x.offset((*outer, along, *inner))}]"
         at = y.offset((*outer, plus(along, first), *inner))
@@ -61,24 +53,16 @@ def _bytes_of(call: CCall, which: int) -> Array:
     return rescaled(Operand(values, Region.whole(values.shape), tensor), call.result)
 
 
-def offers_nearest(site: Site) -> Iterator[Offer]:
-    if applies(site) and _mode(site) is ResizeMode.NEAREST:
-        yield Offer()
+def suits_nearest(site: Site) -> bool:
+    return applies(site) and site.op_as(Resize).mode is ResizeMode.NEAREST
 
 
-def offers_linear(site: Site) -> Iterator[Offer]:
-    if applies(site) and _mode(site) is ResizeMode.LINEAR:
-        yield Offer()
-
-
-def _mode(site: Site) -> ResizeMode:
-    assert isinstance(site.op, Resize)
-    return site.op.mode
+def suits_linear(site: Site) -> bool:
+    return applies(site) and site.op_as(Resize).mode is ResizeMode.LINEAR
 
 
 def write_resize(call: CCall, _: Offer, c: CWriter) -> None:
-    op = call.op
-    assert isinstance(op, Resize)
+    op = call.op_as(Resize)
     with c.block():
         c.line(f"const {call.inputs[0].ctype} *const px = {call.place(0).pointer};")
         c.line(f"{call.output.ctype} *const py = {call.output.pointer};")
@@ -98,10 +82,11 @@ def _nearest(call: CCall, c: CWriter, op: Resize, at: tuple[Expr, ...]) -> None:
 
 def _entry(call: CCall, values: Array, index: Expr, note: str) -> Expr:
     """The number that belongs to an output row or column: itself, or looked up in a table."""
-    if isinstance(index, int) and np.issubdtype(values.dtype, np.integer):
-        return int(values[index])
-    kind = values.astype(np.int16) if np.issubdtype(values.dtype, np.integer) else values
-    return f"{call.add(kind, note)}[{index}]"
+    if np.issubdtype(values.dtype, np.integer):
+        if isinstance(index, int):
+            return int(values[index])
+        values = values.astype(np.int16 if values.max() < 1 << 15 else np.int32)
+    return f"{call.add(values, note)}[{index}]"
 
 
 def _linear(call: CCall, c: CWriter, op: Resize, at: tuple[Expr, ...]) -> None:
@@ -125,6 +110,6 @@ def _linear(call: CCall, c: CWriter, op: Resize, at: tuple[Expr, ...]) -> None:
         )
 
 
-CONCAT = Kernel("concat_rescaled_tflite", (Concat,), offers_concat, write_concat)
-RESIZE_NEAREST = Kernel("resize_nearest_tflite", (Resize,), offers_nearest, write_resize)
-RESIZE_LINEAR = Kernel("resize_linear_tflite", (Resize,), offers_linear, write_resize)
+CONCAT = Kernel("concat_rescaled_tflite", (Concat,), where(suits_concat), write_concat)
+RESIZE_NEAREST = Kernel("resize_nearest_tflite", (Resize,), where(suits_nearest), write_resize)
+RESIZE_LINEAR = Kernel("resize_linear_tflite", (Resize,), where(suits_linear), write_resize)

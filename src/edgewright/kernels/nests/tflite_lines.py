@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 
@@ -13,25 +13,22 @@ from ...network.kernels.tflite_lines import difference_scale, reduce_factor
 from ...network.kernels.tflite_scales import scale, zero
 from ...network.operators import L2Normalize, LogSoftmax, Reduce, ReduceKind, Softmax
 from ..call import CCall
-from ..kernel import Kernel, Offer
+from ..kernel import Kernel, Offer, where
 from ..printing.constants import number
 from ..printing.nest import loops
-from ..printing.source import CWriter, Expr
+from ..printing.source import CWriter, Expr, summand
 from ..site import Site
-from .tflite import applies, centred, offers, placed
-from .windows import grouped
+from .tflite import applies, centred, placed
 
 Statement = Callable[[str, str, str], str]  # (line of the input, line of the output, "first, last") -> C
 
 
-def offers_softmax(site: Site) -> Iterator[Offer]:
-    if applies(site) and site.inputs[0].tensor.dtype is not DType.INT16:
-        yield Offer()
+def suits_softmax(site: Site) -> bool:
+    return applies(site) and site.inputs[0].tensor.dtype is not DType.INT16
 
 
 def write_softmax(call: CCall, _: Offer, c: CWriter) -> None:
-    op = call.op
-    assert isinstance(op, Softmax)
+    op = call.op_as(Softmax)
     name, ctype = ("softmax", "uint8_t") if call.result.dtype.bytes == 1 else ("softmax_16", "int16_t")
     call.use(f"tflite_{name}")
     table = _line_table(call, op.beta)
@@ -65,18 +62,16 @@ def _write_lines(call: CCall, c: CWriter, types: tuple[str, str], statement: Sta
 
 
 def _at(pointer: str, offset: Expr) -> str:
-    return pointer if offset == 0 else f"{pointer} + {grouped(offset)}"
+    return pointer if offset == 0 else f"{pointer} + {summand(offset)}"
 
 
-def offers_wide_softmax(site: Site) -> Iterator[Offer]:
-    if applies(site) and site.inputs[0].tensor.dtype is DType.INT16:
-        yield Offer()
+def suits_wide_softmax(site: Site) -> bool:
+    return applies(site) and site.inputs[0].tensor.dtype is DType.INT16
 
 
 def write_wide_softmax(call: CCall, _: Offer, c: CWriter) -> None:
     """16 bits: exp over -10..0 and 1 / (1 + x) over 0..1 from tables."""
-    op = call.op
-    assert isinstance(op, Softmax)
+    op = call.op_as(Softmax)
     call.use("tflite_wide_softmax")
     span = 65535.0
     exps = step_table(np.exp, (10.0 / span, 2.0 / span), (32767, 0), np.float64)
@@ -110,8 +105,7 @@ def write_l2_normalize(call: CCall, _: Offer, c: CWriter) -> None:
 
 
 def write_reduce(call: CCall, _: Offer, c: CWriter) -> None:
-    op, x = call.op, call.inputs[0]
-    assert isinstance(op, Reduce)
+    op, x = call.op_as(Reduce), call.inputs[0]
     reduced = {axis % len(x.tensor.shape) for axis in op.axes}
     inner = [(0, x.tensor.shape[axis]) for axis in sorted(reduced)]
     start, collect, store = _fold(call, op)
@@ -146,8 +140,8 @@ def _fold(call: CCall, op: Reduce) -> tuple[str, Callable[[str], str], str]:
     return f"{ctype} total = 0;", lambda e: f"total += {centred(call, 0, e)};", placed(call, steps)
 
 
-SOFTMAX = Kernel("softmax_tflite", (Softmax,), offers_softmax, write_softmax)
-WIDE_SOFTMAX = Kernel("softmax_tflite_16", (Softmax,), offers_wide_softmax, write_wide_softmax)
-LOG_SOFTMAX = Kernel("log_softmax_tflite", (LogSoftmax,), offers, write_log_softmax)
-L2_NORMALIZE = Kernel("l2_normalize_tflite", (L2Normalize,), offers, write_l2_normalize)
-REDUCE = Kernel("reduce_tflite", (Reduce,), offers, write_reduce)
+SOFTMAX = Kernel("softmax_tflite", (Softmax,), where(suits_softmax), write_softmax)
+WIDE_SOFTMAX = Kernel("softmax_tflite_16", (Softmax,), where(suits_wide_softmax), write_wide_softmax)
+LOG_SOFTMAX = Kernel("log_softmax_tflite", (LogSoftmax,), where(applies), write_log_softmax)
+L2_NORMALIZE = Kernel("l2_normalize_tflite", (L2Normalize,), where(applies), write_l2_normalize)
+REDUCE = Kernel("reduce_tflite", (Reduce,), where(applies), write_reduce)

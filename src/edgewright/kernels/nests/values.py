@@ -10,14 +10,13 @@ from enum import Enum
 import numpy as np
 
 from ...network import Arithmetic, Array, DType, Tensor
-from ...network.kernels.scales import number as stored_number
 from ...network.operators import Clamp
 from ..call import CCall, CTensor
-from ..kernel import Offer
 from ..printing.constants import number
 from ..printing.nest import Bounds, elements
-from ..printing.source import CWriter, Expr
+from ..printing.source import CWriter, Expr, operand
 from ..site import Site
+from .finish import stored_range, zero_of
 
 Formula = Callable[[Sequence[str]], str]  # C expressions of the inputs -> that of the output
 
@@ -89,7 +88,7 @@ class LoopOperand:
         zero = self._zero(offsets)
         limits = [f"(float)({limit} - {zero})" for limit in (low, high)]
         if not self.places[1:]:
-            limits = [number(limit - self.one_zero) for limit in (low, high)]
+            limits = [number(limit - zero_of(self.tensor)) for limit in (low, high)]
         self.call.use("fixed")
         whole = f"ew_round_even({steps}, {limits[0]}, {limits[1]})"
         return f"({self.place.ctype})({whole if zero == '0' else f'{whole} + {zero}'})"
@@ -109,16 +108,7 @@ class LoopOperand:
         assert self.tensor.quant is not None
         if self.places[1:]:
             return f"{self.places[2].pointer}[{offsets[2]}]"
-        return _bracketed(str(self.one_zero))
-
-    @property
-    def one_zero(self) -> int:
-        """The zero point of a tensor that has one."""
-        return self.tensor.quant.zero[0] if self.tensor.quant else 0
-
-
-def _bracketed(text: str) -> str:
-    return f"({text})" if text.startswith("-") else text
+        return operand(zero_of(self.tensor))
 
 
 def clashes(call: CCall, which: int) -> bool:
@@ -128,14 +118,6 @@ def clashes(call: CCall, which: int) -> bool:
     """
     types = {call.inputs[which].ctype, call.output.ctype}
     return call.shares(which) and len(types) == 2 and not types & {"int8_t", "uint8_t"}
-
-
-def stored_range(tensor: Tensor, clamp: Clamp | None) -> tuple[int, int]:
-    """The stored integers between which an element lies."""
-    if clamp is not None:
-        return int(stored_number(clamp.low, tensor)), int(stored_number(clamp.high, tensor))
-    info = np.iinfo(tensor.dtype.numpy)
-    return int(info.min), int(info.max)
 
 
 def is_byte(tensor: Tensor) -> bool:
@@ -152,18 +134,12 @@ def compute_type(site: Site) -> ComputeType | None:
     """How elements are computed unless the operator only moves them; None where TFLite's own rules apply."""
     if site.is_quantised:
         return None if site.arithmetic is Arithmetic.TFLITE else ComputeType.REAL
-    tensors = (site.result, *(place.tensor for place in site.inputs))
-    return ComputeType.REAL if any(t.dtype.is_float for t in tensors) else ComputeType.WHOLE
+    return ComputeType.REAL if any(t.dtype.is_float for t in site.tensors) else ComputeType.WHOLE
 
 
-def offers_anywhere(_: Site) -> Iterator[Offer]:
-    yield Offer()
-
-
-def offers_in_float(site: Site) -> Iterator[Offer]:
-    """Where what is computed is real numbers or plain integers, and no rules of TFLite apply."""
-    if compute_type(site) is not None:
-        yield Offer()
+def computes_plainly(site: Site) -> bool:
+    """Whether what is computed is real numbers or plain integers, and no rules of TFLite apply."""
+    return compute_type(site) is not None
 
 
 def reader(call: CCall, which: int, compute: ComputeType) -> LoopOperand:

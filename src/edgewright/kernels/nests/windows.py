@@ -5,23 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ...network.operators import Conv2d, ConvTranspose2d
+from ...network.operators import AvgPool2d, Conv2d, ConvTranspose2d, MaxPool2d
 from ...program import Sweep
 from ..call import CCall
 from ..cost.products import loops_work
-from ..kernel import Kernel, Offer
+from ..kernel import Kernel, Offer, of_region, where
 from ..printing.nest import loops
-from ..printing.source import CWriter, Expr, plus, times
-from ..printing.taps import TapLoop, TransposedTaps, taps
-from ..site import Site
+from ..printing.source import CWriter, Expr, plus, summand, times
+from ..printing.taps import TapLoop, Taps, TransposedTaps, taps
 from ..window import axes
 from .accumulator import Accumulator, accumulator, can_accumulate
 from .values import clashes
-
-
-def offers(site: Site) -> Iterator[Offer]:
-    if can_accumulate(site):
-        yield Offer()
 
 
 def write(call: CCall, _: Offer, c: CWriter) -> None:
@@ -102,13 +96,19 @@ def _flat(at: tuple[Expr, ...], steps: tuple[int, ...]) -> Expr:
 def _window(call: CCall, c: CWriter, i: int, index: Expr) -> TapLoop:
     """The taps along axis i of the image for one output row or column."""
     op, size, kernel = call.op, call.shapes[0][1 + i], call.shapes[1][1 + i]
-    start, name = (("top", "ky"), ("left", "kx"))[i]
     if isinstance(op, ConvTranspose2d):
-        pad = op.pads[i]
+        pad, name = op.pads[i], ("ky", "kx")[i]
         return TransposedTaps(kernel, op.stride[i], op.dilation[i], plus(index, pad), min(0, pad), size, name)
-    assert isinstance(op, Conv2d)
-    axis = axes(op, call.shapes[1][1:3], call.shapes[0])[i]
-    return taps(c, axis, call.result.shape[1 + i], index, start, name)
+    return window_taps(call, c, i, index)
+
+
+def window_taps(call: CCall, c: CWriter, i: int, index: Expr) -> Taps:
+    """The taps of a convolution or a pool along axis i of the image for one output row or column."""
+    op = call.op
+    assert isinstance(op, Conv2d | MaxPool2d | AvgPool2d)
+    kernel = call.shapes[1][1:3] if isinstance(op, Conv2d) else op.kernel
+    axis = axes(op, kernel, call.shapes[0])[i]
+    return taps(c, axis, call.result.shape[1 + i], index, *(("top", "ky"), ("left", "kx"))[i])
 
 
 def _sum(
@@ -119,8 +119,8 @@ def _sum(
     c.line(f"{acc.ctype} sum = {acc.start(channel)};")
     first = _first_input(call, channel)
     with windows[0].each(c) as (ky, row), windows[1].each(c) as (kx, col):
-        c.line(f"const {x.ctype} *const tap = px + {grouped(x.offset((batch, row, col, first)))};")
-        c.line(f"const {weights.ctype} *const weight = pw + {grouped(weights.offset((channel, ky, kx, 0)))};")
+        c.line(f"const {x.ctype} *const tap = px + {summand(x.offset((batch, row, col, first)))};")
+        c.line(f"const {weights.ctype} *const weight = pw + {summand(weights.offset((channel, ky, kx, 0)))};")
         with loops(c, [(0, depth)], "depth") as (d,):
             a, b = (times(d, place.strides[3]) for place in (x, weights))
             c.line(f"sum += {acc.product(f'tap[{a}]', f'weight[{b}]', channel)};")
@@ -137,10 +137,4 @@ def _first_input(call: CCall, channel: Expr) -> Expr:
     return times(channel if per_group == 1 else group, depth)
 
 
-def grouped(offset: Expr) -> str:
-    """An offset that stands behind a plus."""
-    text = str(offset)
-    return f"({text})" if " " in text else text
-
-
-CONV = Kernel("loops_conv", (Conv2d, ConvTranspose2d), offers, write, work=lambda s, _, r, __: loops_work(s, r))
+CONV = Kernel("loops_conv", (Conv2d, ConvTranspose2d), where(can_accumulate), write, work=of_region(loops_work))

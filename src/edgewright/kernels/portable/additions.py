@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import prod
 
 from ...network import Arithmetic, DType
@@ -10,7 +9,7 @@ from ...network.kernels.tflite_fixed import quantize_multiplier
 from ...network.kernels.tflite_scales import activation_range, scale, zero
 from ...network.operators import Binary, BinaryKind
 from ..call import CCall
-from ..kernel import SMALL, Kernel, Offer
+from ..kernel import SMALL, Kernel, Offer, where
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, braced, times
 from ..site import Site
@@ -19,20 +18,17 @@ from ..strided_tensor import StridedTensor
 MOST_SHIFT = 21  # a zero point, shifted by this, leaves room for the sum in 32 bits
 
 
-def offers(site: Site) -> Iterator[Offer]:
+def suits(site: Site) -> bool:
     """A sum of two tensors of one shape that lie densely, or whose rows do."""
-    op = site.op
-    assert isinstance(op, Binary)
-    if _adds_int8(site, op) and _axis(site) is not None and _fields(site, op) is not None:
-        yield Offer()
+    op = site.op_as(Binary)
+    return _adds_int8(site, op) and _axis(site) is not None and _fields(site, op) is not None
 
 
 def _adds_int8(site: Site, op: Binary) -> bool:
-    tensors = [site.result, *(place.tensor for place in site.inputs)]
     return (
         op.kind is BinaryKind.ADD
         and site.arithmetic is Arithmetic.TFLITE
-        and all(t.dtype is DType.INT8 and t.shape == site.result.shape and t.quant is not None for t in tensors)
+        and all(t.dtype is DType.INT8 and t.shape == site.result.shape and t.quant is not None for t in site.tensors)
     )
 
 
@@ -83,8 +79,8 @@ def _rescale(real: float, offset: int) -> tuple[int, int, int, int] | None:
 
 
 def write(call: CCall, _: Offer, c: CWriter) -> None:
-    op, axis, shape = call.op, _axis(call), call.result.shape
-    assert isinstance(op, Binary) and axis is not None
+    op, axis, shape = call.op_as(Binary), _axis(call), call.result.shape
+    assert axis is not None
     inputs = [call.place(0), call.place(1)]
     places = (*(inputs[which] for which in _coarser_first(call)), call.output)
     fields = _fields(call, op)
@@ -100,4 +96,4 @@ def write(call: CCall, _: Offer, c: CWriter) -> None:
         c.line(f"ew_add_int8(&{table}, {pointers}, {elements}, {int(call.is_backward)});")
 
 
-ADD = Kernel("portable_add", (Binary,), offers, write, SMALL)
+ADD = Kernel("portable_add", (Binary,), where(suits), write, SMALL)

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...network import Arithmetic, Array, Interval
-from ...network.tensor import DType
 from ..call import CCall, image
 from ..printing.source import Expr, braced
 from ..requantise.multipliers import EvenRounding, Fixed, Rule, fit, fit_even
-from ..requantise.sums import Requantised, requantised
+from ..requantise.sums import Requantised, flip, requantised
 from ..site import ChannelRange, Site
 from ..strided_tensor import StridedTensor
 
@@ -119,7 +118,7 @@ def _layer_scaling(site: Site) -> Scaling | None:
     sums = requantised(site)
     if sums is None:
         return None
-    base = sums.bias - (sums.zero - _flip(site)) * sums.weights.sum(axis=1, dtype=np.int64)
+    base = sums.bias - (sums.zero - flip(site.inputs[0].tensor)) * sums.weights.sum(axis=1, dtype=np.int64)
     if not _fits(sums, base):
         return None
 
@@ -134,11 +133,6 @@ def _rounded_even(site: Site, sums: Requantised, base: Array) -> Scaling | None:
     even = fit_even(sums.rule) if site.arithmetic is not Arithmetic.TFLITE else None
     quant = site.result.quant
     return Scaling(sums.rule, even, base, quant.zero[0]) if even and quant else None
-
-
-def _flip(site: Site) -> int:
-    """What turns stored inputs into int8: the highest bit of uint8 is flipped."""
-    return 0x80 if site.inputs[0].tensor.dtype is DType.UINT8 else 0
 
 
 def _fits(sums: Requantised, base: Array) -> bool:
@@ -171,9 +165,9 @@ class Convolution:
         x, y = self.places
         _, _, depth, _, kernel_w, _, _, _, dilation_w, *_ = self.window
         has_runs = kernel_w == 1 or (dilation_w == 1 and x.strides[-2] == depth)
-        sums, flip = requantised(call), _flip(call)
+        sums, x_flip = requantised(call), flip(call.inputs[0].tensor)
         assert sums is not None
-        flags = (sums.zero - flip, flip, self.pixels, int(call.is_backward), int(has_runs))
+        flags = (sums.zero - x_flip, x_flip, self.pixels, int(call.is_backward), int(has_runs))
 
         def fields(channels: ChannelRange) -> tuple[Expr, ...]:
             products = products_of(call, channels.channels, step)

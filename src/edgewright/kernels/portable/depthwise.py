@@ -15,8 +15,10 @@ from ...program import Sweep
 from ..call import CCall, image, part_pointer
 from ..kernel import SMALL, Kernel, Offer
 from ..printing.source import CWriter, Expr
-from ..requantise.depthwise_factors import Factors, factors_of, flip
+from ..requantise.depthwise_factors import Factors, factors_of
+from ..requantise.sums import flip
 from ..site import Site
+from ..window import up
 from .work import depthwise_ring
 
 MOST_SIZE = 8192  # of an axis: tables of the kernels have 16 bits for sizes, pads and strides included
@@ -66,14 +68,13 @@ class _Geometry:
     @property
     def taps(self) -> int:
         """Numbers of a row of weights."""
-        return -(-self.kernel[1] // 2) * 2
+        return up(self.kernel[1], 2)
 
     @property
     def pitch(self) -> int:
         """Numbers of a gathered row. Outputs are computed in pairs."""
         columns = self.block[1] if self.block else self.size[1]
-        pairs = -(-columns // 2) * 2
-        return -(-((pairs - 1) * self.stride[1] + self.taps) // 2) * 2
+        return up((up(columns, 2) - 1) * self.stride[1] + self.taps, 2)
 
     @property
     def slots(self) -> int:
@@ -117,8 +118,8 @@ class _Geometry:
 
 
 def _plain(site: Site) -> _Geometry:
-    op, (_, kh, kw, _), factors = site.op, site.shapes[1], factors_of(site)
-    assert isinstance(op, Conv2d) and factors is not None
+    op, (_, kh, kw, _), factors = site.op_as(Conv2d), site.shapes[1], factors_of(site)
+    assert factors is not None
     kernel = extent(kh, op.dilation[0]), extent(kw, op.dilation[1])
     size = site.most[1], site.most[2], site.most[3]
     return _Geometry(kernel, op.stride, (op.pads[0], op.pads[1]), size, factors.has_sign)
@@ -219,7 +220,7 @@ def _scratch(call: CCall, c: CWriter, shape: _Geometry) -> str:
 def _fields(call: CCall, shape: _Geometry) -> list[Expr]:
     """Of ew_depthwise: all channels of the layer, of which the call says which it computes."""
     x, y, factors = call.inputs[0], call.output, _factors(call)
-    flip_x, flip_y = flip(x.tensor.dtype), flip(y.tensor.dtype)
+    flip_x, flip_y = flip(x.tensor), flip(y.tensor)
     rule = factors.sums.rule
     return [
         image(x, shape.axes),
@@ -254,9 +255,8 @@ def _factors(site: Site) -> Factors:
 
 def _spread(site: Site, shape: _Geometry) -> Array:
     """(channels, kernel_h, kernel_w): the weights with zeros where dilation leaves gaps."""
-    op = site.op
-    assert isinstance(op, Conv2d)
-    weights = site.network.constants[site.inputs[1].tensor.name][..., 0]
+    op = site.op_as(Conv2d)
+    weights = site.weights[..., 0]
     height, width = (extent(n, d) for n, d in zip(weights.shape[1:], op.dilation, strict=True))
     whole = np.zeros((len(weights), height, width), np.int8)
     whole[:, :: op.dilation[0], :: op.dilation[1]] = weights

@@ -44,8 +44,7 @@ class _Traversal:
 
 def offers(site: Site) -> Iterator[Offer]:
     """Long rows before short ones; large blocks before small ones where memory is shared."""
-    op = site.op
-    assert isinstance(op, Conv2d)
+    op = site.op_as(Conv2d)
     if not fits_depthwise(site, op) or not _fits(site, op):
         return
     factors = factors_of(site)
@@ -117,9 +116,9 @@ def _scratch(call: CCall, c: CWriter, size: int) -> str:
 
 def _fields(call: CCall, axes: tuple[int, int], keeps_a_line: bool) -> list[Expr]:
     """Of ew_direct: all channels of the layer, of which the call says which it computes."""
-    op, x, y, factors = call.op, call.inputs[0], call.output, factors_of(call)
-    assert isinstance(op, Conv2d) and factors is not None
-    weights = call.network.constants[call.inputs[1].tensor.name][..., 0]
+    op, x, y, factors = call.op_as(Conv2d), call.inputs[0], call.output, factors_of(call)
+    assert factors is not None
+    weights = call.weights[..., 0]
     if axes == (2, 1):
         weights = np.ascontiguousarray(weights.transpose(0, 2, 1))
     return [
@@ -140,11 +139,5 @@ def _fields(call: CCall, axes: tuple[int, int], keeps_a_line: bool) -> list[Expr
 
 
 DIRECT = Kernel(
-    "depthwise_direct",
-    (Conv2d,),
-    offers,
-    write,
-    frozenset({Family.PORTABLE}),
-    stack=STACK_BYTES,
-    work=depthwise_direct,
+    "depthwise_direct", (Conv2d,), offers, write, frozenset({Family.PORTABLE}), stack=STACK_BYTES, work=depthwise_direct
 )

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from ...network import Array, DType
 from ...network.operators import Conv2d, Dense
 from ...program.steps import SUM_BYTES
-from ..call import CCall, part_pointer
+from ..call import CCall, part_pointer, window_sizes
 from ..cost.products import add_conv_work, add_dense_work, finish_scaled_work
-from ..kernel import SMALL, CallKind, Kernel, Offer
+from ..kernel import SMALL, CallKind, Kernel, Offer, where
 from ..partial_layout import difference, partial_layout, partial_range, sums_place, write_lines
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, braced
@@ -36,10 +34,9 @@ def _is_real(site: Site) -> bool:
     return site.inputs[1].is_constant and all(place.tensor.dtype is DType.FLOAT32 for place in places)
 
 
-def offers_conv(site: Site) -> Iterator[Offer]:
+def suits_conv(site: Site) -> bool:
     sums_lie_well = not site.result.dtype.is_float or site.output.lies_by_pixels  # those of integers lie densely
-    if site.inputs[0].lies_by_pixels and sums_lie_well and _is_ours(site):
-        yield Offer()
+    return site.inputs[0].lies_by_pixels and sums_lie_well and _is_ours(site)
 
 
 def write_conv(call: CCall, _: Offer, c: CWriter) -> None:
@@ -55,8 +52,6 @@ def write_conv(call: CCall, _: Offer, c: CWriter) -> None:
 
 def _fields(call: CCall, channels: ChannelRange) -> tuple[Expr, ...]:
     """Of ew_share_window; the depth of x is that of the part that is summed over."""
-    op, (x, w) = call.op, call.shapes[:2]
-    assert isinstance(op, Conv2d)
     weights = _weights(call, channels)
     _, blocks, depth, block = weights.shape
     return (
@@ -64,7 +59,7 @@ def _fields(call: CCall, channels: ChannelRange) -> tuple[Expr, ...]:
         f"ew_share_{_tap(call)}",
         _image(call.inputs[0], call.inputs[0].tensor.dtype.bytes),
         _image(sums_place(call), SUM_BYTES),
-        *(x[1], x[2], depth, w[1], w[2], *op.stride, *op.dilation, *op.pads[:2]),
+        *window_sizes(call, depth),
         *(blocks * depth * block * weights.itemsize, _zero(call), channels.count),
     )
 
@@ -75,10 +70,9 @@ def _image(place: StridedTensor, size: int) -> str:
     return braced((row * size, pixel * size, place.window[1] if place.window else 0))
 
 
-def offers_dense(site: Site) -> Iterator[Offer]:
+def suits_dense(site: Site) -> bool:
     sums_lie_well = not site.result.dtype.is_float or site.output.strides[-1] == 1
-    if site.inputs[0].strides[-1] == 1 and sums_lie_well and _is_ours(site):
-        yield Offer()
+    return site.inputs[0].strides[-1] == 1 and sums_lie_well and _is_ours(site)
 
 
 def write_dense(call: CCall, _: Offer, c: CWriter) -> None:
@@ -103,7 +97,7 @@ def _name(call: CCall, channels: ChannelRange) -> str:
 def _weights(site: Site, channels: ChannelRange) -> Array:
     """(taps, blocks of channels, depth, channels of a block), zero beyond the last channel."""
     (first, last), (low, high) = channels.channels, channels.partial or (0, 0)
-    values = site.network.constants[site.inputs[1].tensor.name][first:last, ..., low:high]
+    values = site.weights[first:last, ..., low:high]
     taps = np.moveaxis(values.reshape(last - first, -1, high - low), 0, 2)
     blocks = np.pad(taps, ((0, 0), (0, 0), (0, -taps.shape[2] % BLOCK)))
     return blocks.reshape(*taps.shape[:2], -1, BLOCK).transpose(0, 2, 1, 3).copy()
@@ -114,11 +108,10 @@ def _zero(site: Site) -> int:
     return quant.zero[0] if quant is not None and site.is_quantised else 0
 
 
-def offers_finish(site: Site) -> Iterator[Offer]:
+def suits_finish(site: Site) -> bool:
     """By multipliers that are proven to store what the reference stores."""
     is_ours = site.is_quantised and site.output.strides[-1] == 1 and not partial_layout(site).is_paired
-    if is_ours and (not site.facts.exact or _scaling(site) is not None):
-        yield Offer()
+    return is_ours and (not site.facts.exact or _scaling(site) is not None)
 
 
 def _scaling(site: Site) -> Scaling | None:
@@ -134,12 +127,16 @@ def write_finish(call: CCall, _: Offer, c: CWriter) -> None:
     write_lines(call, c, f"ew_share_store(&{call.module.table('ew_products', (0, *fields))}")
 
 
-ADD_CONV = Kernel("portable_add_conv", (Conv2d,), offers_conv, write_conv, SMALL, CallKind.ADD, work=add_conv_work)
-ADD_DENSE = Kernel("portable_add_dense", (Dense,), offers_dense, write_dense, SMALL, CallKind.ADD, work=add_dense_work)
+ADD_CONV = Kernel(
+    "portable_add_conv", (Conv2d,), where(suits_conv), write_conv, SMALL, CallKind.ADD, work=add_conv_work
+)
+ADD_DENSE = Kernel(
+    "portable_add_dense", (Dense,), where(suits_dense), write_dense, SMALL, CallKind.ADD, work=add_dense_work
+)
 FINISH = Kernel(
     "portable_finish",
     (Conv2d, Dense),
-    offers_finish,
+    where(suits_finish),
     write_finish,
     SMALL,
     CallKind.FINISH,

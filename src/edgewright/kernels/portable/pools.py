@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from ...network import Arithmetic, DType
-from ...network.kernels.scales import number
 from ...network.kernels.tflite_lines import reduce_factor
 from ...network.kernels.tflite_scales import activation_range, zero
 from ...network.operators import AvgPool2d, Clamp, MaxPool2d, Reduce, ReduceKind
 from ..call import CCall, image, part_pointer
 from ..cost.elements import pool_work
-from ..kernel import SMALL, Kernel, Offer
+from ..kernel import SMALL, Kernel, Offer, of_region, where
+from ..nests.finish import stored_range
 from ..printing.source import CWriter, Expr, braced
 from ..site import Site
 
@@ -31,44 +31,37 @@ def _is_plain(site: Site) -> bool:
     )
 
 
-def offers_average(site: Site) -> Iterator[Offer]:
+def suits_average(site: Site) -> bool:
     """TFLite's: stored values are averaged as they are."""
-    op = site.op
-    assert isinstance(op, AvgPool2d)
+    op = site.op_as(AvgPool2d)
     is_known = site.arithmetic is Arithmetic.TFLITE and not op.count_pads and op.dilation == (1, 1)
-    if is_known and _is_plain(site):
-        yield Offer()
+    return is_known and _is_plain(site)
 
 
 def write_average(call: CCall, _: Offer, c: CWriter) -> None:
     _write(call, c, "average", _window(call), (1, 2))
 
 
-def offers_max(site: Site) -> Iterator[Offer]:
-    op = site.op
-    assert isinstance(op, MaxPool2d)
+def suits_max(site: Site) -> bool:
+    op = site.op_as(MaxPool2d)
     is_known = (op.activation is None or isinstance(op.activation, Clamp)) and op.dilation == (1, 1)
-    if is_known and _is_plain(site) and site.inputs[0].tensor.quant == site.result.quant:
-        yield Offer()
+    return is_known and _is_plain(site) and site.inputs[0].tensor.quant == site.result.quant
 
 
 def write_max(call: CCall, _: Offer, c: CWriter) -> None:
     _write(call, c, "max", _window(call), (1, 2))
 
 
-def offers_mean(site: Site) -> Iterator[Offer]:
+def suits_mean(site: Site) -> bool:
     """TFLite's mean over rows and columns: a window over the whole image."""
-    op, x = site.op, site.inputs[0].tensor
-    assert isinstance(op, Reduce)
+    op, x = site.op_as(Reduce), site.inputs[0].tensor
     is_global = op.kind is ReduceKind.MEAN and len(x.shape) == 4 and {axis % 4 for axis in op.axes} == {1, 2}
     is_pixel = all(bounds == (0, 1) for bounds in site.bounds[:-1])
-    if is_global and is_pixel and _is_plain(site) and site.arithmetic is Arithmetic.TFLITE:
-        yield Offer()
+    return is_global and is_pixel and _is_plain(site) and site.arithmetic is Arithmetic.TFLITE
 
 
 def write_mean(call: CCall, _: Offer, c: CWriter) -> None:
-    op, x = call.op, call.inputs[0].tensor
-    assert isinstance(op, Reduce)
+    op, x = call.op_as(Reduce), call.inputs[0].tensor
     low, high = activation_range(None, call.result)
     factors = (zero(x), *reduce_factor(op, x, call.result), zero(call.result))
     _write(call, c, "mean", [*x.shape[1:3], *x.shape[1:3], 1, 1, 0, 0, low, high, *factors], None)
@@ -79,14 +72,11 @@ def _window(site: Site) -> list[int]:
     op = site.op
     assert isinstance(op, AvgPool2d | MaxPool2d)
     sizes = [*site.shapes[0][1:3], *op.kernel, *op.stride, *op.pads[:2]]
-    return [*sizes, *_range(site, op), 0, 0, 0, 0]
-
-
-def _range(site: Site, op: AvgPool2d | MaxPool2d) -> tuple[int, int]:
-    activation = op.activation
-    if site.arithmetic is Arithmetic.TFLITE or not isinstance(activation, Clamp):
-        return activation_range(activation, site.result)
-    return int(number(activation.low, site.result)), int(number(activation.high, site.result))
+    if site.arithmetic is Arithmetic.TFLITE or not isinstance(op.activation, Clamp):
+        ends = activation_range(op.activation, site.result)
+    else:
+        ends = stored_range(site.result, op.activation)
+    return [*sizes, *ends, 0, 0, 0, 0]
 
 
 def _write(call: CCall, c: CWriter, kind: str, fields: Sequence[int], axes: tuple[int, int] | None) -> None:
@@ -102,14 +92,7 @@ def _write(call: CCall, c: CWriter, kind: str, fields: Sequence[int], axes: tupl
 
 
 AVERAGE_POOL = Kernel(
-    "portable_average_pool",
-    (AvgPool2d,),
-    offers_average,
-    write_average,
-    SMALL,
-    work=lambda s, _, r, __: pool_work(s, r),
+    "portable_average_pool", (AvgPool2d,), where(suits_average), write_average, SMALL, work=of_region(pool_work)
 )
-MAX_POOL = Kernel(
-    "portable_max_pool", (MaxPool2d,), offers_max, write_max, SMALL, work=lambda s, _, r, __: pool_work(s, r)
-)
-MEAN = Kernel("portable_mean", (Reduce,), offers_mean, write_mean, SMALL, work=lambda s, _, r, __: pool_work(s, r))
+MAX_POOL = Kernel("portable_max_pool", (MaxPool2d,), where(suits_max), write_max, SMALL, work=of_region(pool_work))
+MEAN = Kernel("portable_mean", (Reduce,), where(suits_mean), write_mean, SMALL, work=of_region(pool_work))

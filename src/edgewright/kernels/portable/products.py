@@ -11,8 +11,8 @@ from ...network.operators import Conv2d, Dense
 from ...network.tensor import DType
 from ...platform.target import Architecture
 from ...program import Sweep
-from ..call import CCall, CTensor, is_image, part_pointer
-from ..kernel import Kernel, Offer
+from ..call import CCall, CTensor, is_image, part_pointer, window_sizes
+from ..kernel import Kernel, Offer, where
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr
 from ..site import ChannelRange, Site
@@ -93,14 +93,12 @@ def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
 
 
 def _conv_image(call: CCall, at: tuple[Expr, ...]) -> _Image:
-    op, (x, w), (_, rows, columns, (first, _)) = call.op, call.shapes[:2], call.region
-    assert isinstance(op, Conv2d)
+    _, rows, columns, (first, _) = call.region
     source, target = (
         replace(place, pointer=place.address((*at, 0, 0, channel)))
         for place, channel in ((call.inputs[0], 0), (call.output, first))
     )
-    window = (*x[1:], w[1], w[2], *op.stride, *op.dilation, *op.pads[:2])
-    return _Image((source, target), window, (*rows, *columns))
+    return _Image((source, target), window_sizes(call, call.shapes[0][3]), (*rows, *columns))
 
 
 def _dense_image(call: CCall, at: tuple[Expr, ...]) -> _Image:
@@ -134,10 +132,9 @@ def _write(call: CCall, offer: Offer, c: CWriter, image: _Image) -> None:
         c.line(f"ew_{kernel}({given}, {columns});")
 
 
-def offers_dense(site: Site) -> Iterator[Offer]:
+def suits_dense(site: Site) -> bool:
     """One row, by a kernel of its own."""
-    if _lies_in_rows(site) and _is_row(site) and has_products(site, allows_all=True):
-        yield Offer()
+    return _lies_in_rows(site) and _is_row(site) and has_products(site, allows_all=True)
 
 
 def write_dense(call: CCall, _: Offer, c: CWriter) -> None:
@@ -165,4 +162,4 @@ def write_dense(call: CCall, _: Offer, c: CWriter) -> None:
 
 CONV = Kernel("portable_conv", (Conv2d, Dense), offers_conv, write_conv, stack=STACK, work=work.conv)
 PAIRS = Kernel("portable_pairs", (Conv2d, Dense), offers_pairs, write_conv, stack=PAIR_STACK, work=work.conv)
-DENSE = Kernel("portable_dense", (Dense,), offers_dense, write_dense, work=work.dense)
+DENSE = Kernel("portable_dense", (Dense,), where(suits_dense), write_dense, work=work.dense)

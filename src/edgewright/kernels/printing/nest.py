@@ -48,8 +48,8 @@ def elements(
 ) -> Iterator[tuple[tuple[Expr, ...], tuple[Expr, ...]]]:
     """Loops over a region, with neighbouring axes joined where all places allow it.
 
-    Gives (offset of the element in each place, index along each joined axis). Places are broadcast against the
-    region first (`spread`), so that all have its rank.
+    Gives (offset of the element in each place, index along each joined axis). Places of a lower rank than the region
+    are broadcast against it.
     """
     spans, strides, windows = joined_axes(list(bounds), [place.broadcast(len(bounds)) for place in places])
     with loops(c, spans, backward=backward) as indices:

@@ -65,7 +65,7 @@ def times(value: Expr, factor: int) -> Expr:
         return value * factor
     if factor in (0, 1):
         return 0 if factor == 0 else value
-    return f"{_operand(value)} * {factor}"
+    return f"{operand(value)} * {factor}"
 
 
 def plus(*values: Expr) -> Expr:
@@ -79,7 +79,7 @@ def plus(*values: Expr) -> Expr:
 
 
 def modulo(value: Expr, n: int) -> Expr:
-    return value % n if isinstance(value, int) else f"{_operand(value)} % {n}"
+    return value % n if isinstance(value, int) else f"{operand(value)} % {n}"
 
 
 def offset(at: Sequence[Expr], strides: Sequence[int], window: tuple[int, int] | None = None) -> Expr:
@@ -102,6 +102,21 @@ def braced(fields: Iterable[Expr]) -> str:
     return f"{{{', '.join(map(str, fields))}}}"
 
 
-def _operand(value: Expr) -> str:
+def operand(value: Expr) -> str:
+    """The value as an operand of any operator: in brackets unless it is one word."""
     text = str(value)
     return text if re.fullmatch(r"\w+", text) else f"({text})"
+
+
+def summand(value: Expr) -> str:
+    """The value behind a plus or a minus: in brackets where it has operators of its own."""
+    text = str(value)
+    return f"({text})" if " " in text else text
+
+
+def at_least(value: Expr, limit: int) -> Expr:
+    return max(value, limit) if isinstance(value, int) else f"ew_max({value}, {limit})"
+
+
+def at_most(value: Expr, limit: int) -> Expr:
+    return min(value, limit) if isinstance(value, int) else f"ew_min({value}, {limit})"

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...network import Array, DType
+from ...network import Array
 from ..site import Site
 from .multipliers import Fixed, Rule, fit
-from .sums import Requantised, requantised
+from .sums import Requantised, flip, requantised
 
 LEAST_LEFT, MOST_LEFT = 8, 16  # bits that sums are shifted: gathered numbers by 8, weights by up to 8
 
@@ -25,11 +25,6 @@ class Factors:
     def has_sign(self) -> bool:
         """Whether negative sums are rounded otherwise than positive ones."""
         return self.table.shape[1] == 4
-
-
-def flip(dtype: DType) -> int:
-    """How far stored numbers lie above int8."""
-    return 128 if dtype is DType.UINT8 else 0
 
 
 def factors_of(site: Site) -> Factors | None:
@@ -75,7 +70,7 @@ def _shifted(site: Site, sums: Requantised, base: Array, least: int, most: int) 
 
 def _base(sums: Requantised, site: Site) -> Array:
     """(channels,) what the kernel's sums of stored values, read as int8, lack."""
-    zero = sums.zero - flip(site.inputs[0].tensor.dtype)
+    zero = sums.zero - flip(site.inputs[0].tensor)
     return sums.bias - zero * sums.weights.sum(axis=1, dtype=np.int64)
 
 
@@ -87,7 +82,7 @@ def _most_left(sums: Requantised, beside: int) -> int:
 
 def _offset(site: Site, fixed: Fixed) -> Array:
     """The offset for outputs that are counted from -128."""
-    return fixed.offset.astype(np.int64) - (flip(site.result.dtype) << fixed.shift)
+    return fixed.offset.astype(np.int64) - (flip(site.result) << fixed.shift)
 
 
 def _signed(site: Site, sums: Requantised, base: Array) -> Factors | None:

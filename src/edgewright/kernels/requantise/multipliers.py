@@ -80,12 +80,6 @@ class Fixed:
         assert not self.is_wide
         return int(self.shifts[0])
 
-    def stored(self, sums: Array, low: int, high: int) -> Array:
-        """What C computes, (channels, n)."""
-        bits = 32 if self.is_wide else 0
-        steps = _product(sums, self.multiplier[:, None].astype(np.int64), self.left, _column(self.drop), bits)
-        return np.clip((steps + self.offset[:, None]) >> (self.shifts[:, None] + bits), low, high)
-
 
 @dataclass(frozen=True)
 class EvenRounding:
@@ -99,19 +93,6 @@ class EvenRounding:
     left: int
     shift: int
     margin: int  # in units of the sum before the shift
-
-    def is_near_tie(self, sums: Array) -> Array:
-        """Where the float product decides, (channels, n): C's test."""
-        steps = self._steps(sums) + (1 << self.shift >> 1)
-        return np.asarray((steps + self.margin) & ((1 << self.shift) - 1)) <= 2 * self.margin
-
-    def stored(self, sums: Array, zero: int, low: int, high: int) -> Array:
-        """What C computes far from ties, (channels, n)."""
-        steps = (self._steps(sums) + (1 << self.shift >> 1)) >> self.shift
-        return np.clip(steps + zero, low, high)
-
-    def _steps(self, sums: Array) -> Array:
-        return _product(sums, self.multiplier[:, None].astype(np.int64), self.left, None, 0)
 
 
 MOST_STEPS = 257  # of an output within its range, and one more
@@ -147,9 +128,8 @@ def fit(
     With `bias` (per channel), C's sums come without it and the offset makes up for it. With `drop_bits`, a channel's
     negative sums lose 2^-bits of an output step, which is what a second rounding half away from zero amounts to;
     this needs the sign of the whole sum, so that the two do not go together. A channel that stores one value only gets
-    the multiplier 0: its sums may wrap around. Sums are shifted by `least_left` to
-    `most_left`. With `is_wide`, offsets have 64 bits and channels their own shifts: almost all
-    can be fitted.
+    the multiplier 0: its sums may wrap around. Sums are shifted by `least_left` to `most_left` bits. With `is_wide`,
+    offsets have 64 bits and channels their own shifts: almost all can be fitted.
     """
     assert bias is None or drop_bits is None
     if not rule.name:
@@ -316,15 +296,7 @@ class _Limits:
         return fits, lower + ((upper - lower) >> 1)
 
     def _product(self, channels: Array, sums: Array, multiplier: Array) -> Array:
-        drop = None if self.drop is None else self.drop[channels, None]
-        return _product(sums - self.base[channels, None], multiplier, self.left, drop, self.bits)
-
-
-def _product(sums: Array, multiplier: Array, left: int, drop: Array | None, bits: int) -> Array:
-    """The upper half of the product, and `bits` below."""
-    product = ((sums << left) * multiplier) >> (32 - bits)
-    return product if drop is None else product - np.where(sums < 0, drop << bits, 0)
-
-
-def _column(values: Array | None) -> Array | None:
-    return None if values is None else values[:, None].astype(np.int64)
+        """The upper half of the product, and `bits` below."""
+        sums = sums - self.base[channels, None]
+        product = ((sums << self.left) * multiplier) >> (32 - self.bits)
+        return product if self.drop is None else product - np.where(sums < 0, self.drop[channels, None] << self.bits, 0)

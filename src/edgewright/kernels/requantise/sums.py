@@ -61,10 +61,14 @@ def _found(site: Site) -> Requantised | None:
     return Requantised(weights, bias, zero, rule, bits) if rule else None
 
 
+def flip(tensor: Tensor) -> int:
+    """How far stored bytes lie above int8: the bit that turns unsigned ones into signed ones."""
+    return 128 if tensor.dtype is DType.UINT8 else 0
+
+
 def _is_plain(site: Site) -> bool:
     x, w, *bias = (place.tensor for place in site.inputs)
     types = (DType.INT8,) if site.arithmetic is Arithmetic.TFLITE else (DType.INT8, DType.UINT8)
-    activation: Activation | None = getattr(site.op, "activation", None)
     return (
         site.inputs[1].is_constant
         and all(place.is_constant for place in site.inputs[2:])
@@ -76,7 +80,7 @@ def _is_plain(site: Site) -> bool:
         and not any(w.quant.zero)
         and (not w.quant.is_per_channel or w.quant.axis in (0, -len(w.shape)))
         and all(b.dtype is DType.INT32 for b in bias)
-        and (activation is None or isinstance(activation, Clamp))
+        and isinstance(site.activation, Clamp | None)
     )
 
 

@@ -14,6 +14,7 @@ from ..call import CCall
 from ..kernel import Kernel, Offer
 from ..printing.source import CWriter, Expr
 from ..site import ChannelRange, Site
+from ..window import up
 from .epilogue import Epilogue, epilogue_of, write_second_pass
 from .packing import ALIGNMENT, PANEL, can_join, joined_groups, padded, panels
 from .sites import (
@@ -34,8 +35,7 @@ DEPTH, PITCH, ROWS = 192, 272, 112  # EW_SIMD_DEPTH at least, EW_SIMD_PITCH at m
 
 
 def offers_conv(site: Site) -> Iterator[Offer]:
-    op = site.op
-    assert isinstance(op, Conv2d)
+    op = site.op_as(Conv2d)
     if not is_real(site) or not is_image_of_ranges(site) or site.sweep is Sweep.CHANNELS:
         return
     groups, taps = _turns(site, op), site.shapes[1][1:]
@@ -59,14 +59,13 @@ def _pixel(site: Site, depth: int) -> int:
 
 
 def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
-    op = call.op
-    assert isinstance(op, Conv2d)
+    op = call.op_as(Conv2d)
     groups, end = _turns(call, op), epilogue_of(op.activation)
-    w = call.network.constants[call.inputs[1].tensor.name]
+    w = call.weights
     joined = w if groups == op.groups else joined_groups(w, op.groups)
 
     def fields(channels: ChannelRange) -> Sequence[Expr]:
-        window = window_fields(call, op, channels.count, groups)
+        window = window_fields(call, channels.count, groups)
         return _fields(call, window, offer["rows"], end, _packed(call, joined, channels, groups))
 
     call.use("simd_conv")
@@ -106,7 +105,7 @@ def real_bias(site: Site) -> Array:
 
 def _write_turns(call: CCall, c: CWriter, table: str, groups: int, places: tuple[str, str, str]) -> None:
     channels, depth = call.shapes[1][0] // groups, prod(call.shapes[1][1:])
-    size = -(-channels // PANEL) * PANEL
+    size = up(channels, PANEL)
     x, y, room = places
     with c.block(f"for (int32_t group = 0; group < {groups}; group++)"):
         c.line(f"ew_simd_conv one = {table};")
@@ -128,9 +127,9 @@ def offers_dense(site: Site) -> Iterator[Offer]:
 
 
 def write_dense(call: CCall, offer: Offer, c: CWriter) -> None:
-    op, lines = call.op, dense_lines(call)
-    assert isinstance(op, Dense) and lines is not None
-    end, weights = epilogue_of(op.activation), call.network.constants[call.inputs[1].tensor.name]
+    op, lines = call.op_as(Dense), dense_lines(call)
+    assert lines is not None
+    end, weights = epilogue_of(op.activation), call.weights
 
     def fields(channels: ChannelRange) -> Sequence[Expr]:
         window = lines.window(call, channels.count)

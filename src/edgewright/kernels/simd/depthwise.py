@@ -10,7 +10,7 @@ import numpy as np
 from ...network import Array
 from ...network.operators import Conv2d
 from ...program import Sweep
-from ..call import CCall, image
+from ..call import CCall, image, window_sizes
 from ..kernel import Kernel, Offer
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, braced
@@ -42,8 +42,7 @@ def offers_int8(site: Site) -> Iterator[Offer]:
 
 
 def _is_ours(site: Site) -> bool:
-    op = site.op
-    assert isinstance(op, Conv2d)
+    op = site.op_as(Conv2d)
     if not op.groups == site.shapes[0][3] == site.result.shape[3] or not is_image_of_ranges(site):
         return False
     rows = site.shapes[1][1]
@@ -72,47 +71,41 @@ def _offers(site: Site) -> Iterator[Offer]:
 
 def _panel(site: Site, columns: int) -> int:
     """Bytes of the rows that are kept for so many columns of the output, and a panel of channels."""
-    op = site.op
-    assert isinstance(op, Conv2d)
+    op = site.op_as(Conv2d)
     down, right = ((k - 1) * d for k, d in zip(site.shapes[1][1:3], op.dilation, strict=True))
     return 4 * PANEL * (down + 1) * ((columns - 1) * op.stride[1] + right + 1)
 
 
 def write_real(call: CCall, offer: Offer, c: CWriter) -> None:
-    op = call.op
-    assert isinstance(op, Conv2d)
-    weights, end = call.network.constants[call.inputs[1].tensor.name], epilogue_of(op.activation)
+    weights, end = call.weights, epilogue_of(call.activation)
 
     def fields(channels: ChannelRange) -> Sequence[Expr]:
         bias = call.add(padded(real_bias(call)[slice(*channels.channels)]), "bias", ALIGNMENT)
-        return _windows(call, op, weights, channels, offer), bias, *end.fields
+        return _windows(call, weights, channels, offer), bias, *end.fields
 
     _write(call, offer, c, "ew_simd_depthwise_run", call.table("ew_simd_depthwise", fields))
     write_second_pass(call, c, end)
 
 
 def write_int8(call: CCall, offer: Offer, c: CWriter) -> None:
-    op, layer = call.op, byte_layer(call)
-    assert isinstance(op, Conv2d) and layer is not None
+    layer = byte_layer(call)
+    assert layer is not None
 
     def fields(channels: ChannelRange) -> Sequence[Expr]:
         bias = call.add(padded(layer.bias[slice(*channels.channels)]), "bias", ALIGNMENT)
         finish = finish_fields(call, layer, channels.channels)
-        windows = _windows(call, op, layer.weights.astype(np.float32), channels, offer)
+        windows = _windows(call, layer.weights.astype(np.float32), channels, offer)
         return windows, bias, finish, int(layer.is_signed), layer.zero
 
     _write(call, offer, c, "ew_simd_depthwise8_run", call.table("ew_simd_depthwise8", fields))
 
 
-def _windows(call: CCall, op: Conv2d, weights: Array, channels: ChannelRange, offer: Offer) -> str:
+def _windows(call: CCall, weights: Array, channels: ChannelRange, offer: Offer) -> str:
     """The initialiser of an ew_simd_windows for these channels."""
     call.use("simd_depthwise")
-    _, height, width, _ = call.shapes[0]
-    _, kernel_y, kernel_x, _ = weights.shape
     taps = padded(weights[slice(*channels.channels)].reshape(channels.count, -1)).T
     name = call.add(np.ascontiguousarray(taps), "weights by tap", ALIGNMENT)
-    sizes = (height, width, channels.count, kernel_y, kernel_x, *op.stride, *op.dilation, *op.pads[:2])
-    images = (image(call.inputs[0]), image(call.output))
+    sizes, images = window_sizes(call, channels.count), (image(call.inputs[0]), image(call.output))
     return braced((name, *sizes, *images, offer["group"], int(call.is_backward)))
 
 

@@ -10,7 +10,7 @@ from ...network import Arithmetic, Array, DType, Interval, Region
 from ...network.kernels import Operand
 from ...network.kernels.tflite_fixed import quantize_multiplier
 from ...network.kernels.tflite_scales import activation_range, channel_multipliers, channel_scales, scale
-from ...network.operators import Activation, Clamp, Dense
+from ...network.operators import Clamp, Dense
 from ...program.options import Rounding
 from ..call import CCall
 from ..nests.finish import stored_range, sum_type
@@ -34,7 +34,7 @@ class ByteLayer:
 def byte_layer(site: Site) -> ByteLayer | None:
     """The layer, if it is quantised as the kernels know it: one scale for the input, weights of eight bits."""
     weights, x = byte_weights(site), site.inputs[0].tensor
-    activation: Activation | None = getattr(site.op, "activation", None)
+    activation = site.activation
     bias = _bias(site, len(weights)) if weights is not None else None
     if weights is None or bias is None or not isinstance(activation, Clamp | None):
         return None
@@ -73,11 +73,8 @@ def finish_fields(call: CCall, layer: ByteLayer, channels: Interval) -> str:
     assert result.quant is not None
     if call.arithmetic is Arithmetic.TFLITE:
         low, high = activation_range(layer.activation, result)
-    elif layer.activation is not None:
-        low, high = stored_range(layer.activation, result)
     else:
-        info = np.iinfo(result.dtype.numpy)
-        low, high = int(info.min), int(info.max)
+        low, high = stored_range(result, layer.activation)
     tables = [_table(call, values, channels) for values in _scales(call, len(layer.bias))]
     return braced((*tables, result.quant.zero[0], low, high))
 

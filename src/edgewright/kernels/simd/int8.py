@@ -35,8 +35,7 @@ def pixel_bytes(depth: int) -> int:
 
 
 def offers_conv(site: Site) -> Iterator[Offer]:
-    op = site.op
-    assert isinstance(op, Conv2d)
+    op = site.op_as(Conv2d)
     if not is_image_of_ranges(site) or site.sweep is Sweep.CHANNELS or not can_join(op.groups):
         return
     if byte_layer(site) is not None:
@@ -44,10 +43,10 @@ def offers_conv(site: Site) -> Iterator[Offer]:
 
 
 def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
-    op, layer = call.op, byte_layer(call)
-    assert isinstance(op, Conv2d) and layer is not None
+    op, layer = call.op_as(Conv2d), byte_layer(call)
+    assert layer is not None
     weights = joined_groups(layer.weights, op.groups)
-    table = _table(call, layer, weights, lambda count: window_fields(call, op, count), offer["rows"])
+    table = _table(call, layer, weights, lambda count: window_fields(call, count), offer["rows"])
     with batch_items(call, c) as (x, y):
         room = working_room(call, offer, c, "uint8_t")
         c.line(f"ew_simd_int8_run(&{table}, {x}, {first_channel(call, y)}, part, {room});")

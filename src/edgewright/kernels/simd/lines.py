@@ -10,7 +10,7 @@ from ...network import operators as ops
 from ...network.kernels.tflite_fixed import quantize_multiplier
 from ...network.kernels.tflite_scales import activation_range, scale, zero
 from ..call import CCall, image
-from ..kernel import Kernel, Offer
+from ..kernel import Kernel, Offer, where
 from ..printing.constants import number
 from ..printing.nest import joined_axes, loops
 from ..printing.source import CWriter, Expr, advanced, braced, offset, times
@@ -26,11 +26,10 @@ _KINDS = {
 }
 
 
-def offers_map(site: Site) -> Iterator[Offer]:
+def suits_map(site: Site) -> bool:
     """For functions of one float32, or of two or three that are combined."""
     is_float = all(place.tensor.dtype.value == "float32" for place in (*site.inputs, site.output))
-    if is_float and _function(site) is not None and _steps(site) is not None:
-        yield Offer()
+    return is_float and _function(site) is not None and _steps(site) is not None
 
 
 def _function(site: Site) -> tuple[str, Epilogue] | None:
@@ -59,21 +58,18 @@ def write_map(call: CCall, _: Offer, c: CWriter) -> None:
     write_second_pass(call, c, end)
 
 
-def offers_add(site: Site) -> Iterator[Offer]:
+def suits_add(site: Site) -> bool:
     """int8 or uint8 in TFLite's arithmetic, both operands of the output's shape."""
-    op, tensors = site.op, [place.tensor for place in site.inputs]
-    assert isinstance(op, ops.Binary)
+    op, tensors = site.op_as(ops.Binary), [place.tensor for place in site.inputs]
     if op.kind not in (ops.BinaryKind.ADD, ops.BinaryKind.SUB) or site.arithmetic is not Arithmetic.TFLITE:
-        return
+        return False
     is_even = all(tensor.shape == site.result.shape and tensor.dtype is site.result.dtype for tensor in tensors)
     is_ours = site.is_quantised and has_types(site, "int8", "uint8")
-    if is_ours and is_even and _steps(site) == (1, 1, 1):
-        yield Offer()
+    return is_ours and is_even and _steps(site) == (1, 1, 1)
 
 
 def write_add(call: CCall, _: Offer, c: CWriter) -> None:
-    op, tensors = call.op, [place.tensor for place in call.inputs]
-    assert isinstance(op, ops.Binary)
+    op, tensors = call.op_as(ops.Binary), [place.tensor for place in call.inputs]
     call.use("simd_lines")
     twice = 2.0 * float(max(scale(tensor) for tensor in tensors))
     factors = [quantize_multiplier(float(scale(tensor)) / twice) for tensor in tensors]
@@ -118,20 +114,17 @@ def _lines(call: CCall, c: CWriter) -> Iterator[tuple[list[str], Expr]]:
         yield pointers, count
 
 
-def offers_mean(site: Site) -> Iterator[Offer]:
+def suits_mean(site: Site) -> bool:
     """Sums and means over rows and columns of whole images."""
-    op, x = site.op, site.inputs[0]
-    assert isinstance(op, ops.Reduce)
+    op, x = site.op_as(ops.Reduce), site.inputs[0]
     if not has_types(site, "float32") or len(x.tensor.shape) != 4 or {a % 4 for a in op.axes} != {1, 2}:
-        return
+        return False
     is_known = op.kind in (ops.ReduceKind.MEAN, ops.ReduceKind.SUM)
-    if is_known and site.is_whole and site.output.is_dense and is_image(x) and not site.shares(0):
-        yield Offer()
+    return is_known and site.is_whole and site.output.is_dense and is_image(x) and not site.shares(0)
 
 
 def write_mean(call: CCall, _: Offer, c: CWriter) -> None:
-    op, x = call.op, call.inputs[0]
-    assert isinstance(op, ops.Reduce)
+    op, x = call.op_as(ops.Reduce), call.inputs[0]
     call.use("simd_lines")
     batch, height, width, channels = x.tensor.shape
     share = number(1.0 / (height * width) if op.kind is ops.ReduceKind.MEAN else 1.0)
@@ -143,18 +136,15 @@ def write_mean(call: CCall, _: Offer, c: CWriter) -> None:
             c.line(f"ew_simd_mean({read}, in, {height}, {width}, {channels}, {share}, {write});")
 
 
-def offers_lrn(site: Site) -> Iterator[Offer]:
+def suits_lrn(site: Site) -> bool:
     """Whole pixels, with the exponent of all networks: 3/4 is two square roots."""
-    op = site.op
-    assert isinstance(op, ops.Lrn)
+    op = site.op_as(ops.Lrn)
     is_ours = has_types(site, "float32") and op.beta == 0.75
-    if is_ours and is_image_of_ranges(site) and is_of_all_channels(site):
-        yield Offer()
+    return is_ours and is_image_of_ranges(site) and is_of_all_channels(site)
 
 
 def write_lrn(call: CCall, _: Offer, c: CWriter) -> None:
-    op, channels = call.op, call.shapes[0][-1]
-    assert isinstance(op, ops.Lrn)
+    op, channels = call.op_as(ops.Lrn), call.shapes[0][-1]
     call.use("simd_lrn")
     places = (image(call.inputs[0]), image(call.output))
     numbers = (number(op.bias), number(op.alpha / op.size))
@@ -165,7 +155,7 @@ def write_lrn(call: CCall, _: Offer, c: CWriter) -> None:
 
 
 _MAPPED = (ops.Clamp, ops.LeakyRelu, ops.Elu, ops.HardSigmoid, ops.Unary, ops.BatchNorm, ops.Binary)
-MAP = Kernel("simd_map", _MAPPED, offers_map, write_map, SIMD)
-ADD_INT8 = Kernel("simd_add_int8", (ops.Binary,), offers_add, write_add, SIMD)
-MEAN = Kernel("simd_mean", (ops.Reduce,), offers_mean, write_mean, SIMD)
-LRN = Kernel("simd_lrn", (ops.Lrn,), offers_lrn, write_lrn, SIMD)
+MAP = Kernel("simd_map", _MAPPED, where(suits_map), write_map, SIMD)
+ADD_INT8 = Kernel("simd_add_int8", (ops.Binary,), where(suits_add), write_add, SIMD)
+MEAN = Kernel("simd_mean", (ops.Reduce,), where(suits_mean), write_mean, SIMD)
+LRN = Kernel("simd_lrn", (ops.Lrn,), where(suits_lrn), write_lrn, SIMD)

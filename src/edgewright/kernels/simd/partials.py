@@ -11,7 +11,7 @@ from ...network import Array
 from ...network.operators import Conv2d, Dense
 from ...network.tensor import DType
 from ...program.steps import SUM_BYTES
-from ..call import CCall, image
+from ..call import CCall, image, window_sizes
 from ..kernel import CallKind, Kernel, Offer
 from ..partial_layout import partial_range, sums_place
 from ..printing.nest import loops
@@ -49,7 +49,7 @@ def _tiles(site: Site, most: int) -> Iterator[Offer]:
 
 
 def _weights(site: Site) -> Array | None:
-    return site.network.constants[site.inputs[1].tensor.name] if is_real(site) else byte_weights(site)
+    return site.weights if is_real(site) else byte_weights(site)
 
 
 def _part(site: Site, channels: ChannelRange) -> Array:
@@ -60,15 +60,11 @@ def _part(site: Site, channels: ChannelRange) -> Array:
 
 
 def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
-    op = call.op
-    assert isinstance(op, Conv2d)
-    _, height, width, _ = call.shapes[0]
     images = (image(call.inputs[0]), _sums_image(call))
 
     def fields(channels: ChannelRange) -> tuple[Expr, ...]:
-        count, kernel_y, kernel_x, depth = (part := _part(call, channels)).shape
-        sizes = (height, width, depth, kernel_y, kernel_x, *op.stride, *op.dilation, *op.pads[:2], count)
-        return _fields(call, part, (*sizes, *images), offer["rows"])
+        part = _part(call, channels)
+        return _fields(call, part, (*window_sizes(call, part.shape[-1]), len(part), *images), offer["rows"])
 
     batch, rows, columns, _ = call.region
     with loops(c, [batch], "n") as (n,):

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from ...network.operators import AvgPool2d, MaxPool2d
 from ..call import CCall, image
-from ..kernel import Kernel, Offer
+from ..kernel import Kernel, Offer, where
 from ..printing.source import CWriter, braced
 from ..site import Site
 from .epilogue import epilogue_of, write_second_pass
 from .sites import SIMD, batch_items, first_channel, has_types, is_image_of_ranges
 
 
-def offers(site: Site) -> Iterator[Offer]:
-    if has_types(site, "float32") and is_image_of_ranges(site):
-        yield Offer()
+def suits(site: Site) -> bool:
+    return has_types(site, "float32") and is_image_of_ranges(site)
 
 
 def write(call: CCall, _: Offer, c: CWriter) -> None:
@@ -47,4 +44,4 @@ def _counted(site: Site) -> tuple[int, int, int, int]:
     return -top, height + bottom - op.uncounted[0], -left, width + right - op.uncounted[1]
 
 
-POOL = Kernel("simd_pool", (MaxPool2d, AvgPool2d), offers, write, SIMD)
+POOL = Kernel("simd_pool", (MaxPool2d, AvgPool2d), where(suits), write, SIMD)

@@ -10,9 +10,8 @@ from math import prod
 
 import numpy as np
 
-from ...network.operators import Conv2d
 from ...platform.target import Family
-from ..call import CCall, image
+from ..call import CCall, image, window_sizes
 from ..kernel import Offer
 from ..printing.source import CWriter, Expr, advanced, braced, plus, times
 from ..site import Site
@@ -104,13 +103,10 @@ def _is_even(strides: Sequence[int], shape: Sequence[int]) -> bool:
     return True
 
 
-def window_fields(site: Site, op: Conv2d, channels: int, groups: int = 1) -> tuple[Expr, ...]:
+def window_fields(site: Site, channels: int, groups: int = 1) -> tuple[Expr, ...]:
     """Fields of a kernel's table from the input's size to the output's place, for so many channels of all groups."""
-    _, height, width, depth = site.shapes[0]
-    _, kernel_y, kernel_x, _ = site.shapes[1]
     images = (image(site.inputs[0]), image(site.output))
-    sizes = (height, width, depth // groups, kernel_y, kernel_x, *op.stride, *op.dilation, *op.pads[:2])
-    return (*sizes, channels // groups, *images)
+    return (*window_sizes(site, site.shapes[0][3] // groups), channels // groups, *images)
 
 
 def tiles(row: int, most: int) -> Iterator[Offer]:
