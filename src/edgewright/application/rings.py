@@ -43,7 +43,7 @@ def _can_be_ring(application: Application, crossing: CrossingTensor) -> bool:
 
 def ring_ends(application: Application, member: str) -> tuple[str | None, str | None]:
     """The input of a member that it pulls out of a ring, and the output that it pushes into one."""
-    rings = [one for one in application.crossings if one.rows]
+    rings = application.rings
     pulled = next((dict(one.readers)[member] for one in rings if member in dict(one.readers)), None)
     return pulled, next((one.source[1] for one in rings if one.source[0] == member), None)
 

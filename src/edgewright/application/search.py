@@ -71,7 +71,7 @@ class JointSearch:
     @cached_property
     def by_rows(self) -> JointSearch | None:
         """The same with rings of rows between partitions of pipelines; None where there can be none, or are some."""
-        chosen = possible_rings(self.application) if not any(one.rows for one in self.application.crossings) else ()
+        chosen = possible_rings(self.application) if not self.application.rings else ()
         if len(chosen) > 1:  # one that cannot be leaves the others
             chosen = tuple(ring for ring in chosen if self._can_cross_in_rows(ring))
         if not chosen:
@@ -158,20 +158,17 @@ class JointSearch:
 
     def within(self, ram: int) -> JointPlan:
         """The least slow-down that fits; an error that says the least possible and who sets it where nothing does."""
-        if self.by_rows is not None and ram < self._smallest_as_given.peak_bytes:
-            rows = self._in_rows(lambda search: search.within(ram))
-            if rows is None:
-                raise Infeasible(self._refusal(ram))
-            return rows
-        try:
-            found = self._within(ram)
-        except Infeasible:
-            rows = self._in_rows(lambda search: search.within(ram))
-            if rows is None:
-                raise
-            return rows
-        rows = self._in_rows(lambda search: search.within(ram)) if found.slowdown > NO_LOSS else None
-        return rows if rows is not None and rows.slowdown < found.slowdown else found
+        found, reason = list[JointPlan](), None
+        if self.by_rows is None or ram >= self._smallest_as_given.peak_bytes:
+            try:
+                found.append(self._within(ram))
+            except Infeasible as error:
+                reason = error
+        rows = self._in_rows(lambda search: search.within(ram)) if not found or found[0].slowdown > NO_LOSS else None
+        found += [] if rows is None else [rows]
+        if not found:
+            raise reason or Infeasible(self._refusal(ram))
+        return min(found, key=lambda plan: plan.slowdown)
 
     def _within(self, ram: int) -> JointPlan:
         plans = {name: one.fastest for name, one in self.planners.items()}

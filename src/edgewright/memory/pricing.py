@@ -18,11 +18,11 @@ from ..network import Layer
 from ..program import COLUMNS, ROWS, FusionSchedule, sums_bytes
 from ..program.legal import can_stream, can_sum
 from .footprint import inner_roots
+from .in_place import waiting_sources
 from .layout.problem import align_up
 from .overlap import Distance, most_shared, plane_scratch
 from .problems import PlanningProblem
 from .step_sizes import NARROW, weights_read
-from .views import waiting_sources
 
 STEP_COST = 2000  # bytes of weights that a step costs as much as reading
 NEAR = 32  # layers by which a group may reach beyond those that need too much as a whole
