@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cpsat import cp_model, solve
+from ..cpsat import cp_model, repeatable_solver, solve
 from ..dataflow.cnn.subnets import Wiring, cut
 from ..errors import Infeasible
 from .board_mapping import BoardMapping, stage_of
@@ -206,9 +206,7 @@ def assign_exact(
                 differences.append(2 * difference)  # the sum of 3.1 goes over ordered pairs
         model.minimize(sum(differences))
 
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.max_deterministic_time = effort
+    solver = repeatable_solver(effort)
     status = solve(solver, model)
     found = [start]
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
