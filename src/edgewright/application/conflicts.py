@@ -183,9 +183,10 @@ class JointProblem:
                 yield None
 
     def _take_turns(self, a: BufferUse, b: BufferUse) -> bool:
-        """Whether one's member keeps the only slot that the other's fills until this buffer is not in use any more.
+        """Whether the use of `b` ends before its member gives back the only slot that the member of `a` fills.
 
-        Beside a reader that pulls rows out of a ring, the last stage of the other one runs.
+        The two buffers are never in use together then, except while rows cross in a ring: the last stage of the
+        producer runs beside the first of the reader.
         """
         return any(
             crossing.slots == 1
@@ -203,7 +204,7 @@ class JointProblem:
         return use.first <= last_use(self.plans[use.member], [dict(crossing.readers)[use.member]])
 
     def _run_together(self, a: str, b: str) -> bool:
-        """Whether a stage of one use may run while the other use is in progress."""
+        """Whether one of two members may run while the other is in progress."""
         pairs = self.relations.preemptions
         return self.relations.are_parallel(a, b) or (a, b) in pairs or (b, a) in pairs
 

@@ -55,7 +55,7 @@ class Relations:
         return frozenset((a, b)) in self._parallel
 
     def may_be_interrupted(self, member: str) -> bool:
-        """Whether somebody else may start while the member runs."""
+        """Whether another member may start while this one runs."""
         return any(member in pair for pair in self._parallel) or any(low == member for _, low in self.preemptions)
 
     @cached_property

@@ -29,7 +29,7 @@ def with_rings(application: Application, chosen: tuple[CrossingTensor, ...]) -> 
 
 
 def _can_be_ring(application: Application, crossing: CrossingTensor) -> bool:
-    """Whether two partitions meet in this one tensor, and nobody counts on where they stand between two runs."""
+    """Whether this tensor is all that joins two partitions, and neither has a deadline or is part of a preemption."""
     entry = application.file.network(crossing.owner)
     if entry.plain or entry.phases or entry.period is not None or len(crossing.readers) != 1 or crossing.height < 2:
         return False

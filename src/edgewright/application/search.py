@@ -1,4 +1,4 @@
-"""The plans of all networks under one budget: who sets the peak is slowed down, as little as does, and nobody else."""
+"""The plans of all networks under one budget: only those that set the peak are slowed down, as little as is enough."""
 
 from __future__ import annotations
 
@@ -70,7 +70,8 @@ class JointSearch:
 
     @cached_property
     def by_rows(self) -> JointSearch | None:
-        """The same with rings of rows between partitions of pipelines; None where there can be none, or are some."""
+        """The search with rings of rows between partitions of pipelines; None where no ring is possible, or the
+        application has rings already."""
         chosen = possible_rings(self.application) if not self.application.rings else ()
         if len(chosen) > 1:  # one that cannot be leaves the others
             chosen = tuple(ring for ring in chosen if self._can_cross_in_rows(ring))
@@ -112,7 +113,7 @@ class JointSearch:
 
     @cached_property
     def as_given(self) -> JointPlan:
-        """The same with everything that crosses partitions as this application has it."""
+        """The same without another search by rows: tensors cross partitions as this application says."""
         found = self._lowest_free()
         for name, slow in sorted(found.slowdowns.items(), key=lambda entry: -entry[1]):
             if slow > NO_LOSS:
@@ -120,7 +121,7 @@ class JointSearch:
         return found
 
     def _hastened(self, found: JointPlan, name: str) -> JointPlan:
-        """The same arena with a faster plan of this member, without extra MACs, where there is one."""
+        """A plan within the same arena in which this member is faster without extra MACs, where there is one."""
         planner, plans = self.planners[name], found.layout.problem.plans
         least = planner.peak(planner.least)
         for room in (room for room in (found.peak_bytes, plans[name].peak_bytes) if room >= least):
@@ -131,7 +132,7 @@ class JointSearch:
         return found
 
     def _lowest_free(self) -> JointPlan:
-        """The same with the networks that set the peak as small as they get, and the others as they are."""
+        """The networks that set the peak in the least RAM without extra MACs, the others in their fastest plans."""
         found = self.fastest
         lowered: set[str] = set()
         while True:
@@ -230,7 +231,7 @@ class JointSearch:
         return {**plans, name: smaller}
 
     def _relaxed(self, found: JointPlan, ram: int) -> JointPlan:
-        """The same with every plan that needs not be small as fast as it was."""
+        """The plan with the fastest plan of every member for which there is room after all."""
         best = found
         for name, slow in sorted(found.slowdowns.items(), key=lambda entry: -entry[1]):
             if slow > 0:
@@ -269,7 +270,7 @@ class JointSearch:
                 return
 
     def _joint(self, plans: Mapping[str, Plan], is_hasty: bool = False) -> JointPlan:
-        """The plans laid out together; those that were before are as they were."""
+        """The plans laid out together, once for each combination of plans."""
         key = is_hasty, *(id(plans[name]) for name in self.planners)
         if key not in self._laid_out:
             self._laid_out[key] = plans, self._lay_out(plans, is_hasty)

@@ -17,7 +17,7 @@ from ..memory.layout.problem import align_up
 from .board_mapping import BoardMapping
 from .problem import JoiningTensor
 
-GRAIN = 1000  # units of time in the slowest stage: finer ones make no difference that anybody could measure
+GRAIN = 1000  # units of time in the slowest stage: finer ones make no measurable difference
 EFFORT = 20_000_000  # entries of tables that the search for slots looks at
 
 

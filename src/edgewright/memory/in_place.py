@@ -96,14 +96,12 @@ def _is_within(network: Network, tensor: str, layers: Collection[str]) -> bool:
 def waiting_sources(network: Network, layer: Layer) -> list[str]:
     """What the rows of an element-wise layer may overwrite where all goes row by row, what has waited longest first.
 
-    When the layer writes a row, whoever else reads such a source must be past that row.
+    When the layer writes a row, all other readers of such a source must be past that row.
     """
     if layer.op.grain is not Grain.ELEMENT or len(network.tensors[layer.output].shape) != 4:
         return []
     sources = [x for x in network.activations(layer) if x in network.producers and _replaces(network, layer, x)]
-    depth: dict[
-        str, int
-    ] = {}  # layers that a row of each tensor has come through; what came the longest way is there last
+    depth: dict[str, int] = {}  # layers that a row has come through: what came the longest way is there last
     for each in network.layers:
         depth[each.output] = 1 + max((depth.get(x, 0) for x in network.activations(each)), default=0)
     return sorted((x for x in sources if _comes_last(network, layer, x)), key=depth.__getitem__)

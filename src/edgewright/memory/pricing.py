@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate
 
 from ..network import Layer
 from ..program import COLUMNS, ROWS, FusionSchedule, sums_bytes
@@ -164,10 +165,7 @@ class Pricer:
         for root, (first, last) in self.spans.items():
             change[first + 1] += self.problem.stores[root].size
             change[last + 1] -= self.problem.stores[root].size
-        found = [0]
-        for value in change[1:]:
-            found.append(found[-1] + value)
-        return found
+        return list(accumulate(change))
 
     def streamed_groups(self, last: int, limit: int, earliest: int) -> list[Candidate]:
         """The groups that end right before `last` and stay within the limit.

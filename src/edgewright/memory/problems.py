@@ -133,7 +133,7 @@ class PlanningProblem:
 
     @property
     def _reserved(self) -> dict[str, Store]:
-        """What somebody else uses, as an output that nobody writes."""
+        """The bytes that are reserved for others, as an output."""
         layer, size = self.techniques.reserved or ("", 0)
         steps = tuple(step for step, node in enumerate(self.nodes) if layer in (each.name for each in node.layers))
         return {RESERVED: Store(RESERVED, self._aligned(size), steps, (), False, True)} if steps else {}

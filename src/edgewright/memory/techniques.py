@@ -21,7 +21,7 @@ class Techniques:
     no_overlap: frozenset[str] = frozenset()  # layers whose output keeps off the memory of their inputs, to be faster
     scratch_bytes: tuple[tuple[str, int], ...] = ()  # scratch that kernels of a stage find free, in bytes
     outside: frozenset[str] = frozenset()  # inputs and outputs in the caller's memory
-    reserved: tuple[str, int] | None = None  # a layer, and bytes that somebody else uses from its stage on
+    reserved: tuple[str, int] | None = None  # a layer, and bytes that are left to others from its stage on
 
     @property
     def is_plain(self) -> bool:
