@@ -1,6 +1,6 @@
 """Orders that others use, for comparison: depth first and greedy. Neither proves anything; their bound is 0."""
 
-from edgewright.memory.ordering.lattice import Lattice, bits
+from edgewright.memory.ordering.lattice import Lattice
 from edgewright.memory.ordering.problem import Order, OrderProblem, peak
 
 
@@ -22,15 +22,18 @@ def order_depth_first(problem: OrderProblem) -> Order:
     return _unproven(problem, steps, "depth first")
 
 
+def ready(lattice: Lattice, done: int) -> list[int]:
+    """The steps not in `done` of which all predecessors are."""
+    return [s for s in range(lattice.count) if not done >> s & 1 and not lattice.pred[s] & ~done]
+
+
 def order_greedy(problem: OrderProblem) -> Order:
     """Always the ready step that leaves the least held, then the one that needs the least."""
     lattice = Lattice(problem)
-    done, held, ready = 0, lattice.held(0), lattice.ready(0)
-    steps = []
-    while ready:
-        held, _, step = min((*lattice.run(done, held, s)[::-1], s) for s in bits(ready))
+    done, held, steps = 0, lattice.held(0), []
+    while able := ready(lattice, done):
+        held, _, step = min((*lattice.run(done, held, s)[::-1], s) for s in able)
         done |= 1 << step
-        ready = lattice.ready_after(ready, done, step)
         steps.append(step)
     return _unproven(problem, steps, "greedy")
 

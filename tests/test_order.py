@@ -14,7 +14,9 @@ from edgewright.memory.ordering.flood import flood
 from edgewright.memory.ordering.lattice import Lattice
 from edgewright.memory.ordering.model import improve
 from edgewright.memory.ordering.pivots import interleave
-from edgewright.memory.ordering.waists import cut_at_waists, topological_order
+from edgewright.memory.ordering.waists import cut_at_waists
+from edgewright.network.network import execution_order
+from order_baselines import ready
 from order_shapes import from_edges
 
 # Little effort sends small problems through the methods meant for large ones.
@@ -121,7 +123,7 @@ def test_a_flood_decides_every_budget(problem: OrderProblem) -> None:
 @settings(max_examples=60, deadline=None)
 @given(problems())
 def test_the_integer_programme_agrees(problem: OrderProblem) -> None:
-    first = topological_order(problem)
+    first = execution_order(problem.before)
     found, bound = improve(problem, first, bound=0, effort=1.0)
     assert found is not None
     assert is_valid(problem, found)
@@ -133,8 +135,8 @@ def test_the_integer_programme_agrees(problem: OrderProblem) -> None:
 def test_walking_the_lattice_agrees_with_the_judge(problem: OrderProblem, rng: Random) -> None:
     lattice = Lattice(problem)
     done, held, steps, needs = 0, lattice.held(0), [], []
-    while ready := [s for s in range(lattice.count) if lattice.ready(done) >> s & 1]:
-        step = rng.choice(ready)
+    while able := ready(lattice, done):
+        step = rng.choice(able)
         need, held = lattice.run(done, held, step)
         done |= 1 << step
         assert held == lattice.held(done)
@@ -201,7 +203,7 @@ def test_steps_that_wait_for_each_other_are_our_bug() -> None:
 def test_merging_steps_keeps_the_least_peak(problem: OrderProblem) -> None:
     smaller = contract(problem)
     assert best_of_all(smaller.problem) == best_of_all(problem)
-    found = topological_order(smaller.problem)
+    found = execution_order(smaller.problem.before)
     assert peak(smaller.problem, found) == peak(problem, smaller.expand(found))
 
 

@@ -18,17 +18,11 @@ def c_name(member: AppMember) -> str:
 def resident_ends(layout: JointLayout, member: AppMember) -> frozenset[str]:
     """Inputs and outputs that one network hands over to another: they stay in the arena."""
     relations, owner = layout.problem.relations, member.owner
-    found = {
-        tensor
-        for name, tensor in (*(b for _, b in relations.cascades), *(a for a, _ in relations.cascades))
-        if name == owner
-    }
-    for frame in relations.frames:
-        found |= {tensor for name, tensor in frame[1:] if name == owner}
-    for crossing in layout.application.crossings:
-        found |= {tensor for name, tensor in (crossing.source, *crossing.readers) if name == member.name}
-    found -= set(layout.plans[member.name].outside)
-    return frozenset(found)
+    handed = (*relations.handed_over, *(made for made, _ in relations.cascades))
+    found = {tensor for name, tensor in handed if name == owner}
+    crossing = (end for one in layout.application.crossings for end in one.ends)
+    found |= {tensor for name, tensor in crossing if name == member.name}
+    return frozenset(found - set(layout.plans[member.name].outside))
 
 
 def given_ends(layout: JointLayout, member: AppMember) -> tuple[list[str], list[str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -98,7 +98,7 @@ class AppGate:
 
     def _fills(self, which: str) -> str:
         """C of whether a network fills a ring: its frames count from their beginning, for they may be read by then."""
-        return f"({sum(1 << self.index[ring.source[0]] for ring in self.layout.rings):#x}u >> {which} & 1u)"
+        return f"({self._members(ring.source[0] for ring in self.layout.rings):#x}u >> {which} & 1u)"
 
     def _before(self, reader: str) -> int:
         """A bit for each network that may have to go on making rows when this one wants some."""
@@ -123,42 +123,27 @@ class AppGate:
         """For each network: those that exclude it, those it may interrupt, and the inputs that it reads, releases and
         produces."""
         relations, members = self.layout.problem.relations, self.layout.application.members
-        rows: dict[str, list[int]] = {
-            "excludes": [],
-            "interrupts": [],
-            "anywhere": [],
-            "by_rows": [],
-            "reads": [],
-            "drops": [],
-            "makes": [],
-        }
+        table: list[Mapping[str, int]] = []
         for member in members:
-            barred = interrupted = anywhere = by_rows = 0
-            for other in members:
-                bit = 1 << self.index[other.name]
-                preemption = relations.preemptions.get((member.name, other.name))
-                if preemption is not None:
-                    interrupted |= bit
-                    anywhere |= bit if preemption.points is PreemptionPoints.ANYWHERE else 0
-                    by_rows |= bit if preemption.points is PreemptionPoints.ROWS else 0
-                elif other is member or not relations.are_parallel(member.name, other.name):
-                    barred |= bit
-            for frame in relations.frames:
-                if frame[0][0] == member.owner:
-                    barred |= sum(1 << self.index[name] for name, _ in frame[1:])
-            rows["excludes"].append(barred)
-            rows["interrupts"].append(interrupted)
-            rows["anywhere"].append(anywhere)
-            rows["by_rows"].append(by_rows)
-            rows["reads"].append(self._bits(end for end in self.ends if end[0] == member.owner))
-            rows["makes"].append(self._bits(after for (made, _), after in relations.cascades if made == member.owner))
-            rows["drops"].append(
-                self._bits(end for frame in relations.frames if frame[0][0] == member.owner for end in frame[1:])
+            preempted = {low: one.points for (high, low), one in relations.preemptions.items() if high == member.name}
+            beside = {other.name for other in members if relations.are_parallel(member.name, other.name)}
+            drops = [end for frame in relations.frames if frame[0][0] == member.owner for end in frame[1:]]
+            barred = {*(self.index.keys() - preempted.keys() - beside), *(name for name, _ in drops)}
+            table.append(
+                {
+                    "excludes": self._members(barred),
+                    "interrupts": self._members(preempted),
+                    "anywhere": self._members(x for x, kind in preempted.items() if kind is PreemptionPoints.ANYWHERE),
+                    "by_rows": self._members(x for x, kind in preempted.items() if kind is PreemptionPoints.ROWS),
+                    "reads": self._bits(end for end in self.ends if end[0] == member.owner),
+                    "drops": self._bits(drops),
+                    "makes": self._bits(after for (made, _), after in relations.cascades if made == member.owner),
+                }
             )
         stages = [len(self.libraries[member.name].stages) for member in members]
-        for key, values in rows.items():
-            is_used = any(values) and (key != "by_rows" or self.has_rows)
-            if is_used:
+        for key in table[0]:
+            values = [row[key] for row in table]
+            if any(values) and (key != "by_rows" or self.has_rows):
                 yield f"static const uint32_t {key}[] = {{{', '.join(f'{value:#x}u' for value in values)}}};"
         if self.is_polled:
             yield f"static const int32_t stages[] = {{{', '.join(map(str, stages))}}};"
@@ -168,8 +153,12 @@ class AppGate:
             yield f"static const int32_t last_reads[] = {{{', '.join(map(str, last))}}};"
         yield ""
 
-    def _bits(self, ends: Iterator[tuple[str, str]]) -> int:
+    def _bits(self, ends: Iterable[tuple[str, str]]) -> int:
         return sum(1 << self.ends[end] for end in set(ends))
+
+    def _members(self, names: Iterable[str]) -> int:
+        """A bit for each of these members."""
+        return sum(1 << self.index[name] for name in set(names))
 
     def _frames(self) -> Iterator[str]:
         """The frames in flight in pipelines: a partition needs one for itself, and others may have to wait."""
@@ -179,7 +168,7 @@ class AppGate:
         yield "{"
         for crossing in application.crossings:
             source = self.index[crossing.source[0]]
-            own = sum(1 << self.index[member.name] for member in application.members_of(crossing.owner))
+            own = self._members(member.name for member in application.members_of(crossing.owner))
             for name, _ in crossing.readers:
                 reader = self.index[name]
                 under_way = f"done[{source}] - done[{reader}]"
@@ -221,12 +210,9 @@ class AppGate:
         yield "{"
         for name, number in self.index.items():
             for stage, turns in polled_rows(self.layout, name).items():
-                parts = [[turns[0], turns[0]]]
-                for turn in turns[1:]:
-                    if turn == parts[-1][1] + 1:
-                        parts[-1][1] = turn
-                    else:
-                        parts.append([turn, turn])
+                starts = [turn for turn in turns if turn - 1 not in turns]
+                ends = [turn for turn in turns if turn + 1 not in turns]
+                parts = zip(starts, ends, strict=True)  # turns that follow each other
                 tests = [f"(turn >= {low}u && turn <= {high}u)" if low else f"turn <= {high}u" for low, high in parts]
                 yield f"    if (network == {number} && stage == {stage})"
                 yield f"        return {' || '.join(tests)};"

@@ -225,9 +225,7 @@ class AppWriter:
     def _slot(self, member: AppMember, tensor: str) -> str:
         """C of where the slot of the member's frame begins; slots lie anywhere."""
         frame = self.gate.frame(member.name)
-        crossing = next(
-            one for one in self.layout.application.crossings if (member.name, tensor) in (one.source, *one.readers)
-        )
+        crossing = next(one for one in self.layout.application.crossings if (member.name, tensor) in one.ends)
         places = [self._place(crossing.slot_name(n)) for n in range(crossing.slots)]
         text = places[-1]
         for n in range(crossing.slots - 2, -1, -1):
@@ -241,7 +239,7 @@ class AppWriter:
             for tensor, parameter in group.items():
                 if lies_densely(plan, network, tensor) and tensor not in plan.outside:
                     view = plan.views[tensor]
-                    buffer = next(b for b in plan.buffers if b.name == view.buffer)
+                    buffer = plan.buffer_named[view.buffer]
                     function = f"{self.name}_{way}_{c_name(member)}_{parameter}"
                     place = f"{self._arena(buffer.memory)} + {buffer.offset + view.offset}"
                     yield C_TYPES[network.tensors[tensor].dtype.value], function, place

@@ -41,9 +41,8 @@ class JointBuffer:
     during: frozenset[str] = frozenset()  # members during whose whole runs it is in use
     is_waiting: bool = False  # between the runs of the members that use it
     is_always: bool = False
-    crossing: CrossingTensor | None = (
-        None  # a slot; with uses, the only one, which partitions know as a buffer of theirs
-    )
+    crossing: CrossingTensor | None = None  # of a slot; with uses, the only one, which is a buffer of both partitions
+    planned: int | None = None  # its address in the plan of the one member that uses it
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ class JointProblem:
     _spans: dict[tuple[str, PreemptionPoints], Mapping[str, Span]] = field(init=False, default_factory=dict)
 
     def buffers(self) -> tuple[JointBuffer, ...]:
-        ends = [end for one in self.application.crossings for end in (_ends(one) if not one.rows else (one.source,))]
+        ends = [end for one in self.application.crossings for end in (one.ends if not one.rows else one.ends[:1])]
         in_slots = {(member, self._buffer(member, tensor)) for member, tensor in ends}
         shared = self._handed_over()
         kept = {(name, self._buffer(name, tensor)) for name, tensor in self._kept_ends()}
@@ -96,31 +95,30 @@ class JointProblem:
 
     def _is_fixed(self, crossing: CrossingTensor) -> bool:
         """Whether what crosses lies at one address, in a buffer of each side that holds no other end."""
-        return crossing.slots == 1 and len(crossing.readers) == 1 and all(self._has_own(*e) for e in _ends(crossing))
+        return crossing.slots == 1 and len(crossing.readers) == 1 and all(self._has_own(*e) for e in crossing.ends)
 
     def _has_own(self, member: str, tensor: str) -> bool:
         plan, network = self.plans[member], self.application.by_name[member].network
         view = plan.views[tensor]
         others = {plan.views[x].buffer for x in (*network.inputs, *network.outputs) if x in plan.views and x != tensor}
         is_dense = view.offset == 0 and network.tensors[tensor].is_dense(view.strides) and view.window is None
-        size = next(b.size for b in plan.buffers if b.name == view.buffer)
+        size = plan.buffer_named[view.buffer].size
         return is_dense and size == network.tensors[tensor].bytes and view.buffer not in others
 
     def _slot_uses(self, crossing: CrossingTensor) -> Iterator[BufferUse]:
         """The stages of each side; a reader that pulls rows out of a ring knows it by no name."""
-        for member, tensor in _ends(crossing):
-            buffer = next(b for b in self.plans[member].buffers if b.name == self._buffer(member, tensor))
+        for member, tensor in crossing.ends:
+            buffer = self.plans[member].buffer_named[self._buffer(member, tensor)]
             is_pulled = crossing.rows and member != crossing.source[0]
             yield BufferUse(member, "" if is_pulled else buffer.name, buffer.first, buffer.last)
 
     def _joint(self, keys: list[tuple[str, str]], is_kept: bool) -> JointBuffer:
-        uses, size = [], 0
-        for member, name in keys:
-            buffer = next(b for b in self.plans[member].buffers if b.name == name)
-            uses.append(BufferUse(member, name, buffer.first, buffer.last))
-            size = max(size, buffer.size)
+        own = {(member, name): self.plans[member].buffer_named[name] for member, name in keys}
+        uses = tuple(BufferUse(member, name, b.first, b.last) for (member, name), b in own.items())
         joined = " = ".join(f"{member}:{name}" for member, name in keys)
-        return JointBuffer(joined, size, tuple(uses), is_waiting=len(keys) > 1, is_always=is_kept)
+        planned = own[keys[0]].offset if len(keys) == 1 else None
+        size = max(buffer.size for buffer in own.values())
+        return JointBuffer(joined, size, uses, is_waiting=len(keys) > 1, is_always=is_kept, planned=planned)
 
     def graph(self, buffers: tuple[JointBuffer, ...]) -> ConflictGraph:
         """The conflict graph over all buffers: the layout problem."""
@@ -185,9 +183,10 @@ class JointProblem:
                 yield None
 
     def _take_turns(self, a: BufferUse, b: BufferUse) -> bool:
-        """Whether one's member keeps the only slot that the other's fills until this buffer is not in use any more.
+        """Whether the use of `b` ends before its member gives back the only slot that the member of `a` fills.
 
-        Beside a reader that pulls rows out of a ring, the last stage of the other one runs.
+        The two buffers are never in use together then, except while rows cross in a ring: the last stage of the
+        producer runs beside the first of the reader.
         """
         return any(
             crossing.slots == 1
@@ -205,7 +204,7 @@ class JointProblem:
         return use.first <= last_use(self.plans[use.member], [dict(crossing.readers)[use.member]])
 
     def _run_together(self, a: str, b: str) -> bool:
-        """Whether a stage of one use may run while the other use is in progress."""
+        """Whether one of two members may run while the other is in progress."""
         pairs = self.relations.preemptions
         return self.relations.are_parallel(a, b) or (a, b) in pairs or (b, a) in pairs
 
@@ -324,8 +323,7 @@ def trailing(plan: Plan, x: str, y: str, alignment: int) -> tuple[int, int] | No
     sweep is as safe. Those that come and go with the same stages share by their calls, which nobody knows here, unless
     they are an input and an output.
     """
-    buffers = {buffer.name: buffer for buffer in plan.buffers}
-    one, two = buffers[x], buffers[y]
+    one, two = plan.buffer_named[x], plan.buffer_named[y]
     if one.memory != two.memory or not (one.offset < two.end and two.offset < one.end):
         return None
     if (one.first, one.last) == (two.first, two.last):
@@ -351,10 +349,6 @@ def _own_ends(plan: Plan) -> tuple[list[str], list[str]]:
     """The inputs and outputs that lie in memory."""
     network = plan.network
     return [x for x in network.inputs if x in plan.views], [x for x in network.outputs if x in plan.views]
-
-
-def _ends(crossing: CrossingTensor) -> tuple[tuple[str, str], ...]:
-    return (crossing.source, *crossing.readers)
 
 
 def _pairs(frame: tuple[tuple[str, str], ...]) -> list[tuple[tuple[str, str], tuple[str, str]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum
+from graphlib import CycleError, TopologicalSorter
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -278,13 +279,9 @@ def _circles(app: ApplicationFile) -> Iterator[tuple[str, str]]:
                 continue
             first, second = relation.networks
             following.setdefault(first, set()).add(second)
-            reached, todo = set(), [second]
-            while todo:
-                name = todo.pop()
-                if name not in reached:
-                    reached.add(name)
-                    todo.extend(following.get(name, ()))
-            if first in reached:
+            try:
+                TopologicalSorter(following).prepare()
+            except CycleError:
                 yield (
                     f"relation[{index}].networks",
                     f"closes a circle of {kind.value} through {first}; expected none",

@@ -69,7 +69,7 @@ def own_bytes(size: int) -> bytes:
 
 
 def kept_buffers(library: AppLibrary) -> list[BufferEntry]:
-    """The firmware's own buffers that nobody may ever touch."""
+    """The firmware's own buffers that no network may ever touch."""
     return [buffer for buffer in library.layout.application.file.buffers if buffer.alive == ALWAYS]
 
 
@@ -232,7 +232,8 @@ class _HarnessWriter:
         yield from (f"(void *)out_{number}_{place}" for place in range(len(outputs)))
 
     def _write_interrupts(self, c: CWriter) -> None:
-        """Who comes at a point: anybody, or what the timer has made due, and as soon as it is due where that may be."""
+        """What starts at a preemption point: any network, or with a timer the one that is due, which its interrupt
+        starts as well."""
         if self.timer is not None:
             which = [member.name for member in self.members].index(self.timer)
             with c.block("static void serve(void)"):

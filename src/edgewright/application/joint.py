@@ -35,8 +35,7 @@ class JointLayout:
 
     @property
     def rings(self) -> tuple[CrossingTensor, ...]:
-        """What crosses row by row."""
-        return tuple(one for one in self.application.crossings if one.rows)
+        return self.application.rings
 
     @property
     def peak_bytes(self) -> int:
@@ -70,17 +69,16 @@ class JointLayout:
         tops: dict[str, int] = {}
         for name, end in self._ends.items():
             tops[self.home(name)] = max(tops.get(self.home(name), 0), end)
-        top = [b for b in self.buffers if self._ends[b.name] == tops[self.home(b.name)]]
-        found: dict[str, None] = {}
+        todo = [b for b in self.buffers if self._ends[b.name] == tops[self.home(b.name)]]
+        found: set[str] = set()
         seen: set[str] = set()
-        todo = list(top)
         while todo:
             buffer = todo.pop()
             if buffer.name in seen:
                 continue
             seen.add(buffer.name)
-            found |= dict.fromkeys(self._owners(buffer))
-            at = self.placement.offsets[buffer.name]
+            found |= set(self._owners(buffer))
+            at = self.at(buffer.name)
             todo += [
                 b
                 for b in self.buffers
@@ -92,8 +90,7 @@ class JointLayout:
 
     def _owners(self, buffer: JointBuffer) -> tuple[str, ...]:
         members = [use.member for use in buffer.uses] or (sorted(buffer.during) if buffer.crossing is not None else [])
-        owners = (self.application.by_name[member].owner for member in members)
-        return tuple(dict.fromkeys(owners)) if members else (buffer.name,)
+        return tuple(self.application.by_name[member].owner for member in members) or (buffer.name,)
 
     @property
     def fullest(self) -> tuple[str, ...]:
@@ -135,12 +132,12 @@ def _place(
     offsets: dict[str, int] = {}
     peak, methods = 0, []
     for part in sorted(components(graph), key=lambda part: -sum(part.sizes.values())):
-        planned = _as_planned(part, buffers, plans)
+        planned = _as_planned(part, buffers)
         if planned is not None:
             offsets |= planned.offsets
             peak, method = max(peak, planned.peak), planned.method
         else:
-            found = _placed_together(part, buffers, plans, peak, effort)
+            found = _placed_together(part, buffers, peak, effort)
             around = _around_the_largest(part, buffers, plans)
             if around is not None and around.peak < found.peak and _is_conflict_free(part, buffers, around):
                 found = replace(around, bound=min(found.bound, around.peak))
@@ -151,35 +148,27 @@ def _place(
 
 
 def _placed_together(
-    graph: ConflictGraph,
-    buffers: Mapping[str, JointBuffer],
-    plans: Mapping[str, Plan],
-    bound: int,
-    effort: LayoutEffort,
+    graph: ConflictGraph, buffers: Mapping[str, JointBuffer], bound: int, effort: LayoutEffort
 ) -> Placement:
     """The placement of a part. Buffers of one plan that share bytes by their calls inside a stage stay as they lie."""
-    whole, home = grouped_by_calls(graph, buffers, plans)
+    whole, home = grouped_by_calls(graph, buffers)
     found = place_graph(whole, bound=bound, effort=effort)
     return replace(found, offsets={name: found.offsets[first] + at for name, (first, at) in home.items()})
 
 
 def grouped_by_calls(
-    graph: ConflictGraph, buffers: Mapping[str, JointBuffer], plans: Mapping[str, Plan]
+    graph: ConflictGraph, buffers: Mapping[str, JointBuffer]
 ) -> tuple[ConflictGraph, Mapping[str, tuple[str, int]]]:
-    """The graph with those that share bytes by their calls as one; the first of each group, and where in it it lies."""
-    home: dict[str, tuple[str, int]] = {}  # buffer: the first of its group, and where in the group it begins
+    """The graph in which buffers that share bytes by their calls are one; of each buffer, the first of its group and
+    the offset from it."""
+    home: dict[str, tuple[str, int]] = {}
     sizes: dict[str, int] = {}
-    for name in sorted(graph.sizes, key=lambda name: (_start(plans, buffers[name]), name)):
-        buffer, at = buffers[name], _start(plans, buffers[name])
+    starts = {name: buffers[name].planned or 0 if _life(buffers[name]) else 0 for name in graph.sizes}
+    for name, at in sorted(starts.items(), key=lambda entry: entry[::-1]):
         for first in sizes:
-            is_alike = _life(buffer) is not None and _life(buffers[first]) == _life(buffer)
-            inside = at - _start(plans, buffers[first])
-            if (
-                is_alike
-                and (name, first) not in graph.gaps
-                and (first, name) not in graph.gaps
-                and inside < sizes[first]
-            ):
+            is_alike = _life(buffers[name]) is not None and _life(buffers[first]) == _life(buffers[name])
+            inside = at - starts[first]
+            if is_alike and not {(name, first), (first, name)} & graph.gaps.keys() and inside < sizes[first]:
                 home[name], sizes[first] = (first, inside), max(sizes[first], inside + graph.sizes[name])
                 break
         else:
@@ -197,10 +186,6 @@ def _life(buffer: JointBuffer) -> tuple[str, int, int] | None:
     return buffer.uses[0].member, buffer.uses[0].first, buffer.uses[0].last
 
 
-def _start(plans: Mapping[str, Plan], buffer: JointBuffer) -> int:
-    return _planned_at(plans, buffer) if _life(buffer) is not None else 0
-
-
 def _around_the_largest(
     graph: ConflictGraph, buffers: Mapping[str, JointBuffer], plans: Mapping[str, Plan]
 ) -> Placement | None:
@@ -210,9 +195,9 @@ def _around_the_largest(
     """
     own: dict[str, dict[str, int]] = {}
     for name in graph.sizes:
-        if len(buffers[name].uses) != 1:
+        if (at := buffers[name].planned) is None:
             return None
-        own.setdefault(buffers[name].uses[0].member, {})[name] = _planned_at(plans, buffers[name])
+        own.setdefault(buffers[name].uses[0].member, {})[name] = at
     first, *others = sorted(own, key=lambda member: (-plans[member].peak_bytes, member))
     block = _stacked_blocks(graph, own[first], [own[member] for member in others])
     rest = sorted((name for member in others for name in own[member]), key=lambda name: (-graph.sizes[name], name))
@@ -261,24 +246,15 @@ def _standalone(application: Application, plans: Mapping[str, Plan]) -> list[Pla
     return [plan for name, plan in plans.items() if not application.is_pipelined(application.by_name[name].owner)]
 
 
-def _as_planned(part: ConflictGraph, buffers: Mapping[str, JointBuffer], plans: Mapping[str, Plan]) -> Placement | None:
+def _as_planned(part: ConflictGraph, buffers: Mapping[str, JointBuffer]) -> Placement | None:
     """The addresses that one plan has for these buffers; None where others use them, or some are kept from others."""
-    offsets: dict[str, int] = {}
-    for name in part.sizes:
-        if len(buffers[name].uses) != 1:
-            return None
-        offsets[name] = _planned_at(plans, buffers[name])
-    if len({use.member for name in part.sizes for use in buffers[name].uses}) > 1:
+    offsets = {name: at for name in part.sizes if (at := buffers[name].planned) is not None}
+    if len(offsets) < len(part.sizes) or len({buffers[name].uses[0].member for name in offsets}) > 1:
         return None
     peak = max(offsets[name] + size for name, size in part.sizes.items())
     found = Placement(offsets, peak, 0, "as planned")
     is_kept = any(buffers[name].is_always for name in part.sizes)
     return None if is_kept and conflicts(part.problem(), found) else found
-
-
-def _planned_at(plans: Mapping[str, Plan], buffer: JointBuffer) -> int:
-    (use,) = buffer.uses
-    return next(b.offset for b in plans[use.member].buffers if b.name == use.buffer)
 
 
 def moved_plans(
@@ -312,7 +288,7 @@ def _moved(
             view = plan.views[crossing.source[1]]
             views[crossing.source[1]] = replace(view, window=(ROWS, crossing.rows))
             sizes[view.buffer] = buffer.size
-        for name, tensor in (crossing.source, *crossing.readers) if crossing and not buffer.uses else ():
+        for name, tensor in crossing.ends if crossing and not buffer.uses else ():
             if name == member:
                 slots[plan.views[tensor].buffer] = tensor
     moved = tuple(

@@ -53,7 +53,7 @@ class AppLibrary:
         return tuple(name for name in self.files if name.endswith((".c", ".S")))
 
 
-def emit_application(layout: JointLayout, options: Options | None = None) -> AppLibrary:
+def emit_application(layout: JointLayout) -> AppLibrary:
     """The library that carries all plans out in one arena."""
     application = layout.application
     if len(application.members) > MOST_MEMBERS:
@@ -62,25 +62,22 @@ def emit_application(layout: JointLayout, options: Options | None = None) -> App
         raise InputError(f"{handed} inputs that other networks hand over are too many: at most {MOST_MEMBERS}")
     name = application.file.name.lower()
     shared = SharedCode.called(name)
-    chosen = options or Options()
+    options = Options()
     libraries: dict[str, Library] = {}
     plans: dict[str, Plan] = {}
     for number, member in enumerate(application.members):
-        plans[member.name] = with_scratch(layout, member, chosen, plans)
+        plans[member.name] = with_scratch(layout, member, options, plans)
         probe = f"{name}_at({number}, stage)" if layout.problem.relations.may_be_interrupted(member.name) else ""
         rows = frozenset(polled_rows(layout, member.name))
         outlet = row_outlet(name, layout, member.name)
         row = f"{name}_at_row({number}, stage)"
         share = LibraryShare(shared, probe, resident_ends(layout, member), row, rows, outlet)
         libraries[member.name] = emit(
-            plans[member.name], application.target, member.network, c_name(member), chosen, share
+            plans[member.name], application.target, member.network, c_name(member), options, share
         )
     selected = replace(layout, plans=plans)
     writer = AppWriter(selected, libraries)
-    files: dict[str, str | bytes] = {
-        f"{name}.h": writer.header(),
-        f"{name}.c": writer.source(),
-    }
+    files: dict[str, str | bytes] = {f"{name}.h": writer.header(), f"{name}.c": writer.source()}
     if writer.gate.is_polled:
         files[f"{name}_probe.h"] = writer.probe_header()
     for library in libraries.values():

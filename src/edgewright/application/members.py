@@ -10,8 +10,8 @@ from pathlib import Path
 from ..errors import InputError
 from ..fusion.by_hand import layer_range
 from ..memory.row_windows import pullable
-from ..network import Network, Region
-from ..network.parts import NetworkPart, cut
+from ..network import Network
+from ..network.parts import NetworkPart, cut, given_outside
 from ..platform import Board, load_board
 from ..platform.target import TARGETS, Target, target_of
 from ..program import ROWS
@@ -51,6 +51,11 @@ class CrossingTensor:
         return f"{self.owner}:{self.tensor}"
 
     @property
+    def ends(self) -> tuple[tuple[str, str], ...]:
+        """The tensor as each member knows it: its producer first."""
+        return (self.source, *self.readers)
+
+    @property
     def row_bytes(self) -> int:
         return self.bytes // self.height
 
@@ -85,6 +90,11 @@ class Application:
         if self.board is None or self.file.limits.ram is not None:
             return {}
         return {memory.name: memory.usable for memory in self.board.ram}
+
+    @property
+    def rings(self) -> tuple[CrossingTensor, ...]:
+        """What crosses row by row."""
+        return tuple(one for one in self.crossings if one.rows)
 
     def members_of(self, owner: str) -> tuple[AppMember, ...]:
         return tuple(member for member in self.members if member.owner == owner)
@@ -172,13 +182,7 @@ def _partitions(network: Network, entry: AppNetworkEntry, key: str) -> tuple[tup
 def partition(network: Network, parts: Sequence[tuple[str, ...]], number: int) -> NetworkPart:
     """A partition as a network of its own; what others read of it are its outputs."""
     own = set(parts[number])
-    outputs = [
-        layer.output
-        for layer in network.layers
-        if layer.name in own
-        and (layer.output in network.outputs or any(reader.name not in own for reader in network.readers[layer.output]))
-    ]
-    return cut(network, own, {name: Region.whole(network.tensors[name].shape) for name in outputs})
+    return cut(network, own, given_outside(network, own))
 
 
 def _crossings(

@@ -7,6 +7,7 @@ as if all memories were free.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -44,7 +45,7 @@ def traffic_of(layout: JointLayout) -> Mapping[str, int]:
     """Bytes that one run of every network writes to each buffer and reads from it: what it gains from a fast memory."""
     plans = layout.problem.plans
     own = {name: _plan_traffic(plan) for name, plan in plans.items()}
-    found = {b.name: sum(own[use.member].get(use.buffer, 0) for use in b.uses) for b in layout.buffers}
+    found = {b.name: sum(own[use.member][use.buffer] for use in b.uses) for b in layout.buffers}
     for buffer in layout.buffers:
         if buffer.crossing is not None:  # each frame lies in one of its slots
             passes = 1 + len(buffer.crossing.readers)
@@ -52,13 +53,12 @@ def traffic_of(layout: JointLayout) -> Mapping[str, int]:
     return found
 
 
-def _plan_traffic(plan: Plan) -> Mapping[str, int]:
-    found: dict[str, int] = {}
+def _plan_traffic(plan: Plan) -> Counter[str]:
+    found: Counter[str] = Counter()
     for layer in plan.network.layers:
         for tensor in (*layer.inputs, layer.output):
             if tensor in plan.views and tensor not in plan.network.constants:
-                buffer = plan.views[tensor].buffer
-                found[buffer] = found.get(buffer, 0) + plan.network.tensors[tensor].bytes
+                found[plan.views[tensor].buffer] += plan.network.tensors[tensor].bytes
     return found
 
 
@@ -67,7 +67,7 @@ def _spread(
 ) -> tuple[Mapping[str, int], Mapping[str, str]]:
     """Where the buffers of a part begin, and the memory of each; groups that share bytes by their calls stay whole."""
     buffers = {buffer.name: buffer for buffer in layout.buffers}
-    groups, inside = grouped_by_calls(part, buffers, layout.problem.plans)
+    groups, inside = grouped_by_calls(part, buffers)
     weight = dict.fromkeys(groups.sizes, 0)
     for name, (first, _) in inside.items():
         weight[first] += traffic[name]

@@ -14,7 +14,7 @@ from ..memory.layout import place_graph
 from .description import Precision
 from .joint import JointLayout
 from .members import Application
-from .paper.edges import PaperApplication, PaperEdge, paper_application
+from .paper.edges import paper_application
 from .paper.reduction import reduce_buffers
 from .paper.reuse import exact, naive, reuse, total
 from .quantisation import stored_bytes
@@ -192,15 +192,17 @@ def paper_outcome(application: Application, ram: int | None = None, *, is_exact:
             "leave --method out, or raise the limit"
         )
     check_flash(application)
+    alone = {name: [edge for edge in edges if edge.network == name] for name in application.networks}
+    sizes = {name: exact(x, paper.meet).peak if is_exact else total(reuse(x, paper.meet)) for name, x in alone.items()}
     return AppOutcome(
         "exact" if is_exact else "paper",
         peak,
         exact(edges, paper.meet).bound,
-        sum(_bytes(paper, [e for e in edges if e.network == name], is_exact) for name in application.networks),
+        sum(sizes.values()),
         flash_bytes(application),
         {
             name: NetworkFigures(
-                _bytes(paper, [e for e in edges if e.network == name], is_exact),
+                sizes[name],
                 network.total_macs,
                 network.total_macs,
                 dict(zip(application.networks, point.slowdowns, strict=True))[name] if edges is not whole else 0.0,
@@ -212,10 +214,6 @@ def paper_outcome(application: Application, ram: int | None = None, *, is_exact:
         paper={"none_bytes": naive(whole), "reuse_bytes": reused, "parts_bytes": parts},
         phases={name: tuple(sorted(genes)) for name, genes in point.genes.items() if genes},
     )
-
-
-def _bytes(paper: PaperApplication, edges: list[PaperEdge], is_exact: bool) -> int:
-    return exact(edges, paper.meet).peak if is_exact else total(reuse(edges, paper.meet))
 
 
 def available_ram(application: Application) -> int | None:

@@ -22,7 +22,7 @@ NEVER = float("inf")
 
 @dataclass(frozen=True)
 class RowSteps:
-    """The turns of a stage at one end of a ring: the time of each, and the rows that it has made, or wants, by then."""
+    """The turns of a stage at one end of a ring: the time of each, and the rows produced, or needed, up to its end."""
 
     times: tuple[float, ...]
     rows: tuple[int, ...]
@@ -127,11 +127,11 @@ class PipelinePace:
         return replace(self, crossings=tuple(new if one == old else one for one in self.crossings))
 
     def giving_back(self, reader: str, stage: int) -> PipelinePace:
-        """The same where a reader gives its slots, or its ring, back at the end of another stage."""
+        """The pipeline in which a reader gives its slots, or its ring, back at the end of this stage."""
         return replace(self, freed={**self.freed, reader: stage})
 
     def period(self) -> float:
-        """Between two frames in the long run; for ever where nothing goes on."""
+        """Time between two frames in the long run; infinite where the pipeline deadlocks."""
         return _Simulation(self).period()
 
 

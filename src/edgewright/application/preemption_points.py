@@ -124,7 +124,7 @@ class RunPieces:
         return sum(map(sum, self.stages))
 
     def between(self, points: InterruptionPoints) -> tuple[float, ...]:
-        """The same between the places where it may be interrupted; each is at most what somebody has to wait."""
+        """Times from each point to the next; the longest is how long a more urgent network waits at worst."""
         found, now = [], 0.0
         for n, stage in enumerate(self.stages):
             for turn, piece in enumerate(stage):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 
 from ..errors import InputError
 from .description import PreemptionPoints, RelationEntry, RelationKind
@@ -29,20 +30,12 @@ class Relations:
 
     @cached_property
     def _parallel(self) -> frozenset[frozenset[str]]:
-        pairs = set()
-        for relation in self.of(RelationKind.PARALLEL):
-            for a in relation.networks:
-                pairs |= {
-                    frozenset((x.name, y.name))
-                    for b in relation.networks
-                    if a != b
-                    for x in self.application.members_of(a)
-                    for y in self.application.members_of(b)
-                }
-        for member in self.application.members:  # partitions of a pipeline
-            others = self.application.members_of(member.owner)
-            pairs |= {frozenset((member.name, other.name)) for other in others if other is not member}
-        return frozenset(pairs)
+        said = {frozenset(pair) for one in self.of(RelationKind.PARALLEL) for pair in combinations(one.networks, 2)}
+        return frozenset(
+            frozenset((x.name, y.name))
+            for x, y in combinations(self.application.members, 2)
+            if x.owner == y.owner or frozenset((x.owner, y.owner)) in said  # partitions of a pipeline, or as was said
+        )
 
     @cached_property
     def preemptions(self) -> Mapping[tuple[str, str], Preemption]:
@@ -62,16 +55,16 @@ class Relations:
         return frozenset((a, b)) in self._parallel
 
     def may_be_interrupted(self, member: str) -> bool:
-        """Whether somebody else may start while the member runs."""
+        """Whether another member may start while this one runs."""
         return any(member in pair for pair in self._parallel) or any(low == member for _, low in self.preemptions)
 
     @cached_property
     def frames(self) -> tuple[tuple[tuple[str, str], ...], ...]:
         """Frames that lie in memory once: (network, input) in the order in which they are read."""
-        found = []
-        for relation in self.of(RelationKind.SAME_INPUT):
-            found.append(tuple((name, self._end(name, "inputs", relation.input)) for name in relation.networks))
-        return tuple(found)
+        return tuple(
+            tuple((name, self._end(name, "inputs", relation.input)) for name in relation.networks)
+            for relation in self.of(RelationKind.SAME_INPUT)
+        )
 
     @cached_property
     def handed_over(self) -> tuple[tuple[str, str], ...]:

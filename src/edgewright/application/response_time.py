@@ -31,15 +31,14 @@ class TimedTask:
     period: float
     deadline: float
     run: float
-    segments: Mapping[str, tuple[float, ...]] = field(
-        default_factory=dict
-    )  # by who may interrupt it: from point to point
+    # By the task that may interrupt it: the times from one preemption point to the next.
+    segments: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     anywhere: frozenset[str] = frozenset()  # the tasks that may interrupt it at any time
     beside: frozenset[str] = frozenset()  # those that run on other cores
 
     @property
     def last(self) -> float:
-        """The end of a run during which nobody interrupts it."""
+        """The time at the end of a run during which it cannot be interrupted."""
         if self.anywhere:
             return 0.0
         return min((segments[-1] for segments in self.segments.values()), default=self.run)
@@ -127,7 +126,7 @@ def _response(tasks: Sequence[TimedTask], n: int) -> WorstResponse:
 
 
 def _latest_start(work: float, higher: Sequence[TimedTask]) -> float | None:
-    """When the end of a run, which nobody interrupts, begins at the latest: all before it has been done by then."""
+    """When the end of a run that cannot be interrupted begins at the latest: all work before it is done by then."""
     found = work
     for _ in range(ROUNDS):
         again = work + sum((int(found / one.period + 1e-9) + 1) * one.run for one in higher)

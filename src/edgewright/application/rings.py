@@ -29,7 +29,7 @@ def with_rings(application: Application, chosen: tuple[CrossingTensor, ...]) -> 
 
 
 def _can_be_ring(application: Application, crossing: CrossingTensor) -> bool:
-    """Whether two partitions meet in this one tensor, and nobody counts on where they stand between two runs."""
+    """Whether this tensor is all that joins two partitions, and neither has a deadline or is part of a preemption."""
     entry = application.file.network(crossing.owner)
     if entry.plain or entry.phases or entry.period is not None or len(crossing.readers) != 1 or crossing.height < 2:
         return False
@@ -43,7 +43,7 @@ def _can_be_ring(application: Application, crossing: CrossingTensor) -> bool:
 
 def ring_ends(application: Application, member: str) -> tuple[str | None, str | None]:
     """The input of a member that it pulls out of a ring, and the output that it pushes into one."""
-    rings = [one for one in application.crossings if one.rows]
+    rings = application.rings
     pulled = next((dict(one.readers)[member] for one in rings if member in dict(one.readers)), None)
     return pulled, next((one.source[1] for one in rings if one.source[0] == member), None)
 

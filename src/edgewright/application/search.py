@@ -1,4 +1,4 @@
-"""The plans of all networks under one budget: who sets the peak is slowed down, as little as does, and nobody else."""
+"""The plans of all networks under one budget: only those that set the peak are slowed down, as little as is enough."""
 
 from __future__ import annotations
 
@@ -70,8 +70,9 @@ class JointSearch:
 
     @cached_property
     def by_rows(self) -> JointSearch | None:
-        """The same with rings of rows between partitions of pipelines; None where there can be none, or are some."""
-        chosen = possible_rings(self.application) if not any(one.rows for one in self.application.crossings) else ()
+        """The search with rings of rows between partitions of pipelines; None where no ring is possible, or the
+        application has rings already."""
+        chosen = possible_rings(self.application) if not self.application.rings else ()
         if len(chosen) > 1:  # one that cannot be leaves the others
             chosen = tuple(ring for ring in chosen if self._can_cross_in_rows(ring))
         if not chosen:
@@ -112,7 +113,7 @@ class JointSearch:
 
     @cached_property
     def as_given(self) -> JointPlan:
-        """The same with everything that crosses partitions as this application has it."""
+        """The same without another search by rows: tensors cross partitions as this application says."""
         found = self._lowest_free()
         for name, slow in sorted(found.slowdowns.items(), key=lambda entry: -entry[1]):
             if slow > NO_LOSS:
@@ -120,7 +121,7 @@ class JointSearch:
         return found
 
     def _hastened(self, found: JointPlan, name: str) -> JointPlan:
-        """The same arena with a faster plan of this member, without extra MACs, where there is one."""
+        """A plan within the same arena in which this member is faster without extra MACs, where there is one."""
         planner, plans = self.planners[name], found.layout.problem.plans
         least = planner.peak(planner.least)
         for room in (room for room in (found.peak_bytes, plans[name].peak_bytes) if room >= least):
@@ -131,7 +132,7 @@ class JointSearch:
         return found
 
     def _lowest_free(self) -> JointPlan:
-        """The same with the networks that set the peak as small as they get, and the others as they are."""
+        """The networks that set the peak in the least RAM without extra MACs, the others in their fastest plans."""
         found = self.fastest
         lowered: set[str] = set()
         while True:
@@ -158,20 +159,17 @@ class JointSearch:
 
     def within(self, ram: int) -> JointPlan:
         """The least slow-down that fits; an error that says the least possible and who sets it where nothing does."""
-        if self.by_rows is not None and ram < self._smallest_as_given.peak_bytes:
-            rows = self._in_rows(lambda search: search.within(ram))
-            if rows is None:
-                raise Infeasible(self._refusal(ram))
-            return rows
-        try:
-            found = self._within(ram)
-        except Infeasible:
-            rows = self._in_rows(lambda search: search.within(ram))
-            if rows is None:
-                raise
-            return rows
-        rows = self._in_rows(lambda search: search.within(ram)) if found.slowdown > NO_LOSS else None
-        return rows if rows is not None and rows.slowdown < found.slowdown else found
+        found, reason = list[JointPlan](), None
+        if self.by_rows is None or ram >= self._smallest_as_given.peak_bytes:
+            try:
+                found.append(self._within(ram))
+            except Infeasible as error:
+                reason = error
+        rows = self._in_rows(lambda search: search.within(ram)) if not found or found[0].slowdown > NO_LOSS else None
+        found += [] if rows is None else [rows]
+        if not found:
+            raise reason or Infeasible(self._refusal(ram))
+        return min(found, key=lambda plan: plan.slowdown)
 
     def _within(self, ram: int) -> JointPlan:
         plans = {name: one.fastest for name, one in self.planners.items()}
@@ -233,7 +231,7 @@ class JointSearch:
         return {**plans, name: smaller}
 
     def _relaxed(self, found: JointPlan, ram: int) -> JointPlan:
-        """The same with every plan that needs not be small as fast as it was."""
+        """The plan with the fastest plan of every member for which there is room after all."""
         best = found
         for name, slow in sorted(found.slowdowns.items(), key=lambda entry: -entry[1]):
             if slow > 0:
@@ -272,7 +270,7 @@ class JointSearch:
                 return
 
     def _joint(self, plans: Mapping[str, Plan], is_hasty: bool = False) -> JointPlan:
-        """The plans laid out together; those that were before are as they were."""
+        """The plans laid out together, once for each combination of plans."""
         key = is_hasty, *(id(plans[name]) for name in self.planners)
         if key not in self._laid_out:
             self._laid_out[key] = plans, self._lay_out(plans, is_hasty)

@@ -174,7 +174,7 @@ class _NoteJudge:
         self._done[member.name] += 1
 
     def _handed(self, member: AppMember, tensor: str, default: Array) -> Array:
-        """What another member has made; anything where nobody has, since the library will refuse."""
+        """What another member has made; `default` where none has, since the library will refuse the run."""
         for crossing in self.application.crossings:
             if (member.name, tensor) in crossing.readers:
                 made = self._frames.get((crossing.source[0], self._done[member.name]))
@@ -198,7 +198,7 @@ class Verified:
 
 
 def verify_application(library: AppLibrary, script: TrialScript | None = None) -> Verified:
-    """The trials of a library; an error where anything came out wrong, for it must not leave the house."""
+    """The trials of a library, made before it is handed over; an error where a result is wrong."""
     trial = AppTrial(library)
     here, board, note = trial.run(script), None, ""
     if library.target.architecture in (Architecture.CORTEX_M, Architecture.RV32):

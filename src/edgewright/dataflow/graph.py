@@ -26,6 +26,11 @@ class Rates:
     cycle: tuple[int, ...]
     initial: tuple[int, ...] = ()
 
+    @classmethod
+    def only(cls, phase: int, count: int, tokens: int = 1) -> Rates:
+        """All tokens of a cycle in one of its phases."""
+        return cls(tuple(tokens if n == phase else 0 for n in range(count)))
+
     def at(self, firing: int) -> int:
         """Tokens moved by a firing, counted from 0."""
         first = len(self.initial)
@@ -245,7 +250,10 @@ def fold(graph: Graph) -> Graph:
         )
         for channel in graph.channels
     ]
-    actors = [_folded(actor, lengths[actor.name]) for actor in graph.actors]
+    actors = [
+        replace(actor, phases=length, times=actor.times and actor.times[: actor.initial_phases + length])
+        for actor, length in zip(graph.actors, lengths.values(), strict=True)
+    ]
     return Graph(graph.name, tuple(actors), tuple(channels))
 
 
@@ -256,11 +264,6 @@ def _period(graph: Graph, actor: Actor) -> int:
         series.append(actor.times[actor.initial_phases :])
     divisors = [n for n in range(1, actor.phases + 1) if actor.phases % n == 0]
     return next(n for n in divisors if all(one[n:] == one[:-n] for one in series))
-
-
-def _folded(actor: Actor, length: int) -> Actor:
-    times = None if actor.times is None else actor.times[: actor.initial_phases + length]
-    return replace(actor, phases=length, times=times)
 
 
 def _cut(rates: Rates, length: int) -> Rates:

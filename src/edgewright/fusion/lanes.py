@@ -15,11 +15,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import prod
 
-from ..memory import Techniques
+from ..memory import PLAIN, Techniques
 from ..memory import plan as plan_network
 from ..memory.fit import fit
 from ..memory.planner import pulled_inputs
-from ..memory.problems import PLAIN
 from ..network import Layer, Network, Region
 from ..network.operators import Conv2d, Dense
 from ..platform import Board

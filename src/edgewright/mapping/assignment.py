@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cpsat import cp_model, solve
+from ..cpsat import cp_model, repeatable_solver, solve
 from ..dataflow.cnn.subnets import Wiring, cut
 from ..errors import Infeasible
 from .board_mapping import BoardMapping, stage_of
@@ -122,7 +122,7 @@ def _preference(execution: Execution) -> tuple[int, float]:
     return -len(finite), sum(finite)
 
 
-def mapping_of(problem: AssignmentProblem, genes: Sequence[int], method: str, optimal: bool = False) -> BoardMapping:
+def mapping_of(problem: AssignmentProblem, genes: Sequence[int], method: str) -> BoardMapping:
     """The mapping with its phases, cut so that no processor waits in a circle."""
     layers = problem.problem.layers
     before = {layer: frozenset(layers[other] for other in problem.problem.before[i]) for i, layer in enumerate(layers)}
@@ -134,7 +134,7 @@ def mapping_of(problem: AssignmentProblem, genes: Sequence[int], method: str, op
         if name in subnets:
             parts = [[place[layer] for layer in part] for part in subnets[name]]
             stages.append(stage_of(problem.problem, parts, _fastest(problem, execution, parts)))
-    return BoardMapping(problem.problem, tuple(stages), method, optimal)
+    return BoardMapping(problem.problem, tuple(stages), method, optimal=False)
 
 
 def _fastest(problem: AssignmentProblem, execution: Execution, parts: Sequence[Sequence[int]]) -> Execution:
@@ -158,13 +158,8 @@ class Assignment:
         return self.value <= self.bound * (1 + 1e-3) + 1e-12
 
 
-def assign_exact(
-    problem: AssignmentProblem,
-    goal: AssignmentGoal = "slowest",
-    hint: Sequence[int] | None = None,
-    effort: float = EFFORT,
-) -> Assignment:
-    """The assignment with the least value, proven or with a bound; never worse than the hint."""
+def assign_exact(problem: AssignmentProblem, goal: AssignmentGoal = "slowest", effort: float = EFFORT) -> Assignment:
+    """The assignment with the least value, proven or with a bound."""
     seconds = problem.seconds
     processors = range(len(problem.processors))
     unit = np.where(np.isfinite(seconds), seconds, 0.0).sum(0).max() / _UNITS or 1.0
@@ -189,8 +184,8 @@ def assign_exact(
         terms += _crossing(problem, model, runs, p, unit)
         model.add(load[p] == sum(terms))
 
-    # Objective, with the better of two starts.
-    start = _start(problem, goal, hint)
+    # Objective, with a start.
+    start = _start(problem, goal)
     for (layer, p), variable in runs.items():
         model.add_hint(variable, start[layer] == p)
     if goal == "slowest":
@@ -206,9 +201,7 @@ def assign_exact(
                 differences.append(2 * difference)  # the sum of 3.1 goes over ordered pairs
         model.minimize(sum(differences))
 
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.max_deterministic_time = effort
+    solver = repeatable_solver(effort)
     status = solve(solver, model)
     found = [start]
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
@@ -250,17 +243,15 @@ def _crossing(
     return terms
 
 
-def _start(problem: AssignmentProblem, goal: AssignmentGoal, hint: Sequence[int] | None) -> list[int]:
-    """The hint, or each layer in turn, longest first, where it ends first (Graham 1969); each improved by exchange."""
+def _start(problem: AssignmentProblem, goal: AssignmentGoal) -> list[int]:
+    """Each layer in turn, longest first, where it ends first (Graham 1969); improved by exchange."""
     seconds = problem.seconds
     loads = np.zeros(seconds.shape[1])
     genes = np.zeros(len(seconds), int)
     for layer in sorted(range(len(seconds)), key=lambda layer: -seconds[layer].min()):
         genes[layer] = int((loads + seconds[layer]).argmin())
         loads[genes[layer]] += seconds[layer, genes[layer]]
-    starts = [genes, np.array(hint)] if hint is not None else [genes]
-    found = np.array([_exchanged(problem, goal, start) for start in starts])
-    return [int(gene) for gene in found[int(problem.values(found, goal).argmin())]]
+    return [int(gene) for gene in _exchanged(problem, goal, genes)]
 
 
 def _exchanged(problem: AssignmentProblem, goal: AssignmentGoal, genes: Genes, rounds: int = 200) -> Genes:

@@ -8,7 +8,7 @@ more; where there are too many, a family of them is looked at, and the best chai
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -141,13 +141,12 @@ def _orders(problem: MappingProblem) -> Iterator[Sequence[int]]:
     after: list[list[int]] = [[] for _ in problem.layers]
     for producer, reader, _ in problem.edges:
         after[producer].append(reader)
-    takes: tuple[Callable[[list[int]], int], ...] = (lambda ready: ready.pop(), lambda ready: ready.pop(0))
-    for take in takes:
+    for end in (-1, 0):
         waiting = [len(before) for before in problem.before]
         ready = [layer for layer, count in enumerate(waiting) if not count]
         order: list[int] = []
         while ready:
-            layer = take(ready)
+            layer = ready.pop(end)
             order.append(layer)
             for reader in dict.fromkeys(after[layer]):
                 waiting[reader] -= 1

@@ -8,6 +8,7 @@ sums, which are made small at a given period, and the period is found by bisecti
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -88,19 +89,11 @@ class PipelineSolver:
 
     def cheapest(self, period: float, cost: Cost) -> tuple[MappedStage, ...]:
         """The stages with the least sum of costs whose period is at most that; none where there are none."""
-
-        def allowed(choice: StageChoice) -> Floats:
-            return np.where(choice.period <= period * _NEAR, cost(choice), np.inf)
-
-        return self._search(allowed, np.add).stages()
+        return self._search_within(period, cost).stages()
 
     def least(self, period: float, cost: Cost) -> float:
         """That least sum."""
-
-        def allowed(choice: StageChoice) -> Floats:
-            return np.where(choice.period <= period * _NEAR, cost(choice), np.inf)
-
-        return self._search(allowed, np.add).value
+        return self._search_within(period, cost).value
 
     def periods(self) -> Floats:
         """Every period that a stage can have, shortest first."""
@@ -110,16 +103,14 @@ class PipelineSolver:
     def shortest_period(self, cost: Cost, most: float) -> float | None:
         """The shortest period at which the sum of costs is at most that; None where it never is."""
         periods = self.periods()
-        low, high = 0, len(periods) - 1
-        if high < 0 or self.least(periods[high], cost) > most * _NEAR:
+        if not len(periods) or self.least(periods[-1], cost) > most * _NEAR:
             return None
-        while low < high:
-            middle = (low + high) // 2
-            if self.least(periods[middle], cost) <= most * _NEAR:
-                high = middle
-            else:
-                low = middle + 1
-        return float(periods[high])
+        at = bisect_left(periods[:-1], True, key=lambda period: self.least(period, cost) <= most * _NEAR)
+        return float(periods[at])
+
+    def _search_within(self, period: float, cost: Cost) -> _Search:
+        """The search for the least sum of costs over stages whose period is at most that."""
+        return self._search(lambda choice: np.where(choice.period <= period * _NEAR, cost(choice), np.inf), np.add)
 
     def _search(self, cost: Cost, join: np.ufunc) -> _Search:
         return _Search(self, [(choice, cost(choice)) for choice in self.choices], join)
@@ -132,14 +123,13 @@ class _Search:
         self.solver, self.costs, self.join = solver, costs, join
         self.best: dict[tuple[int, Counts], Floats] = {}
         self.last = solver.limits.stages or 0  # 0: stages are not counted
-        nothing = np.full(len(solver.cuts.sets), np.inf)
-        nothing[0] = 0.0
+        self.start = np.full(len(solver.cuts.sets), np.inf)  # before any stage: no layers, at no cost
+        self.start[0] = 0.0
         cores_taken = product(*(range(count + 1) for count in solver.capacity))  # of each pool, fewer first
         for stages, cores in product(range(min(1, self.last), self.last + 1), cores_taken):
-            value = nothing.copy()
+            value = self.start.copy()
             for _, rest, cost in self._steps(stages, cores):
-                before = self.best[rest] if rest[0] or not self.last else nothing
-                np.minimum(value, join(before[:, None], cost).min(0), out=value)
+                np.minimum(value, join(self._before(rest)[:, None], cost).min(0), out=value)
             self.best[stages, cores] = value
 
     def _steps(self, stages: int, cores: Counts) -> Iterator[tuple[StageChoice, tuple[int, Counts], Floats]]:
@@ -148,6 +138,10 @@ class _Search:
             rest = tuple(have - take for have, take in zip(cores, choice.cores, strict=True))
             if min(rest) >= 0:
                 yield choice, (max(0, stages - 1), rest), cost
+
+    def _before(self, rest: tuple[int, Counts]) -> Floats:
+        """The least values with so many stages and cores left for what comes before the last stage."""
+        return self.best[rest] if rest[0] or not self.last else self.start
 
     @property
     def value(self) -> float:
@@ -168,11 +162,8 @@ class _Search:
 
     def _last_stage(self, stages: int, cores: Counts, stop: int) -> tuple[int, StageChoice, tuple[int, Counts]]:
         wanted = self.best[stages, cores][stop]
-        nothing = np.full(len(self.solver.cuts.sets), np.inf)
-        nothing[0] = 0.0
         for choice, rest, cost in self._steps(stages, cores):
-            before = self.best[rest] if rest[0] or not self.last else nothing
-            values = self.join(before, cost[:, stop])
+            values = self.join(self._before(rest), cost[:, stop])
             start = int(values.argmin())
             if values[start] == wanted:
                 return start, choice, rest

@@ -106,24 +106,18 @@ def _search(
 
     def solve(solver: PipelineSolver) -> tuple[MappedStage, ...]:
         costs = list(_limited(solver, goal))
-        best: tuple[MappedStage, ...] = ()
         if goal.minimise == "period":
-            for cost in costs:
-                period = solver.shortest_period(cost, 1.0)
-                if period is not None and period <= at_most * (1 + 1e-9):
-                    stages = solver.cheapest(period, cost)
-                    if _keeps(solver, goal, stages) and (not best or _period(stages) < _period(best)):
-                        best = stages
-            return best
+            periods = {cost: solver.shortest_period(cost, 1.0) for cost in costs}
+            within = {cost: x for cost, x in periods.items() if x is not None and x <= at_most * (1 + 1e-9)}
+            found = (solver.cheapest(period, cost) for cost, period in within.items())
+            return min((stages for stages in found if _keeps(solver, goal, stages)), key=_period, default=())
         for cost in (cost_of(solver, goal.minimise), *costs):
             stages = solver.cheapest(at_most, cost)
-            if not stages or not _keeps(solver, goal, stages):
-                continue
-            least = solver.least(at_most, cost)
-            fastest = solver.shortest_period(cost, least)  # of those that are as good, the fastest
-            stages = solver.cheapest(fastest, cost) if fastest is not None else stages
-            return stages
-        return best
+            if _keeps(solver, goal, stages):
+                least = solver.least(at_most, cost)
+                fastest = solver.shortest_period(cost, least)  # of those that are as good, the fastest
+                return solver.cheapest(fastest, cost) if fastest is not None else stages
+        return ()
 
     def value(mapping: BoardMapping) -> float:
         if goal.minimise == "period":

@@ -151,7 +151,7 @@ class MappingProblem:
         return sum(execution.seconds[layer] for layer in layers)
 
     def moving(self, layers: Sequence[int], execution: Execution) -> float:
-        """Seconds that moving tensors to and from these layers costs whoever executes them so."""
+        """Seconds that moving tensors to and from these layers adds to their execution."""
         pool, inside = self.pool[execution.pool], set(layers)
         total = 0.0
         for tensor in self.tensors:

@@ -13,10 +13,11 @@ from math import isfinite
 
 from ..dataflow import Actor, Channel, Graph, Rates, SelfTimed, latency, pareto, period, self_timed
 from ..errors import InputError
+from ..memory.layout.problem import align_up
 from .board_mapping import BoardMapping
 from .problem import JoiningTensor
 
-GRAIN = 1000  # units of time in the slowest stage: finer ones make no difference that anybody could measure
+GRAIN = 1000  # units of time in the slowest stage: finer ones make no measurable difference
 EFFORT = 20_000_000  # entries of tables that the search for slots looks at
 
 
@@ -34,7 +35,7 @@ class FifoNeed:
     @property
     def slot_bytes(self) -> int:
         """Slots begin on cache lines."""
-        return -(-self.bytes // 64) * 64
+        return align_up(self.bytes, 64)
 
 
 @dataclass(frozen=True)
@@ -99,17 +100,13 @@ def timed_graph(mapping: BoardMapping, unit: float) -> Graph:
                     f"{tensor.name}>{reader[0]}.{reader[1]}",
                     str(source[0]),
                     str(reader[0]),
-                    _only(source[1], len(mapping.stages[source[0]].parts)),
-                    _only(reader[1], len(mapping.stages[reader[0]].parts)),
+                    Rates.only(source[1], len(mapping.stages[source[0]].parts)),
+                    Rates.only(reader[1], len(mapping.stages[reader[0]].parts)),
                     token_bytes=tensor.bytes,
                     note=tensor.name,
                 )
             )
     return Graph(mapping.problem.name, tuple(actors), tuple(channels))
-
-
-def _only(phase: int, count: int) -> Rates:
-    return Rates(tuple(int(i == phase) for i in range(count)))
 
 
 Places = Mapping[int, tuple[int, int]]  # the stage and the part of each layer

@@ -5,7 +5,7 @@ from .fit import Fit, critical_buffers, fit
 from .layout import Item, LayoutProblem, Placement, conflicts, place_optimal
 from .ordering import Order, OrderProblem, Store, order
 from .planner import checked_alignment, plan
-from .problems import PLAIN, Techniques
+from .techniques import PLAIN, Techniques
 from .views import with_copies
 
 __all__ = [

@@ -14,7 +14,7 @@ from ..errors import ModelError
 from ..network import Network, Region
 from ..network.part_ends import with_inputs, with_outputs
 from ..network.partial import PartialSums
-from ..network.parts import NetworkPart, TensorRegion, cut
+from ..network.parts import NetworkPart, TensorRegion, cut, given_outside
 from ..program import Plan
 from ..program.deployment import OUTSIDE, Deployment, Fifo, Part, Worker
 from ..program.deployment_check import checked_deployment
@@ -102,14 +102,7 @@ class _DeploymentDraft:
 
     def _cut(self, request: PartRequest) -> NetworkPart:
         network, chosen = self._network(request), set(request.layers)
-        outputs = request.outputs
-        if outputs is None:
-            made = [layer.output for layer in network.layers if layer.name in chosen]
-            outputs = {
-                name: Region.whole(network.tensors[name].shape)
-                for name in made
-                if name in network.outputs or any(reader.name not in chosen for reader in network.readers[name])
-            }
+        outputs = given_outside(network, chosen) if request.outputs is None else request.outputs
         part = cut(network, request.layers, outputs, request.finished)
         return replace(part, network=replace(part.network, name=request.name))
 

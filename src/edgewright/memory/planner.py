@@ -18,10 +18,12 @@ from .assembly import assemble
 from .layout import MemoryPlacement, place_greedy_by_size, place_in_memories
 from .layout.problem import align_up
 from .ordering import order
-from .problems import PLAIN, PlanningProblem, Techniques, relaxed_problem
+from .problems import PlanningProblem
+from .relaxed import relaxed_problem
 from .row_windows import pullable
 from .solver import Solution, drop_needless_overlaps, solve
 from .streamed import lay_out, named, phased
+from .techniques import PLAIN, Techniques
 from .views import no_views
 
 MOST_ALIGNMENT = 4096

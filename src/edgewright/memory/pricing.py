@@ -13,16 +13,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate
 
 from ..network import Layer
 from ..program import COLUMNS, ROWS, FusionSchedule, sums_bytes
 from ..program.legal import can_stream, can_sum
 from .footprint import inner_roots
+from .in_place import waiting_sources
 from .layout.problem import align_up
 from .overlap import Distance, most_shared, plane_scratch
 from .problems import PlanningProblem
 from .step_sizes import NARROW, weights_read
-from .views import waiting_sources
 
 STEP_COST = 2000  # bytes of weights that a step costs as much as reading
 NEAR = 32  # layers by which a group may reach beyond those that need too much as a whole
@@ -164,10 +165,7 @@ class Pricer:
         for root, (first, last) in self.spans.items():
             change[first + 1] += self.problem.stores[root].size
             change[last + 1] -= self.problem.stores[root].size
-        found = [0]
-        for value in change[1:]:
-            found.append(found[-1] + value)
-        return found
+        return list(accumulate(change))
 
     def streamed_groups(self, last: int, limit: int, earliest: int) -> list[Candidate]:
         """The groups that end right before `last` and stay within the limit.

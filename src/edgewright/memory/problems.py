@@ -6,49 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from graphlib import TopologicalSorter
-from itertools import accumulate, pairwise
+from itertools import accumulate
 
-from ..network import Layer, Network, Tensor
-from ..network.operators import Concat, Grain, Reshape, Slice
+from ..network import Layer, Network
 from ..program import FusedLayers, FusionSchedule, room_name
 from .footprint import Footprint, LocalBuffer
 from .layout.problem import Item, LayoutProblem, align_up
 from .ordering.problem import OrderProblem, Store
-from .overlap import Distance, distance, most_shared, plane_scratch
+from .overlap import Distance, distance, most_shared
 from .row_windows import RowWindows
+from .techniques import Techniques
 from .views import Views
 
-
-@dataclass(frozen=True, slots=True)
-class Techniques:
-    """What a plan may do beyond order and layout. All off is what the papers do (`plain`)."""
-
-    views: bool = True  # concat, split, slice and reshape for free
-    in_place: bool = True  # element-wise layers overwrite a dying input; a residual add its operand
-    overlap: bool = True  # other layers trail their dying input in the same memory
-    planes: bool = True  # depthwise layers in place, channel by channel, with a small scratch
-    pulled: tuple[tuple[str, int], ...] = ()  # inputs that come row by row, and the rows kept of each
-    no_overlap: frozenset[str] = frozenset()  # layers whose output keeps off the memory of their inputs, to be faster
-    scratch_bytes: tuple[tuple[str, int], ...] = ()  # scratch that kernels of a stage find free, in bytes
-    outside: frozenset[str] = frozenset()  # inputs and outputs in the caller's memory
-    reserved: tuple[str, int] | None = None  # a layer, and bytes that somebody else uses from its stage on
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether there is nothing but order and layout, wherever inputs and outputs lie."""
-        return replace(self, outside=frozenset()) == PLAIN
-
-    def allows(self, grain: Grain) -> bool:
-        return self.in_place if grain is Grain.ELEMENT else self.overlap
-
-    def bytes(self, tensor: Tensor) -> int:
-        """What must be kept of the tensor: all of it, or a few rows of a pulled input."""
-        rows = dict(self.pulled).get(tensor.name)
-        return tensor.bytes if rows is None else tensor.bytes // tensor.shape[1] * rows
-
-
 RESERVED = "reserved: for others"  # a buffer that a plan leaves to somebody else
-PLAIN = Techniques(views=False, in_place=False, overlap=False, planes=False)
 
 
 @dataclass(frozen=True)
@@ -95,7 +65,7 @@ class PlanningProblem:
 
     @cached_property
     def before(self) -> tuple[tuple[int, ...], ...]:
-        return _dependencies(self.network, [node.layers for node in self.nodes])
+        return dependencies(self.network, [node.layers for node in self.nodes])
 
     @cached_property
     def locals(self) -> Mapping[str, LocalBuffer]:
@@ -163,7 +133,7 @@ class PlanningProblem:
 
     @property
     def _reserved(self) -> dict[str, Store]:
-        """What somebody else uses, as an output that nobody writes."""
+        """The bytes that are reserved for others, as an output."""
         layer, size = self.techniques.reserved or ("", 0)
         steps = tuple(step for step, node in enumerate(self.nodes) if layer in (each.name for each in node.layers))
         return {RESERVED: Store(RESERVED, self._aligned(size), steps, (), False, True)} if steps else {}
@@ -308,7 +278,7 @@ def _fullest_call(parts: Iterable[Scratch]) -> int:
     return max(accumulate(change[slot] for slot in sorted(change)), default=0)
 
 
-def _dependencies(network: Network, nodes: Sequence[Sequence[Layer]]) -> tuple[tuple[int, ...], ...]:
+def dependencies(network: Network, nodes: Sequence[Sequence[Layer]]) -> tuple[tuple[int, ...], ...]:
     """For each stage, the stages whose output it reads, found through the layers that are free."""
     steps = {layer.output: step for step, layers in enumerate(nodes) for layer in layers}
     sources: dict[str, tuple[int, ...]] = dict.fromkeys((*network.inputs, *network.constants), ())
@@ -327,121 +297,6 @@ def _dependencies(network: Network, nodes: Sequence[Sequence[Layer]]) -> tuple[t
 
 
 def _sorted_tasks(network: Network, nodes: Sequence[StageNode]) -> tuple[StageNode, ...]:
-    before = _dependencies(network, [node.layers for node in nodes])
+    before = dependencies(network, [node.layers for node in nodes])
     graph = {step: set(needed) for step, needed in enumerate(before)}
     return tuple(nodes[step] for step in TopologicalSorter(graph).static_order())
-
-
-def relaxed_problem(network: Network, techniques: Techniques, alignment: int) -> OrderProblem:
-    """An order problem that no plan can beat, whatever it decides about concats, slices and working in place.
-
-    Tensors are pieces: a concat's output is the pieces of its inputs, a slice's output the pieces it selects, and a
-    piece is counted once, from its computation to the last time anything made of it is read. A copy would hold
-    it twice, a view would hold its surroundings too; both need at least this much.
-    """
-    moving = {layer.name for layer in network.layers if _moves_data(network, layer)}
-    layers = [layer for layer in network.layers if layer.name not in moving]
-    pieces = _pieces(network, moving, alignment)
-    pulled = dict(techniques.pulled)
-    for name in pulled:
-        pieces[name] = ((name, align_up(techniques.bytes(network.tensors[name]), alignment)),)
-    elsewhere = {piece for name in techniques.outside for piece, _ in pieces[name]}
-    touched: dict[str, tuple[list[int], list[int]]] = {}
-    sizes: dict[str, int] = {}
-    for names in pieces.values():
-        for name, size in names:
-            sizes[name] = 0 if name in elsewhere else size
-            touched.setdefault(name, ([], []))
-    for step, layer in enumerate(layers):
-        for name, _ in pieces[layer.output]:
-            touched[name][0].append(step)
-        for name in dict.fromkeys(n for t in network.activations(layer) for n, _ in pieces[t]):
-            touched[name][1].append(step)
-    for name in pulled:
-        touched[name] = (touched[name][1], touched[name][1])
-    given = {n for t in network.inputs if t not in pulled for n, _ in pieces[t]}
-    wanted = {n for t in network.outputs if t in pieces for n, _ in pieces[t]}
-    index = {name: i for i, name in enumerate(sizes)}
-    stores = tuple(
-        Store(name, size, tuple(touched[name][0]), tuple(touched[name][1]), name in given, name in wanted)
-        for name, size in sizes.items()
-    )
-    savings = {}
-    for step, layer in enumerate(layers):
-        for source in (name for name in network.activations(layer) if name not in pulled):
-            shared = _best_sharing(network, layer, source, techniques, alignment)
-            for x, x_size in pieces[source]:
-                for y, y_size in pieces[layer.output]:
-                    if shared and x not in wanted and not {x, y} & elsewhere:
-                        savings[step, index[x], index[y]] = min(shared, x_size, y_size)
-    return OrderProblem(tuple(x.name for x in layers), _dependencies(network, [[x] for x in layers]), stores, savings)
-
-
-def _moves_data(network: Network, layer: Layer) -> bool:
-    """Whether the layer could be free: it moves elements and changes none."""
-    y = network.tensors[layer.output]
-    alike = all(
-        name not in network.constants
-        and network.tensors[name].quant == y.quant
-        and network.tensors[name].dtype is y.dtype
-        for name in layer.inputs
-    )
-    return isinstance(layer.op, Reshape | Slice | Concat) and alike
-
-
-def _pieces(network: Network, moving: set[str], alignment: int) -> dict[str, tuple[tuple[str, int], ...]]:
-    """For each computed tensor its pieces (name, bytes): cut where slices cut it, joined where concats join them."""
-    found: dict[str, tuple[tuple[str, int], ...]] = {}
-    for name in network.inputs:
-        found[name] = _cut(network, name, moving, alignment)
-    for layer in network.layers:
-        if layer.name not in moving:
-            found[layer.output] = _cut(network, layer.output, moving, alignment)
-        elif isinstance(layer.op, Slice):
-            found[layer.output] = _selected(network, layer, found[layer.inputs[0]])
-        else:
-            parts = (piece for name in dict.fromkeys(layer.inputs) for piece in found[name])
-            found[layer.output] = tuple(dict.fromkeys(parts))
-    return found
-
-
-def _cut(network: Network, name: str, moving: set[str], alignment: int) -> tuple[tuple[str, int], ...]:
-    """The tensor in the parts that its slices take along one axis; in one piece when they are not as simple."""
-    tensor = network.tensors[name]
-    slices = [r.op for r in network.readers[name] if r.name in moving and isinstance(r.op, Slice)]
-    axes = {axis for op in slices for axis, n in enumerate(op.sizes) if n != tensor.shape[axis]}
-    if not slices or len(axes) != 1 or any(step != 1 for op in slices for step in op.steps):
-        joined = any(r.name in moving and isinstance(r.op, Concat) for r in network.readers[name])
-        return ((name, tensor.bytes if joined else align_up(tensor.bytes, alignment)),)
-    axis = axes.pop()
-    ends = {0, tensor.shape[axis]}
-    for op in slices:
-        ends |= {op.starts[axis], op.starts[axis] + op.sizes[axis]}
-    marks = sorted(ends)
-    unit = tensor.bytes // tensor.shape[axis]
-    return tuple((f"{name}[{a}:{b}]", (b - a) * unit) for a, b in pairwise(marks))
-
-
-def _selected(network: Network, layer: Layer, pieces: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
-    """The pieces that a slice takes; none when it cuts through one (nothing is claimed of it then)."""
-    assert isinstance(layer.op, Slice)
-    source = layer.inputs[0]
-    shape = network.tensors[source].shape
-    axes = [axis for axis, n in enumerate(layer.op.sizes) if n != shape[axis]]
-    if not axes:
-        return pieces
-    if len(axes) > 1 or not all(name.startswith(f"{source}[") for name, _ in pieces):
-        return ()
-    start, stop = layer.op.starts[axes[0]], layer.op.starts[axes[0]] + layer.op.sizes[axes[0]]
-    marks = [tuple(map(int, name[len(source) + 1 : -1].split(":"))) for name, _ in pieces]
-    return tuple(p for p, (a, b) in zip(pieces, marks, strict=True) if start <= a and b <= stop)
-
-
-def _best_sharing(network: Network, layer: Layer, source: str, techniques: Techniques, alignment: int) -> int:
-    """The most bytes that the layer's output can share with a dying input by any technique that is on."""
-    x, y = (align_up(network.tensors[name].bytes, alignment) for name in (source, layer.output))
-    shared = 0
-    if techniques.allows(layer.op.grain):
-        shared = most_shared(x, y, distance(network, layer, source), alignment)
-    scratch = plane_scratch(network, layer, source, alignment) if techniques.planes else None
-    return shared if scratch is None else max(shared, y - scratch)

@@ -13,10 +13,12 @@ from itertools import accumulate
 from ..errors import Infeasible
 from ..network import Network, Shape
 from ..network.operators import Concat, Grain, Reshape, Slice
+from .in_place import with_planes
 from .layout import LayoutEffort, LayoutProblem, Placement, place_optimal
 from .ordering import Order, order
-from .problems import PlanningProblem, Techniques
-from .views import Views, find_views, no_views, with_copies, with_planes
+from .problems import PlanningProblem
+from .techniques import Techniques
+from .views import Views, find_views, no_views, with_copies
 
 MOST_SEARCHED = 500  # buffers; with more, an exact search costs long and gains little over first fit
 MOST_TRIALS = 24  # of deciding otherwise about a concat or slice that stands in the way
@@ -140,10 +142,7 @@ def ordered(
     network: Network, views: Views, techniques: Techniques, alignment: int, below: int | None = None
 ) -> tuple[PlanningProblem, Order]:
     """The problem of these views, and its order; with `below`, only one that needs less is of interest."""
-    if techniques.planes:
-        barred, outside = dict(techniques.pulled), techniques.outside
-        views = with_planes(network, views, alignment, barred, techniques.no_overlap, outside)
-    problem = PlanningProblem(network, views, techniques, alignment)
+    problem = PlanningProblem(network, with_planes(network, views, techniques, alignment), techniques, alignment)
     return problem, order(problem.order_problem(), below=below)
 
 

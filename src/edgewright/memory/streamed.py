@@ -15,13 +15,15 @@ from ..program import FusionSchedule
 from ..program.legal import can_stream, can_sum, known_layers, problems
 from ..program.steps import SUM_BYTES
 from .footprint import footprint
+from .in_place import with_planes, with_rows_in_place
 from .ordering import order
 from .pricing import Pricer
-from .problems import PlanningProblem, Techniques
+from .problems import PlanningProblem
 from .row_windows import rows_pulled
 from .solver import Solution, place
 from .step_sizes import narrow_steps, widen_steps
-from .views import Views, find_views, no_views, with_copies, with_planes, with_rows_in_place
+from .techniques import Techniques
+from .views import Views, find_views, no_views, with_copies
 
 
 def phased(
@@ -92,7 +94,7 @@ def _streamed(
     problem = unfused or unfused_problem(network, techniques, alignment, copied)
     schedules = choose(problem, order(problem.order_problem()).steps)
     chosen = {name for schedule in schedules for name in schedule.layers}
-    views = _row_views(network, copied, techniques.outside) if techniques.views else no_views(network)
+    views = _row_views(network, techniques, copied)
     if techniques.in_place:
         tiled = {
             name: each for each in schedules if each.splits and not _is_one_layer_in_lanes(each) for name in each.layers
@@ -101,10 +103,8 @@ def _streamed(
         ends = {x.name for x in network.layers if problem.views.places[x.output].root in problem.outside}
         by_rows = {name: each for each in schedules if each.streamed and not each.splits for name in each.layers}
         views = with_rows_in_place(network, views, chosen | (ends - techniques.no_overlap), tiled, by_rows)
-    if techniques.planes:
-        read = {name for layer in chosen for name in network.by_name[layer].inputs}
-        barred, outside = {*dict(techniques.pulled), *read}, techniques.outside
-        views = with_planes(network, views, alignment, barred, techniques.no_overlap, outside)
+    read = {name for layer in chosen for name in network.by_name[layer].inputs}
+    views = with_planes(network, views, techniques, alignment, read)
     parts = tuple(footprint(network, views, narrow_steps(network, views, each)) for each in schedules)
     # Running sums have 32 bits, and lie in words even where everything else is bytes.
     words = max(alignment, SUM_BYTES) if any(part.sums for part in parts) else alignment
@@ -123,7 +123,7 @@ def unfused_problem(
     network: Network, techniques: Techniques, alignment: int, copied: Collection[str] = ()
 ) -> PlanningProblem:
     """The planning problem in which any layer may still join a fusion group: the basis for choosing stages."""
-    views = _row_views(network, copied, techniques.outside) if techniques.views else no_views(network)
+    views = _row_views(network, techniques, copied)
     unfused = with_rows_in_place(network, views, network.by_name) if techniques.in_place else views
     return PlanningProblem(network, unfused, techniques, alignment)
 
@@ -145,11 +145,13 @@ def _widened(solution: Solution) -> Solution:
     return solution
 
 
-def _row_views(network: Network, copied: Collection[str], outside: Collection[str]) -> Views:
+def _row_views(network: Network, techniques: Techniques, copied: Collection[str]) -> Views:
     """Views in which each concat is free or copies all its parts, so that a row of it is one step."""
+    if not techniques.views:
+        return no_views(network)
     apart = set(copied)
     while True:
-        views = find_views(network, apart, outside)
+        views = find_views(network, apart, techniques.outside)
         if not views.in_place:
             return views
         apart |= set(views.in_place)

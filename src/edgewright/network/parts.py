@@ -7,7 +7,7 @@ where it is not. Where parts run, and how tensors get from one to the next, is l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import ModelError, Unsupported
@@ -84,17 +84,19 @@ def cut(
 def whole_layers(network: Network, names: Iterable[str]) -> Network:
     """These layers alone: what they read from outside becomes input, what is read outside becomes output."""
     chosen = _known(network, names)
-    outputs = [
-        layer.output
+    unread = [x.output for x in network.layers if x.name in chosen and not network.readers[x.output]]
+    outputs = given_outside(network, chosen) | {name: Region.whole(network.tensors[name].shape) for name in unread}
+    return cut(network, chosen, outputs).network
+
+
+def given_outside(network: Network, layers: Collection[str]) -> dict[str, Region]:
+    """Of these layers, the outputs that other layers read or that the network gives, each whole."""
+    return {
+        layer.output: Region.whole(network.tensors[layer.output].shape)
         for layer in network.layers
-        if layer.name in chosen
-        and (
-            layer.output in network.outputs
-            or any(reader.name not in chosen for reader in network.readers[layer.output])
-            or not network.readers[layer.output]
-        )
-    ]
-    return cut(network, chosen, {name: Region.whole(network.tensors[name].shape) for name in outputs}).network
+        if layer.name in layers
+        and (layer.output in network.outputs or any(r.name not in layers for r in network.readers[layer.output]))
+    }
 
 
 def _known(network: Network, names: Iterable[str]) -> set[str]:

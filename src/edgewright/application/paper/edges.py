@@ -6,7 +6,7 @@ left out. An edge is in use from the first step of its producer to the last step
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,10 +14,9 @@ from ...dataflow import cnn_to_csdf, minimum_buffers
 from ...dataflow import phases as by_rows
 from ...dataflow.cnn.counts import input_actors, output_actors
 from ...dataflow.cnn.rows import row_count
-from ...network import Network, Region
+from ...network import Network
 from ...network.operators import Reshape
-from ...network.parts import cut
-from ..members import Application
+from ..members import Application, partition
 from ..relations import Relations
 
 
@@ -67,7 +66,7 @@ class PaperNetwork:
             return tuple(_LayerSequence(self, self.network, 0, self._homes()).edges(by_parts))
         found: list[PaperEdge] = []
         for number, layers in enumerate(self.partitions):
-            part = _part(self.network, layers)
+            part = partition(self.network, self.partitions, number).network
             found += _LayerSequence(self, part, number, dict.fromkeys(layers, number)).edges(by_parts)
             found += self._crossing(number, set(layers))
         return tuple(found)
@@ -81,9 +80,9 @@ class PaperNetwork:
         for layer in self.network.layers:
             if layer.name not in own or layer.name in self.free:
                 continue
-            for target, tensor in _readers(self.network, layer.output, self.free):
-                if target is not None and homes[target] != number:
-                    size = self.network.tensors[tensor].bytes
+            for _, target in _targets(self.network, layer.output, self.free):
+                if homes[target] != number:
+                    size = self.network.tensors[layer.output].bytes
                     for slot in range(homes[target] - number + 1):
                         name = f"{self.name}:{layer.name}->{target}({slot + 1})"
                         yield PaperEdge(name, self.name, number, size, 0, 0, is_crossing=True)
@@ -149,13 +148,14 @@ class _LayerSequence:
         first = {name: order.index(name) for name in set(order)}
         last = {name: len(order) - 1 - order[::-1].index(name) for name in set(order)}
         tokens = graph.channel
-        inputs, outputs = input_actors(self.network), output_actors(self.network)
+        inputs = input_actors(self.network)
+        taken = {name: actor for name, actor in output_actors(self.network).items() if name in ends}
         made = {**inputs, **{layer.output: layer.name for layer in self.network.layers}}
         for tensor, source in made.items():
             if source in self.owner.free or (tensor in inputs and tensor not in ends):
                 continue  # what comes from another partition is counted there
             home = self.homes.get(source, self.number)
-            for hop, target in _targets(self.network, tensor, self.owner.free, outputs, ends):
+            for hop, target in _targets(self.network, tensor, self.owner.free, taken):
                 channel = tokens[f"{source}->{hop}"]
                 size = found.capacities[channel.name] * channel.token_bytes
                 name = f"{self.owner.name}:{source}->{target}"
@@ -163,37 +163,17 @@ class _LayerSequence:
 
 
 def _targets(
-    network: Network, tensor: str, free: Collection[str], outputs: Mapping[str, str], ends: Collection[str]
+    network: Network, tensor: str, free: Collection[str], outputs: Mapping[str, str] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """(the actor that reads the tensor, the one that uses it in the end): what is free in between hands it on."""
+    """(the actor that reads the tensor, the one that uses it in the end): what is free in between hands it on.
+
+    `outputs` are the actors that take outputs, where these count.
+    """
     for reader in network.readers[tensor]:
         if reader.name in free:
-            for _, target in _targets(network, reader.output, free, outputs, ends):
+            for _, target in _targets(network, reader.output, free, outputs):
                 yield reader.name, target
         else:
             yield reader.name, reader.name
-    if tensor in outputs and tensor in ends:
+    if outputs and tensor in outputs:
         yield outputs[tensor], outputs[tensor]
-
-
-def _readers(network: Network, tensor: str, free: Collection[str]) -> Iterator[tuple[str | None, str]]:
-    """The layers that use a tensor, through those that are free; None for an output."""
-    for reader in network.readers[tensor]:
-        if reader.name in free:
-            yield from _readers(network, reader.output, free)
-        else:
-            yield reader.name, tensor
-    if tensor in network.outputs:
-        yield None, tensor
-
-
-def _part(network: Network, layers: Sequence[str]) -> Network:
-    """The partition alone, its tensors under the names they have."""
-    own = set(layers)
-    wanted = [
-        layer.output
-        for layer in network.layers
-        if layer.name in own
-        and (layer.output in network.outputs or any(r.name not in own for r in network.readers[layer.output]))
-    ]
-    return cut(network, own, {name: Region.whole(network.tensors[name].shape) for name in wanted}).network

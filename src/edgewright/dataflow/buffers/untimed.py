@@ -56,7 +56,7 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Untimed:
-    """A graph prepared to run; self-loops are left out, for they tie an actor to nobody else."""
+    """A graph prepared to run; self-loops are left out, for they tie an actor to no other."""
 
     actors: tuple[str, ...]
     lines: tuple[Line, ...]

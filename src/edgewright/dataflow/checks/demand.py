@@ -68,10 +68,6 @@ class _State:
     fills: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
     phase: int = 0
 
-    @classmethod
-    def of(cls, actor: Actor) -> _State:
-        return cls(actor.initial_phases, actor.initial_phases + actor.phases)
-
 
 class Demand:
     """Some actors of a graph underway. Only the given supplies limit anything; they lie between these actors."""
@@ -88,7 +84,8 @@ class Demand:
         self.cycle: Sequence[str] = ()  # the first actors found to wait for each other
         self._left = MOST_FIRINGS
         self._name = graph.name
-        self._states = {name: _State.of(graph.by_name[name]) for name in actors}
+        known = [graph.by_name[name] for name in actors]
+        self._states = {x.name: _State(x.initial_phases, x.initial_phases + x.phases) for x in known}
         for number, supply in enumerate(limiting):
             self._states[supply.consumer].takes.append((number, (*supply.consumed.initial, *supply.consumed.cycle)))
             self._states[supply.producer].fills.append((number, (*supply.produced.initial, *supply.produced.cycle)))

@@ -1,32 +1,22 @@
-"""How many phases each layer of a CNN runs in: by rows wherever that can save memory (M 4.5.1, and the rule of B)."""
+"""How many phases each layer of a CNN runs in: by rows wherever that can save memory (M 4.5.1)."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Literal
 
 from ...network import Layer, Network
 from ...network.operators import AvgPool2d, Conv2d, MaxPool2d, Pair
-from .rows import parts, reads, row_count
-
-Rule = Literal["M", "B"]
+from .rows import reads, row_count
 
 
-def phases(network: Network, rule: Rule = "M") -> dict[str, int]:
-    """Phases of each actor of a network: its inputs, its layers and its outputs, in this order.
+def phases(network: Network) -> dict[str, int]:
+    """Phases of each actor of a network: its inputs, its layers and its outputs, in this order (M Algorithm 3).
 
-    Rule M (Algorithm 3): as many as the output has rows; one for a layer that needs its whole input at once, and for
-    an output, which is handed over whole. Rule B folds what is the same in every phase: an actor that uses up its
-    input without overlap or padding has one phase, which it runs once for each row. Both papers speak of windows; here
-    "the whole input" and "without overlap" are read off what the operator needs. B misses rows that no window
-    reaches (a pool of 2 over 17 rows): such a layer keeps its phases.
+    As many as the output has rows; one for a layer that needs its whole input at once, and for an output, which is
+    handed over whole. The paper speaks of windows; here "the whole input" is read off what the operator needs.
     """
-    found: dict[str, int] = {}
-    for tensor, name in input_actors(network).items():
-        found[name] = 1 if rule == "B" else row_count(network.tensors[tensor].shape)
-    for layer in network.layers:
-        count = _by_rows(network, layer)
-        found[layer.name] = 1 if rule == "B" and _is_uniform(network, layer, count) else count
+    found = {name: row_count(network.tensors[tensor].shape) for tensor, name in input_actors(network).items()}
+    found |= {layer.name: _by_rows(network, layer) for layer in network.layers}
     return found | dict.fromkeys(output_actors(network).values(), 1)
 
 
@@ -71,12 +61,3 @@ def _kernel(network: Network, layer: Layer) -> Pair | None:
         case MaxPool2d() | AvgPool2d():
             return layer.op.kernel
     return None
-
-
-def _is_uniform(network: Network, layer: Layer, count: int) -> bool:
-    """Whether each phase uses up the same number of rows of each input."""
-    for name in network.activations(layer):
-        rows = row_count(network.tensors[name].shape)
-        if rows % count or reads(network, layer, name, count) != parts(rows, count):
-            return False
-    return True

@@ -7,9 +7,11 @@ workers have had the same number of them, and each worker has a phase for every 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 
 from ...errors import InputError
 from ...network.parts import TensorRegion
@@ -18,7 +20,7 @@ from ...program.deployment_check import checked_deployment, region_text, turns
 from ...program.deployment_memory import with_slots
 from ..graph import Actor, Channel, Graph, Rates, Time, serial_loop
 from ..throughput.ratio import period
-from .durations import RESOLUTION, layer_work
+from .durations import exact_time, layer_work
 
 PartTimes = Mapping[tuple[str, str], int | float | Fraction]  # of (worker, part), all in one unit
 MoveTime = Callable[[Fifo, str, str], int | float | Fraction]  # of a FIFO's region from one device to another
@@ -52,13 +54,12 @@ def fifo_slots(
     while count < MOST_SLOTS_TRIED and frame_period(_uniform(deployment, count), times, moving) > best:
         count *= 2
     found = {fifo.what: count for fifo in deployment.fifos}
+
+    def is_enough(what: TensorRegion, slots: int) -> bool:
+        return frame_period(with_slots(deployment, {**found, what: slots}), times, moving) <= best
+
     for fifo in sorted(deployment.fifos, key=lambda fifo: -deployment.slot_bytes(fifo)):
-        low, high = 1, count
-        while low < high:
-            middle = (low + high) // 2
-            trial = with_slots(deployment, {**found, fifo.what: middle})
-            low, high = (low, middle) if frame_period(trial, times, moving) <= best else (middle + 1, high)
-        found[fifo.what] = high
+        found[fifo.what] = 1 + bisect_left(range(1, count), True, key=partial(is_enough, fifo.what))
     return found
 
 
@@ -119,7 +120,7 @@ class _DeployedGraph:
             return part_work(part)
         if (worker.name, part.name) not in self.times:
             raise InputError(f"no time is given for part '{part.name}' on worker '{worker.name}'")
-        return _exact(self.times[worker.name, part.name])
+        return exact_time(self.times[worker.name, part.name])
 
     def _firing(self, end: str, frame: int, outside: str) -> _Firing:
         """Who writes or reads a frame, counted from 0 to the last of an iteration."""
@@ -182,7 +183,7 @@ class _DeployedGraph:
             ]
             if there:
                 source = self.deployment.worker_of(fifo.source, frame).device
-                time = _exact(self.moving(fifo, source, device)) if self.moving else 0
+                time = exact_time(self.moving(fifo, source, device)) if self.moving else 0
                 sent = self.movers.setdefault(name, [])
                 found[frame] = _Firing(name, len(sent))
                 sent.append((frame, time))
@@ -216,10 +217,6 @@ def _with_phases(channel: Channel, phases: Mapping[str, int]) -> Channel:
     gives = [channel.production.cycle.count(phase) for phase in range(phases[channel.source])]
     takes = [channel.consumption.cycle.count(phase) for phase in range(phases[channel.target])]
     return replace(channel, production=Rates(tuple(gives)), consumption=Rates(tuple(takes)))
-
-
-def _exact(time: int | float | Fraction) -> Time:
-    return Fraction(round(time * RESOLUTION), RESOLUTION) if isinstance(time, float) else time
 
 
 def _unused(name: str, taken: set[str]) -> str:

@@ -67,6 +67,11 @@ def _time_of(network: Network, name: str, times: Given) -> Time:
     time = times[name]
     if not 0 <= time < inf:
         raise ModelError(f"layer '{name}' cannot take a time of {time}")
+    return exact_time(time)
+
+
+def exact_time(time: float | Fraction) -> Time:
+    """The time as a number that sums are exact with."""
     return Fraction(round(time * RESOLUTION), RESOLUTION) if isinstance(time, float) else time
 
 

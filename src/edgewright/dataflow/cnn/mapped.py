@@ -71,13 +71,8 @@ def _channels(network: Network, mapping: Mapping[str, str], phases: Subnets) -> 
                 f"{layer.name}->{reader.name}",
                 source,
                 target,
-                _only(phase[layer.name], len(phases[source]), tensor.size),
-                _only(phase[reader.name], len(phases[target]), tensor.size),
+                Rates.only(phase[layer.name], len(phases[source]), tensor.size),
+                Rates.only(phase[reader.name], len(phases[target]), tensor.size),
                 token_bytes=tensor.dtype.bytes,
                 note=f"{layer.name} on {source} -> {reader.name} on {target}",
             )
-
-
-def _only(phase: int, count: int, tokens: int) -> Rates:
-    """All tokens in one phase."""
-    return Rates(tuple(tokens if i == phase else 0 for i in range(count)))

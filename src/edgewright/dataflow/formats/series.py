@@ -54,12 +54,12 @@ class Series(Generic[Number]):
 
 def rates(text: str, where: str) -> Series[int]:
     """The list of rates that a text spells."""
-    return _series(text, where, _rate_run, "a whole number from 0 to 2^53")
+    return _series(text, where, _rate, "a whole number from 0 to 2^53")
 
 
 def times(text: str, where: str) -> Series[Time]:
     """The list of execution times that a text spells: whole numbers, decimals or fractions such as 3/4."""
-    return _series(text, where, _time_run, "a time such as 3, 0.25 or 3/4")
+    return _series(text, where, _time, "a time such as 3, 0.25 or 3/4")
 
 
 def whole(text: str, where: str) -> int:
@@ -95,23 +95,21 @@ def spelt_time(time: Time) -> str:
     return f"{digits[:-places]}.{digits[-places:]}"
 
 
-def _series(text: str, where: str, run: Callable[[str], tuple[int, Number] | None], wanted: str) -> Series[Number]:
+def _series(text: str, where: str, number: Callable[[str], Number | None], wanted: str) -> Series[Number]:
     parts = text.split(";")
     if len(parts) > 2:
         raise ModelError(f"{where}: {quoted(text)} has more than one ';': it parts initial phases from the others")
     check_phases(text.count(",") + len(parts), where)  # as many at least, counted before the work of reading them
-    runs = [_runs(part, where, run, wanted) for part in parts]
+    runs = [_runs(part, where, number, wanted) for part in parts]
     series = Series(runs[-1], runs[0] if len(runs) == 2 else (), where)
     check_phases(sum(series.shape), where)
     return series
 
 
-def _runs(
-    part: str, where: str, run: Callable[[str], tuple[int, Number] | None], wanted: str
-) -> tuple[tuple[int, Number], ...]:
+def _runs(part: str, where: str, number: Callable[[str], Number | None], wanted: str) -> Runs[Number]:
     found = []
     for item in part.split(","):
-        parsed = run(item)
+        parsed = _run(item, number)
         if parsed is None:
             raise ModelError(
                 f"{where}: {quoted(item)} is not {wanted}; write lists as 1,0,2, as 3*1 for 1,1,1, "
@@ -122,23 +120,11 @@ def _runs(
 
 
 @lru_cache(4096)  # long lists repeat few numbers: equal runs are one object
-def _rate_run(item: str) -> tuple[int, int] | None:
-    count, value = _parted(item)
-    rate = _rate(value)
-    return None if not count or rate is None else (count, rate)
-
-
-@lru_cache(4096)
-def _time_run(item: str) -> tuple[int, Time] | None:
-    count, value = _parted(item)
-    time = _time(value)
-    return None if not count or time is None else (count, time)
-
-
-def _parted(item: str) -> tuple[int | None, str]:
-    """How often, and the text of what: (3, "1") for 3*1, (1, "1") for 1."""
-    count, star, value = item.partition("*")
-    return (_rate(count.strip()), value.strip()) if star else (1, item.strip())
+def _run(item: str, number: Callable[[str], Number | None]) -> tuple[int, Number] | None:
+    """How often, and what: (3, 1) for 3*1, (1, 1) for 1."""
+    count, star, text = item.partition("*")
+    times, value = (_rate(count.strip()), number(text.strip())) if star else (1, number(item.strip()))
+    return None if not times or value is None else (times, value)
 
 
 def _rate(text: str) -> int | None:

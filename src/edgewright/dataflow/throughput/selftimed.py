@@ -131,11 +131,11 @@ def first_firings(graph: Graph, capacities: Mapping[str, int] | None, iterations
     clockwork = EventSimulator(graph.actors, limits, graph.time_unit, most)
     found: list[Firing] = []
     while clockwork.instant():
-        found.extend(_progress_text(graph, clockwork.starts))
+        found.extend(_firings(graph, clockwork.starts))
     return tuple(found)
 
 
-def _progress_text(graph: Graph, starts: Iterable[tuple[int, int, int]]) -> Iterator[Firing]:
+def _firings(graph: Graph, starts: Iterable[tuple[int, int, int]]) -> Iterator[Firing]:
     for number, index, when in sorted(starts):
         actor = graph.actors[number]
         start = Fraction(when, graph.time_unit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -127,11 +128,7 @@ class Storage:
         while too_low(low + stride):
             low += stride
             stride *= 2
-        high = low + stride
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if too_low(middle) else (low, middle)
-        return low
+        return low + bisect_left(range(low + 1, low + stride), True, key=lambda level: not too_low(level))
 
     def _part(self, names: frozenset[str]) -> tuple[Storage, int]:
         """The storage of these actors alone, and how many iterations they then make in one of the whole graph."""

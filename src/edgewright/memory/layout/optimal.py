@@ -54,8 +54,7 @@ def place_optimal(
     """The placement with the least peak, or, given a capacity in bytes, one that fits.
 
     Proven best (`optimal`), found (`bound` < `peak`), proven impossible (`Infeasible`) or given up (`NotFound`): four
-    answers. Parts of the problem between which nothing is alive are solved one by one. What comes out is judged: a
-    placement that fails is our bug and must not leave the house.
+    answers. Parts of the problem between which nothing is alive are solved one by one. `conflicts` checks the result.
     """
     placement = _placed(problem, capacity, effort)
     assert not (bad := conflicts(problem, placement)), f"placed wrongly: {bad[:5]}"

@@ -83,7 +83,7 @@ class _Draft:
         if between in self.gone or store.is_input or store.is_output or not lone:
             return None
         (u,), (v,) = self.writers[between], self.readers[between]
-        own = all(len(n.writes) == 1 and self.writers[min(n.writes)] == {i} for i, n in self._both(u, v))
+        own = all(len(self.nodes[i].writes) == 1 and self.writers[min(self.nodes[i].writes)] == {i} for i in (u, v))
         return (u, v) if own and u != v else None
 
     def dies(self, store: int, node: int) -> bool:
@@ -127,9 +127,6 @@ class _Draft:
             tuple(self.nodes[head].scratch for head in heads),
         )
         return Contracted(problem, tuple(self.nodes[head].steps for head in heads))
-
-    def _both(self, u: int, v: int) -> tuple[tuple[int, _Node], tuple[int, _Node]]:
-        return (u, self.nodes[u]), (v, self.nodes[v])
 
 
 def _merged(draft: _Draft, u: int, v: int, between: int) -> _Node | None:

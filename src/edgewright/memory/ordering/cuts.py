@@ -15,7 +15,7 @@ class MinCuts:
     """The flow network of a lattice, solved for one step at a time.
 
     The source side of a cut is a set of executed steps. An executed step pulls its predecessors along (unlimited
-    arcs); a store is one arc of its size, cut when a writer is executed while somebody who touches it is not.
+    arcs); a store is one arc of its size, cut when a writer is executed while another step that touches it is not.
     Savings are granted in full, which keeps the bound valid.
     """
 

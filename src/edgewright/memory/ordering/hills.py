@@ -4,7 +4,8 @@ Chains that meet in a shared store are left to `branches`.
 """
 
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from math import inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +63,7 @@ def climbs(chain: Chain, begin: int, end: int) -> list[Climb]:
                 top = up.pop()[0]
             up.append((top, at))
             lowest, top = chain.level[at], 0
-    marks = [begin, *(at for _, at in down), *(at for _, at in reversed(up)), end]
-    marks = sorted(set(marks))
+    marks = sorted({begin, *(at for _, at in (*down, *up)), end})
     return [
         Climb(
             a,
@@ -82,15 +82,8 @@ def resting_places(chain: Chain, low: int, high: int) -> list[int]:
     At a place with one as low before it and one as low behind it, waiting is never needed: cross the lower of
     the two hills together with the higher one, when that one is crossed.
     """
-    places = set()
-    best = None
-    for at in range(low, high + 1):
-        if best is None or chain.level[at] < best:
-            places.add(at)
-            best = chain.level[at]
-    best = None
-    for at in range(high, low - 1, -1):
-        if best is None or chain.level[at] < best:
-            places.add(at)
-            best = chain.level[at]
+    places: set[int] = set()
+    for positions in (range(low, high + 1), range(high, low - 1, -1)):
+        lowest = accumulate((chain.level[at] for at in positions), min, initial=inf)  # of those before each
+        places |= {at for at, least in zip(positions, lowest, strict=False) if chain.level[at] < least}
     return sorted(places)

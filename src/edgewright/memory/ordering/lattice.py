@@ -1,12 +1,14 @@
 """The problem as a walk: sets of executed steps as bit masks, what is held between steps, what a step needs.
 
 An order is a path through the lattice of executed sets from none to all; its peak is the dearest edge. Choosing
-the path is left to `search`, `greedy` and `model`.
+the path is left to `beam`, `flood` and `pivots`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from math import gcd
+from operator import or_
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +55,7 @@ class Lattice:
     def __init__(self, problem: OrderProblem) -> None:
         self.count = len(problem.steps)
         self.full = (1 << self.count) - 1
-        self.pred = [sum(1 << p for p in set(before)) for before in problem.before]
+        self.pred = list(map(_mask, problem.before))
         self.succ = [0] * self.count
         for step, before in enumerate(problem.before):
             for p in before:
@@ -124,11 +126,8 @@ class Lattice:
     @staticmethod
     def _others(move: StepEffects) -> int:
         """The steps on which it depends what this one does to the memory."""
-        near = 0
         parts = (part for _, shared in move.shares for part in shared)
-        for others, _ in (*move.joins, *move.frees, *parts):
-            near |= others
-        return near
+        return reduce(or_, (others for others, _ in (*move.joins, *move.frees, *parts)), 0)
 
     @staticmethod
     def _change(done: int, move: StepEffects) -> tuple[int, int]:
@@ -149,21 +148,6 @@ class Lattice:
             need -= saved if saved < size else size
         return need, after
 
-    def ready(self, done: int) -> int:
-        """The steps not in `done` of which all predecessors are."""
-        return sum(1 << s for s in range(self.count) if not done >> s & 1 and not self.pred[s] & ~done)
 
-    def ready_after(self, ready: int, done: int, step: int) -> int:
-        """`ready` brought up to date: `step` was the last to enter `done`."""
-        ready &= ~(1 << step)
-        for s in bits(self.succ[step]):
-            if not self.pred[s] & ~done:
-                ready |= 1 << s
-        return ready
-
-
-def _mask(steps: tuple[int, ...]) -> int:
-    mask = 0
-    for step in steps:
-        mask |= 1 << step
-    return mask
+def _mask(steps: Iterable[int]) -> int:
+    return sum(1 << step for step in set(steps))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from edgewright.cpsat import cp_model, repeatable_solver, solve
 from edgewright.memory.ordering.problem import OrderProblem
 
-MOST_STEPS = 48  # beyond this the programme proves nothing in a time anybody waits
+MOST_STEPS = 48  # beyond this the programme proves nothing in reasonable time
 
 
 def improve(

@@ -150,19 +150,14 @@ class _Programme:
         # Constraints: one option each, one actor at each pivot, and nothing above the peak: pivots, then climbs.
         for take in takes:
             model.add_exactly_one(take)
+        every = [
+            (i, option, taken)
+            for i, (options, take) in enumerate(zip(self.options, takes, strict=True))
+            for option, taken in zip(options, take, strict=True)
+        ]
         for k, shared in enumerate(self.pivot_bytes):
-            model.add_exactly_one(
-                taken
-                for options, take in zip(self.options, takes, strict=True)
-                for option, taken in zip(options, take, strict=True)
-                if option.acts[k]
-            )
-            use = sum(
-                self._bytes_at(i, option, k) * taken
-                for i, (options, take) in enumerate(zip(self.options, takes, strict=True))
-                for option, taken in zip(options, take, strict=True)
-            )
-            model.add(shared + use <= peak)
+            model.add_exactly_one(taken for _, option, taken in every if option.acts[k])
+            model.add(shared + sum(self._bytes_at(i, option, k) * taken for i, option, taken in every) <= peak)
         for i, of in enumerate(paths):
             for phase, shared in enumerate(self.phase_bytes):
                 for climb in {climb for leg, path in of.items() if leg.phase == phase for climb in path}:

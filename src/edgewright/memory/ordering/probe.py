@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from edgewright.memory.ordering.cuts import MinCuts
 from edgewright.memory.ordering.lattice import Lattice, bits
+from edgewright.network.network import execution_order
 
 
 class Precedence:
@@ -18,13 +19,7 @@ class Precedence:
         self.direct = list(lattice.pred)  # what all other pairs follow from
         self.before = [0] * self.count
         self.after = [0] * self.count
-        order: list[int] = []
-        done, ready = 0, lattice.ready(0)
-        while ready:
-            for step in bits(ready):
-                order.append(step)
-                done |= 1 << step
-                ready = lattice.ready_after(ready, done, step)
+        order = execution_order([tuple(bits(mask)) for mask in lattice.pred])
         for step in order:
             for p in bits(lattice.pred[step]):
                 self.before[step] |= self.before[p] | 1 << p

@@ -4,11 +4,12 @@ What is alive at a waist is the same in every order, so the segments between wai
 least peak is the largest over the segments. Ordering a segment is left to `solve`.
 """
 
-import heapq
 from collections.abc import Hashable
 from dataclasses import dataclass
+from itertools import accumulate
 
 from edgewright.memory.ordering.problem import OrderProblem, Store, profile
+from edgewright.network.network import execution_order
 
 
 @dataclass(frozen=True)
@@ -35,26 +36,6 @@ class Pieces:
     fixed_peak: int  # bytes of the dearest waist, the same in every order
 
 
-def topological_order(problem: OrderProblem) -> list[int]:
-    """The order that always runs the ready step with the least id."""
-    waiting = [len(set(before)) for before in problem.before]
-    after: list[list[int]] = [[] for _ in problem.steps]
-    for step, before in enumerate(problem.before):
-        for p in set(before):
-            after[p].append(step)
-    ready = [step for step, count in enumerate(waiting) if not count]
-    order = []
-    while ready:
-        step = heapq.heappop(ready)
-        order.append(step)
-        for s in after[step]:
-            waiting[s] -= 1
-            if not waiting[s]:
-                heapq.heappush(ready, s)
-    assert len(order) == len(problem.steps), "the steps wait for each other in a circle"
-    return order
-
-
 def cut_at_waists(problem: OrderProblem) -> Pieces:
     """The waists and the segments between them, in time linear in the steps, their constraints and the stores.
 
@@ -62,8 +43,9 @@ def cut_at_waists(problem: OrderProblem) -> Pieces:
     no later than it (following successors then ends there); everything after it follows from it exactly when each
     later step has a predecessor no earlier than it.
     """
-    order = topological_order(problem)
+    order = execution_order(problem.before)
     count = len(order)
+    assert count == len(problem.steps), "the steps wait for each other in a circle"
     position = {step: at for at, step in enumerate(order)}
     first_next = [count] * count  # by position: the earliest successor
     last_before = [-1] * count  # by position: the latest predecessor
@@ -117,11 +99,7 @@ class _Cutter:
         for (step, x, y), saved in problem.savings.items():
             if problem.stores[y].writers == (step,):
                 self.savings[step].append((x, y, saved))
-        self.held = [0] * (count + 1)  # bytes held just before each position
-        held = 0
-        for at in range(count + 1):
-            held += change[at]
-            self.held[at] = held
+        self.held = list(accumulate(change))  # bytes held just before each position
 
     def segment(self, begin: int, end: int) -> Segment:
         steps = self.order[begin:end]
