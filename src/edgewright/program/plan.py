@@ -206,10 +206,6 @@ class Plan:
         """Bytes of all memories, the plan's own and the caller's."""
         return {**self.arenas, **self.slots}
 
-    @cached_property
-    def buffer_named(self) -> Mapping[str, Buffer]:
-        return {buffer.name: buffer for buffer in self.buffers}
-
     def live(self, stage: int) -> tuple[Buffer, ...]:
         return self._live[stage]
 
