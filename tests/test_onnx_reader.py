@@ -188,6 +188,7 @@ CASES: list[tuple[str, list[Array | None], dict[str, Any]]] = [
     ("TopK", [IMAGE], {"outputs": 2, "opset": 9, "k": 2, "axis": 2}),
     ("GatherElements", [normal(3, 4), ints(1, -1, 0, 2).reshape(2, 2)], {"axis": 1, "computed": (0, 1)}),
     ("Mod", [ints(7, -7, 7, -7, 6), ints(3, 3, -3, -3, 3)], {}),
+    ("Mod", [np.array((-50000, 50000), np.int32), np.array((70000, -70000), np.int32)], {}),
     ("Mod", [ints(7, -7, 7, -7, 6), ints(3, 3, -3, -3, 3)], {"fmod": 1}),
     ("Mod", [normal(3, 4), floats(0.7)], {"fmod": 1}),
     ("IsNaN", [IMAGE], {}),

@@ -62,6 +62,16 @@ def test_nearest_pixels_are_those_of_litert(dtype: str, fields: dict[str, bool])
         np.testing.assert_array_equal(execute(read_tflite(content), {"x": x})["y"], run_litert(content, [x])[0])
 
 
+@pytest.mark.parametrize("kind", ["FLOOR_MOD", "FLOOR_DIV"])
+@pytest.mark.parametrize("divisor", [70000, -70000])
+def test_floors_of_numbers_whose_product_overflows(kind: str, divisor: int) -> None:
+    x = np.array([-50000, 50000, -140000, 0, 2**31 - 1, -(2**31) + 1], np.int32)
+    specs = [Spec("x", x.shape, "int32"), constant("b", divisor), Spec("y", x.shape, "int32")]
+    made = options("FloorMod" if kind == "FLOOR_MOD" else "FloorDiv")
+    content = model(specs, [Node(kind, ("x", "b"), ("y",), made)], ["x"], ["y"])
+    np.testing.assert_array_equal(execute(read_tflite(content), {"x": x})["y"], run_litert(content, [x])[0])
+
+
 # One number of a result, as LiteRT gives it on x86-64 and on aarch64 (Neoverse-N1).
 PLATFORMS = [
     ("exp", INT16, 2, (0, 5, 15, 0), 7994, 7993),

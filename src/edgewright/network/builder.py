@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Sequence
+from itertools import chain, count
 
 import numpy as np
 
 from ..errors import ModelError
-from .network import Arithmetic, Layer, Network, check
+from .network import Arithmetic, Layer, Network, check, leading_to
 from .operators import Op
 from .region import Shape
 from .tensor import MOST_ELEMENTS, MOST_REPEATED, Array, DType, Quant, Tensor
@@ -32,13 +33,12 @@ class Builder:
         self.inputs: list[str] = []
         self.layers: list[Layer] = []
         self.notes: list[str] = []
-        self.layouts: dict[str, tuple[int, ...]] = {}
         self.states: dict[str, str] = {}  # inputs that hold what an output held after the call before
         self._layer_names: set[str] = set()
 
     def fresh(self, name: str) -> str:
         """The name, or the name with a number when a tensor has it already."""
-        return _unused(name, self.tensors)
+        return unused_name(name, self.tensors)
 
     def input(self, name: str, shape: Shape, dtype: DType = DType.FLOAT32, quant: Quant | None = None) -> str:
         self._add(Tensor(name, tuple(shape), dtype, quant))
@@ -67,12 +67,8 @@ class Builder:
 
         Element type and quantisation are those of the first input unless given.
         """
-        first = self.tensors[inputs[0]]
-        try:
-            shape = op.output_shape([self.tensors[i].shape for i in inputs])
-        except (ValueError, IndexError, TypeError) as error:
-            raise ModelError(f"layer '{name}' ({type(op).__name__}): {error}") from error
-        name = _unused(name, self._layer_names)
+        first, shape = self.tensors[inputs[0]], self.output_shape(op, inputs, name)
+        name = unused_name(name, self._layer_names)
         self._layer_names.add(name)
         output = self.fresh(output or name)
         if dtype is None:
@@ -81,16 +77,19 @@ class Builder:
         self.layers.append(Layer(name, op, tuple(inputs), output))
         return output
 
+    def output_shape(self, op: Op, inputs: Sequence[str], name: str) -> Shape:
+        """The shape of what a layer of this name would write."""
+        try:
+            return op.output_shape([self.tensors[i].shape for i in inputs])
+        except (ValueError, IndexError, TypeError, ArithmeticError) as error:
+            raise ModelError(f"layer '{name}' ({type(op).__name__}): {error}") from error
+
     def shape(self, tensor: str) -> Shape:
         return self.tensors[tensor].shape
 
-    def build(self, outputs: Sequence[str], layouts: Mapping[str, tuple[int, ...]] | None = None) -> Network:
+    def build(self, outputs: Sequence[str]) -> Network:
         """The finished network, checked; layers that lead to no output and inputs that nobody reads are dropped."""
-        wanted, kept = set(outputs), []
-        for layer in reversed(self.layers):
-            if layer.output in wanted:
-                wanted.update(layer.inputs)
-                kept.append(layer)
+        kept, wanted = leading_to(self.layers, outputs)
         inputs = [name for name in self.inputs if name in wanted]
         notes = [f"input '{name}' is never used and was dropped" for name in self.inputs if name not in wanted]
         network = Network(
@@ -101,11 +100,10 @@ class Builder:
             tensors=self.tensors,
             constants=self.constants,
             arithmetic=self.arithmetic,
-            layouts={**self.layouts, **(layouts or {})},
             notes=(*self.notes, *notes),
             states={name: after for name, after in self.states.items() if name in inputs and after in outputs},
         )
-        return check(network.with_layers(reversed(kept)))
+        return check(network.with_layers(kept))
 
     def _add(self, tensor: Tensor) -> None:
         if tensor.name in self.tensors:
@@ -118,10 +116,10 @@ class Builder:
         self.tensors[tensor.name] = tensor
 
 
-def _unused(name: str, taken: Mapping[str, object] | set[str]) -> str:
-    if name not in taken:
-        return name
-    return next(f"{name}_{i}" for i in range(1, 10**9) if f"{name}_{i}" not in taken)
+def unused_name(name: str, *taken: Container[str]) -> str:
+    """The name, or the name with a number where one of these has it already."""
+    names = chain([name], (f"{name}_{i}" for i in count(1)))
+    return next(free for free in names if not any(free in others for others in taken))
 
 
 def random_inputs(network: Network, seed: int = 0) -> dict[str, Array]:

@@ -57,8 +57,6 @@ def _operator(op: ops.Op, shapes: Sequence[Shape]) -> str:
             return _activation(op)
         case ops.Binary():
             return op.kind.value.replace("_", " ").capitalize()
-        case ops.BatchNorm():
-            return "BatchNorm"
         case ops.Cast():
             return f"Cast to {op.dtype.value}"
         case ops.Reduce():

@@ -10,10 +10,9 @@ import numpy as np
 
 from ..errors import InputError
 from .builder import random_inputs
-from .kernels import Operand, compute
+from .kernels import compute_whole
 from .network import Arithmetic, Network
 from .operators import Dequantize, Quantize
-from .region import Region
 from .tensor import Array, Tensor
 
 
@@ -89,6 +88,5 @@ def _unpacked(network: Network, name: str, value: Array) -> Array:
 def _converted(network: Network, value: Array, source: Tensor, target: Tensor) -> Array:
     if value.shape != source.shape:
         raise InputError(f"'{source.name}' must have the shape {source.shape}; got {value.shape}")
-    whole = Region.whole(source.shape)
     op = Dequantize() if target.dtype.is_float else Quantize()
-    return compute(op, whole, [Operand(value, whole, source)], target, network.arithmetic)
+    return compute_whole(op, [value], [source], target, network.arithmetic)

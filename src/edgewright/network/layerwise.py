@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from .interface import file_outputs, stored_inputs
 from .kernels import execute, run_layer
 from .network import Network
-from .reference import OutputDifference, Reference, compare, difference
+from .reference import OutputDifference, Reference, badness, compare, difference
 from .tensor import Array
 
 
@@ -26,7 +26,7 @@ class LayerDifference:
 
 @dataclass(frozen=True)
 class Layerwise:
-    """What came out of comparing layer by layer."""
+    """The result of comparing layer by layer."""
 
     outputs: Mapping[str, Array]  # of our kernels, end to end, as the file has them
     plain: Mapping[str, Array]  # those of the reference without its optimisations
@@ -70,7 +70,7 @@ def compare_layers(
         plain=plain,
         compared=compared,
         first=next((gap for gap in found if not _is_rounding(gap)), None),
-        worst=max(found, key=_badness, default=None),
+        worst=max(found, key=lambda gap: badness(gap.difference), default=None),
         itself=compare(network, plain, expected),
     )
 
@@ -78,7 +78,3 @@ def compare_layers(
 def _is_rounding(gap: LayerDifference) -> bool:
     """Whether real numbers differ as little as they may."""
     return gap.difference.passes and gap.difference.unit == ""
-
-
-def _badness(gap: LayerDifference) -> tuple[bool, float]:
-    return not gap.difference.passes, gap.difference.largest / max(gap.difference.allowed, 1e-30)

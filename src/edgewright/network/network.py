@@ -192,6 +192,16 @@ def check(network: Network) -> Network:
     return network
 
 
+def leading_to(layers: Sequence[Layer], outputs: Iterable[str]) -> tuple[list[Layer], set[str]]:
+    """The layers that one of these outputs depends on, in order, and all tensors that they need."""
+    wanted, kept = set(outputs), []
+    for layer in reversed(layers):
+        if layer.output in wanted:
+            wanted.update(layer.inputs)
+            kept.append(layer)
+    return kept[::-1], wanted
+
+
 def execution_order(before: Sequence[Collection[int]]) -> list[int]:
     """Indices, each after those in its `before`; as given where that is possible (Kahn 1962).
 

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..errors import Unsupported
-from .network import Layer, Network
+from .builder import unused_name
+from .network import Layer, leading_to
 from .operators import Concat, Slice
 from .part_draft import tensor_part
 from .parts import NetworkPart, TensorRegion
@@ -50,9 +51,10 @@ class _Editor:
         network = self.given.network
         if not self.before and not self.behind and list(self.outputs) == list(self.given.outputs):
             return self.given
-        layers = (*self.before, *map(self._rewired, network.layers), *self.behind)
+        kept = (replace(old, inputs=tuple(self.renamed.get(i, i) for i in old.inputs)) for old in network.layers)
+        layers = (*self.before, *kept, *self.behind)
         changed = replace(network, outputs=tuple(self.outputs), inputs=tuple(self.inputs), tensors=self.tensors)
-        left = _used(changed, layers)
+        left = changed.with_layers(leading_to(layers, self.outputs)[0])
         inputs = {name: what for name, what in self.inputs.items() if left.readers[name]}
         ends = {*inputs, *self.outputs}
         final = replace(
@@ -65,9 +67,6 @@ class _Editor:
             file_tensors={name: tensor for name, tensor in network.file_tensors.items() if name in ends},
         )
         return replace(self.given, network=final, inputs=inputs, outputs=dict(self.outputs))
-
-    def _rewired(self, layer: Layer) -> Layer:
-        return replace(layer, inputs=tuple(self.renamed.get(name, name) for name in layer.inputs))
 
     def join(self, own: str, pieces: Sequence[TensorRegion]) -> None:
         """Puts new inputs in the place of one: a slice of each, joined."""
@@ -120,11 +119,8 @@ class _Editor:
         return output
 
     def _fresh(self, name: str) -> str:
-        taken = {
-            *self.tensors,
-            *(layer.name for layer in (*self.given.network.layers, *self.before, *self.behind)),
-        }
-        return next(text for i in range(len(taken) + 2) if (text := f"{name}_{i}" if i else name) not in taken)
+        layers = {layer.name for layer in (*self.given.network.layers, *self.before, *self.behind)}
+        return unused_name(name, self.tensors, layers)
 
 
 def _kind(kind: Tensor, of: Region, want: Region, name: str) -> Tensor:
@@ -146,13 +142,3 @@ def _cut_between(parts: Mapping[Region, str], wanted: TensorRegion) -> tuple[int
     raise Unsupported(
         f"{wanted.region} of '{wanted.tensor}' comes in pieces that cannot be joined along one axis after the other"
     )
-
-
-def _used(network: Network, layers: Sequence[Layer]) -> Network:
-    """The network with these layers, less those that nobody reads any more."""
-    wanted, found = set(network.outputs), []
-    for layer in reversed(layers):
-        if layer.output in wanted:
-            wanted.update(layer.inputs)
-            found.append(layer)
-    return network.with_layers(found[::-1])

@@ -138,25 +138,22 @@ class _OnnxRuntime:
             raise EdgewrightError(f"onnxruntime cannot run {_name(self.source)}: {error}") from error
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        names = [arg.name for arg in self.session.get_outputs()]
-        return dict(zip(names, self._values(self.session, names, inputs), strict=True))
+        return self._values(self.session, inputs)
 
     def trace(self, inputs: Mapping[str, Array], tensors: Sequence[str | int]) -> dict[str | int, Array]:
         wanted = tuple(dict.fromkeys(map(str, tensors)))
         if self._traced is None or self._traced[0] != wanted:
             self._traced = wanted, self._session(self._with_outputs(wanted), is_optimised=False)
-        session = self._traced[1]
-        names = [arg.name for arg in session.get_outputs()]
-        return dict(zip(names, self._values(session, names, inputs), strict=True))
+        return self._values(self._traced[1], inputs)
 
-    def _values(self, session: Any, names: Sequence[str], inputs: Mapping[str, Array]) -> Sequence[Array]:
+    def _values(self, session: Any, inputs: Mapping[str, Array]) -> dict[Any, Array]:
+        names = [arg.name for arg in session.get_outputs()]
         try:
             types = {arg.name: _ORT_TYPES[arg.type] for arg in session.get_inputs()}
             given: dict[str, Array] = {name: value.astype(types[name]) for name, value in inputs.items()}
-            values: Sequence[Array] = session.run(names, {**self.spare, **given})
+            return dict(zip(names, session.run(names, {**self.spare, **given}), strict=True))
         except Exception as error:
             raise EdgewrightError(f"onnxruntime cannot run {_name(self.source)}: {error}") from error
-        return values
 
     def _with_outputs(self, tensors: Sequence[str]) -> bytes:
         """The file with these tensors as further outputs."""
@@ -175,16 +172,11 @@ class _OnnxRuntime:
         return content
 
 
-_ORT_TYPES = {
-    "tensor(float)": np.float32,
-    "tensor(float16)": np.float16,
-    "tensor(double)": np.float64,
-    "tensor(int8)": np.int8,
-    "tensor(uint8)": np.uint8,
-    "tensor(int16)": np.int16,
-    "tensor(int32)": np.int32,
-    "tensor(int64)": np.int64,
-    "tensor(bool)": np.bool_,
+# onnxruntime's names of element types.
+_ORT_TYPES: dict[str, np.dtype[Any]] = {
+    "tensor(float)": np.dtype(np.float32),
+    "tensor(double)": np.dtype(np.float64),
+    **{f"tensor({name})": np.dtype(name) for name in ("float16", "int8", "uint8", "int16", "int32", "int64", "bool")},
 }
 
 
@@ -347,7 +339,7 @@ def compare(network: Network, actual: Mapping[str, Array], expected: Mapping[str
         if mine.shape != theirs.shape:
             raise InputError(f"output '{name}' has shape {mine.shape}, expected {theirs.shape}")
         found = difference(network, name, mine, theirs)
-        if worst is None or _badness(found) > _badness(worst):
+        if worst is None or badness(found) > badness(worst):
             worst = found
     assert worst is not None, "a network has outputs"
     return worst
@@ -383,5 +375,6 @@ def _step(network: Network, name: str) -> float | None:
     return None if quant is None else max(quant.scale)
 
 
-def _badness(difference: OutputDifference) -> tuple[bool, float]:
+def badness(difference: OutputDifference) -> tuple[bool, float]:
+    """Sorts differences: those that do not pass come last, then those that are large for what is allowed."""
     return not difference.passes, difference.largest / max(difference.allowed, 1e-30)

@@ -85,7 +85,10 @@ def window(out: Interval, kernel: int, stride: int, dilation: int, pad: int, siz
     >>> window((0, 1), kernel=3, stride=1, dilation=1, pad=1, size=8)
     (0, 2)
     """
-    return clip(span(out, kernel, stride, dilation, pad), size) if out[0] < out[1] else (0, 0)
+    start, stop = out  # as `span`, which a planner calls too often to call another
+    if stop <= start:
+        return (0, 0)
+    return clip((start * stride - pad, (stop - 1) * stride - pad + (kernel - 1) * dilation + 1), size)
 
 
 def span(out: Interval, kernel: int, stride: int, dilation: int, pad: int) -> Interval:
@@ -106,19 +109,23 @@ def element_steps(shape: Shape) -> list[int]:
 
 def run_of_box(box: Sequence[Interval], shape: Shape) -> Interval:
     """The shortest run of consecutive elements that holds a box."""
-    steps = element_steps(shape)
-    first = sum(start * step for (start, _), step in zip(box, steps, strict=True))
-    return first, sum((stop - 1) * step for (_, stop), step in zip(box, steps, strict=True)) + 1
+    first, last, step = 0, 0, 1
+    for (start, stop), size in zip(reversed(box), reversed(shape), strict=True):
+        first += start * step
+        last += (stop - 1) * step
+        step *= size
+    return first, last + 1
 
 
-def smallest_run(run: Interval, shape: Shape) -> tuple[Interval, ...]:
+def box_around_run(run: Interval, shape: Shape) -> tuple[Interval, ...]:
     """The smallest box around a run that is itself a run: single indices, a range, and whole axes."""
-    first, last = run[0], run[1] - 1
+    first, last, step = run[0], run[1] - 1, prod(shape)
     bounds: list[Interval] = []
-    for i, step in enumerate(element_steps(shape)):
+    for i, size in enumerate(shape):
+        step //= size
         a, b = first // step, last // step
         bounds.append((a, b + 1))
         if a != b:
-            return (*bounds, *((0, size) for size in shape[i + 1 :]))
+            return (*bounds, *((0, other) for other in shape[i + 1 :]))
         first, last = first - a * step, last - b * step
     return tuple(bounds)

@@ -63,6 +63,10 @@ class Quant:
     def is_per_channel(self) -> bool:
         return len(self.scale) > 1
 
+    def transposed(self, perm: Sequence[int]) -> Quant:
+        """That of the tensor with its axes in another order: axis i is axis perm[i] of this one's."""
+        return self if self.axis is None else Quant(self.scale, self.zero, perm.index(self.axis))
+
     def along(self, rank: int) -> tuple[Array, Array]:
         """Scales (float32) and zero points (int64), shaped so that they broadcast over a tensor of this rank."""
         shape = [-1 if axis == self.axis else 1 for axis in range(rank)]

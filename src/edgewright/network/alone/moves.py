@@ -10,7 +10,7 @@ import numpy as np
 
 from ..kernels.rearrange import mirrored
 from ..operators import Concat, DepthToSpace, Expand, Pad, PadMode, Reshape, Slice, SpaceToDepth, Tile
-from ..region import Interval, Region, Shape, run_of_box, smallest_run
+from ..region import Interval, Region, Shape, box_around_run, run_of_box
 from .answer import AloneOperator, Answer, WidenedRegion, inside, split
 
 
@@ -79,7 +79,7 @@ def depth_to_space(op: DepthToSpace, out: Region, shapes: Sequence[Shape]) -> An
 
 
 def pad(op: Pad, out: Region, shapes: Sequence[Shape]) -> Answer:
-    """The border that is repeated is that of the whole: tried on what is read, and held against the whole."""
+    """Pads of what is read. Mirrored ones are tried, and compared with what the whole shows there."""
     axes = [_padded_axis(op, axis, bound, shapes[0][axis]) for axis, bound in enumerate(out.bounds)]
     made = replace(op, before=tuple(before for _, before, _, _ in axes), after=tuple(a for _, _, a, _ in axes))
     keep = Region(tuple(kept for *_, kept in axes))
@@ -118,8 +118,8 @@ def reshape(op: Reshape, out: Region, shapes: Sequence[Shape]) -> Answer:
         if len(sizes) == len(others) == 1:
             reads.extend(box)
             continue
-        read = smallest_run(run_of_box(box, sizes), others)
-        again = smallest_run(run_of_box(read, others), sizes)
+        read = box_around_run(run_of_box(box, sizes), others)
+        again = box_around_run(run_of_box(read, others), sizes)
         if again != box:
             bounds[mine.start : mine.stop] = again
             axis = next(i for i, (a, b) in enumerate(zip(again, box, strict=True), mine.start) if a != b)

@@ -29,12 +29,17 @@ def computable(op: ops.Op, out: Region, shapes: Sequence[Shape], dtype: DType = 
     return out
 
 
+def _whole_axis(op: ops.Op, out: Region, shapes: Sequence[Shape], axis: int, reason: str) -> Answer:
+    """The operator as it is, where the region has all of an axis."""
+    whole = (0, op.output_shape(shapes)[axis])
+    if out.bounds[axis] != whole:
+        return WidenedRegion(out.with_axis(axis, whole), axis, reason)
+    return unchanged(op, out, shapes)
+
+
 def _line(op: ops.Softmax | ops.LogSoftmax | ops.L2Normalize, out: Region, shapes: Sequence[Shape]) -> Answer:
     axis = normal_axis(op.axis, len(shapes[0]))
-    whole = (0, shapes[0][axis])
-    if out.bounds[axis] != whole:
-        return WidenedRegion(out.with_axis(axis, whole), axis, "each element depends on all along it")
-    return unchanged(op, out, shapes)
+    return _whole_axis(op, out, shapes, axis, "each element depends on all along it")
 
 
 def _top_k(op: ops.TopK, out: Region, shapes: Sequence[Shape]) -> Answer:
@@ -56,23 +61,18 @@ def _lrn(op: ops.Lrn, out: Region, shapes: Sequence[Shape]) -> Answer:
 
 
 def _lstm_step(op: ops.LstmStep, out: Region, shapes: Sequence[Shape]) -> Answer:
-    last, whole = len(out.bounds) - 1, (0, shapes[1][-1])
-    if out.bounds[-1] != whole:
-        return WidenedRegion(out.with_axis(last, whole), last, "the gates of each element lie far from each other")
+    answer = _whole_axis(op, out, shapes, len(out.bounds) - 1, "the gates of each element lie far from each other")
+    if isinstance(answer, WidenedRegion):
+        return answer
     return AloneOperator(op, (out.with_axis(-1, (0, shapes[0][-1])), out))
 
 
 def _dynamic_range(op: ops.DynamicRange, out: Region, shapes: Sequence[Shape]) -> Answer:
-    last, numbers = len(out.bounds) - 1, (0, op.output_shape(shapes)[-1])
-    if out.bounds[-1] != numbers:
-        return WidenedRegion(out.with_axis(last, numbers), last, "scale, inverse and zero point belong together")
-    return unchanged(op, out, shapes)
+    return _whole_axis(op, out, shapes, len(out.bounds) - 1, "scale, inverse and zero point belong together")
 
 
 def _non_max_suppression(op: ops.NonMaxSuppression, out: Region, shapes: Sequence[Shape]) -> Answer:
-    if out.bounds != ((0, op.count),):
-        return WidenedRegion(Region(((0, op.count),)), 0, "each box depends on all better ones")
-    return unchanged(op, out, shapes)
+    return _whole_axis(op, out, shapes, 0, "each box depends on all better ones")
 
 
 def _finish_sums(op: ops.FinishSums, out: Region, shapes: Sequence[Shape]) -> Answer:

@@ -38,6 +38,16 @@ def compute(op: Op, out: Region, operands: Sequence[Operand], result: Tensor, ar
     return values.astype(result.dtype.numpy, copy=False)
 
 
+def compute_whole(
+    op: Op, values: Sequence[Array], tensors: Sequence[Tensor], result: Tensor, arithmetic: Arithmetic
+) -> Array:
+    """The whole output of an operator, from whole inputs."""
+    whole = Region.whole(result.shape)
+    needs = op.needs(whole, [tensor.shape for tensor in tensors])
+    parts = zip(values, needs, tensors, strict=True)
+    return compute(op, whole, [Operand(v[need.slices], need, tensor) for v, need, tensor in parts], result, arithmetic)
+
+
 def is_quantised(inputs: Sequence[Tensor], result: Tensor) -> bool:
     """Whether stored integers stand for real numbers, so that somebody's rounding rules apply."""
     return any(tensor.quant is not None and not tensor.dtype.is_float for tensor in (result, *inputs))
@@ -61,15 +71,9 @@ def execute(network: Network, inputs: Mapping[str, Array], keep: Iterable[str] =
 def run_layer(network: Network, layer: Layer, values: Mapping[str, Array]) -> Array:
     """The whole output of a layer, from the values of its inputs."""
     tensors = [network.tensors[name] for name in layer.inputs]
-    result = network.tensors[layer.output]
-    whole = Region.whole(result.shape)
-    needs = layer.op.needs(whole, [t.shape for t in tensors])
-    operands = [
-        Operand(values[tensor.name][region.slices], region, tensor)
-        for tensor, region in zip(tensors, needs, strict=True)
-    ]
+    inputs = [values[name] for name in layer.inputs]
     try:
-        return compute(layer.op, whole, operands, result, network.arithmetic)
+        return compute_whole(layer.op, inputs, tensors, network.tensors[layer.output], network.arithmetic)
     except Exception as error:
         error.add_note(f"in layer '{layer.name}' of network '{network.name}'")
         raise

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -70,13 +69,14 @@ def has_integer_kernel(op: ops.Op, tensors: Sequence[Tensor], result: Tensor, ar
 def _sums(
     op: ops.Conv2d | ops.ConvTranspose2d | ops.Dense, out: Region, operands: Sequence[Operand], result: Tensor
 ) -> Array:
-    """Transposed convolutions too, for which onnxruntime has no kernel: its float32 differs from it at ties at most.
+    """onnxruntime has no kernel for transposed convolutions, but works in float32; these sums differ at ties at most.
 
     Zero points of dense weights are taken off the sums, so that big weights are not copied.
     """
     x, w = replace(operands[0], data=centred(operands[0])), operands[1]
     if not isinstance(op, ops.Dense):
-        return product_sums(op, out, x, replace(w, data=centred(w)), result, _sum_type(x))
+        narrow = x.tensor.dtype.bytes == 1  # 32 bits hold sums of eight-bit products, as they must in onnxruntime
+        return product_sums(op, out, x, replace(w, data=centred(w)), result, np.int32 if narrow else np.int64)
     total = product_sums(op, out, x, w, result, np.int64)
     zero = zero_of(w.tensor, w.region).reshape(-1).astype(np.int64)
     return total - x.data.sum(axis=-1, keepdims=True, dtype=np.int64) * zero if zero.any() else total
@@ -121,11 +121,6 @@ def _requantised(total: Array, scale: Array, out: Region, result: Tensor) -> Arr
         return steps * scale
     steps *= scale / scale_of(result, out)
     return saturated(steps, out, result)
-
-
-def _sum_type(x: Operand) -> type[np.signedinteger[Any]]:
-    """The type of sums: 32 bits hold those of eight-bit products, as they must in onnxruntime."""
-    return np.int32 if x.tensor.dtype.bytes == 1 else np.int64
 
 
 def binary(op: ops.Binary, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:

@@ -45,7 +45,7 @@ def binary(op: Binary, out: Region, operands: Sequence[Operand], result: Tensor)
 
 
 def _common(a: Operand, b: Operand, left: int) -> tuple[Array, Array, float]:
-    """Both operands in steps of half the finer common scale, shifted to the left; and that scale, doubled."""
+    """Both operands, shifted to the left, in steps of twice the larger of their scales; and that step."""
     twice = 2.0 * float(max(scale(a.tensor), scale(b.tensor)))
     x, y = (
         multiply(centred(operand) << left, *quantize_multiplier(float(scale(operand.tensor)) / twice))

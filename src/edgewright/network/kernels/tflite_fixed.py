@@ -154,7 +154,7 @@ def log_of_q12(x: Array) -> Array:
     r, k = np.minimum(r_a, r_b), np.maximum(k_a, k_b)
 
     middle, fourth = constant(sqrt(sqrt(0.5))), sqrt(sqrt(2.0))
-    p = _half_sum(r, middle)
+    p = divide_by_power(r + middle, 1)
     q = 2 * (r - middle)
     q2 = high_multiply(q, q)
     numerator = high_multiply(q, r) + high_multiply(high_multiply(q, q2), constant(11 / 240 * fourth))
@@ -163,11 +163,6 @@ def log_of_q12(x: Array) -> Array:
     scaled = divide_by_power(numerator, accumulator_bits)
     total = high_multiply(k, constant(np.log(2.0))) + high_multiply(scaled, denominator)
     return shift_left(total, 1)
-
-
-def _half_sum(a: Array, b: int) -> Array:
-    """(a + b) / 2, rounded half away from zero."""
-    return divide_by_power(a + b, 1)
 
 
 def inverse_root(x: Array) -> tuple[Array, Array]:

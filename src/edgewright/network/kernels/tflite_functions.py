@@ -178,9 +178,9 @@ def input_factor(x: Tensor, most: int) -> tuple[int, int]:
 
 
 def _wide_steps(x: Operand, is_tanh: bool) -> tuple[Array, Array]:
-    """16-bit input in steps of 1 / (3 * 4096), rounded half up; and sigmoid of its size, or of twice that, by a table.
+    """16-bit input in steps of 1 / (3 * 4096), rounded half up; and the sigmoid of its size, for tanh of twice that.
 
-    The table has so many bits more as lie between two of its values: 9, or for tanh 8.
+    The sigmoid is interpolated in a table, with 9 bits between two of its values, for tanh 8.
     """
     bits, (factor, shift) = 9 - is_tanh, input_factor(x.tensor, int(is_tanh))
     scaled = (x.data.astype(np.int64) * factor + ((1 << shift) >> 1)) >> shift

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -61,23 +62,22 @@ def rescaled(x: Operand, result: Tensor) -> Array:
 def resize(op: Resize, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
     x = operands[0]
     if op.mode is ResizeMode.NEAREST:
-        rows, cols = (nearest_places(op, i, out, x.shape[1 + i]) - x.origin[1 + i] for i in range(2))
-        return x.data[:, rows[:, None], cols[None, :], :]
+        return _pixels(x, x.data, *(nearest_places(op, i, out, x.shape[1 + i]) for i in range(2)))
     if result.dtype is DType.UINT8:
         return _bilinear_float(op, out, x)
     return _bilinear_fixed(op, out, x)
+
+
+def _pixels(x: Operand, values: Array, rows: Array, cols: Array) -> Array:
+    """The values, which are x's, at these rows and columns of its image."""
+    return values[:, (rows - x.origin[1])[:, None], (cols - x.origin[2])[None, :], :]
 
 
 def _bilinear_float(op: Resize, out: Region, x: Operand) -> Array:
     """float32, term by term in the order of the reference kernel; half is added and the rest cut off."""
     (y0, y1, dy), (x0, x1, dx) = (float_places(op, axis, out, x.shape[1 + axis]) for axis in range(2))
     dy, dx = dy.reshape(-1, 1, 1), dx.reshape(1, -1, 1)
-    one = np.float32(1)
-    values = x.data.astype(np.float32)
-
-    def corner(rows: Array, cols: Array) -> Array:
-        return values[:, (rows - x.origin[1])[:, None], (cols - x.origin[2])[None, :], :]
-
+    one, corner = np.float32(1), partial(_pixels, x, x.data.astype(np.float32))
     total = multiply_add(corner(y0, x0) * (one - dy), one - dx, corner(y1, x0) * dy * (one - dx))
     total = multiply_add(corner(y0, x1) * (one - dy), dx, total)
     total = multiply_add(corner(y1, x1) * dy, dx, total)
@@ -99,11 +99,7 @@ def _bilinear_fixed(op: Resize, out: Region, x: Operand) -> Array:
     """Places with 10 bits behind the point, results rounded half away from zero."""
     (y0, y1, dy), (x0, x1, dx) = (fixed_places(op, axis, out, x.shape[1 + axis]) for axis in range(2))
     dy, dx = dy.reshape(-1, 1, 1), dx.reshape(1, -1, 1)
-    values = x.data.astype(np.int64)
-
-    def corner(rows: Array, cols: Array) -> Array:
-        return values[:, (rows - x.origin[1])[:, None], (cols - x.origin[2])[None, :], :]
-
+    corner = partial(_pixels, x, x.data.astype(np.int64))
     upper = corner(y0, x0) * (1024 - dx) + corner(y0, x1) * dx
     lower = corner(y1, x0) * (1024 - dx) + corner(y1, x1) * dx
     total = upper * (1024 - dy) + lower * dy

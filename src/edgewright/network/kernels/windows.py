@@ -134,7 +134,7 @@ def columns(op: Conv2d, x: Array, kernel: Pair, size: Pair) -> Array:
 def product_sums(
     op: Conv2d | ConvTranspose2d | Dense, out: Region, x: Operand, w: Operand, result: Tensor, dtype: DTypeLike
 ) -> Array:
-    """Sums of products for `out`, as `dtype`; of stored operands the data are less their zero point."""
+    """Sums of products for `out`, as `dtype`; zero points of quantised operands are taken off their data already."""
     match op:
         case Conv2d():
             image = window_input(op, out, x, 0, (w.shape[1], w.shape[2]))

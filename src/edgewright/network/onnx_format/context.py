@@ -11,7 +11,7 @@ from math import prod
 
 from ...errors import ModelError, Unsupported
 from .. import operators as ops
-from ..builder import Builder
+from ..builder import Builder, unused_name
 from ..network import Layer
 from ..region import Shape
 from ..tensor import Array, DType, Quant, Tensor
@@ -77,11 +77,7 @@ class Context:
         operands = [self.operand(value) for value in inputs]
         for operand in operands:
             self._check_quant(op, operand, name)
-        try:
-            shape = op.output_shape([self.builder.tensors[operand].shape for operand in operands])
-        except (ValueError, IndexError, TypeError, ArithmeticError) as error:
-            raise ModelError(f"{type(op).__name__} layer '{name}': {error}") from error
-        check_shape(shape, f"layer '{name}'")
+        shape = check_shape(self.builder.output_shape(op, operands, name), f"layer '{name}'")
         if prod(shape) == 0:
             raise Unsupported(f"layer '{name}' gives an empty tensor {list(shape)}")
         output = self.unused_name(name)
@@ -89,11 +85,8 @@ class Context:
 
     def _check_quant(self, op: ops.Op, operand: str, name: str) -> None:
         quant = self.builder.tensors[operand].quant
-        if (
-            quant is not None
-            and quant.axis is not None
-            and isinstance(op, ops.Reshape | ops.Slice | ops.Expand | ops.Tile)
-        ):
+        moves = isinstance(op, ops.Reshape | ops.Slice | ops.Expand | ops.Tile)
+        if moves and quant is not None and quant.axis is not None:
             raise Unsupported(f"layer '{name}' moves elements of '{operand}', quantised along axis {quant.axis}")
 
     def operand(self, value: Value) -> str:
@@ -139,10 +132,7 @@ class Context:
 
     def unused_name(self, name: str) -> str:
         """The name, or one like it that neither the network nor the file's main graph has."""
-        if name not in self.builder.tensors and name not in self.reserved:
-            return name
-        numbered = (f"{name}_{i}" for i in range(1, 10**9))
-        return next(n for n in numbered if n not in self.builder.tensors and n not in self.reserved)
+        return unused_name(name, self.builder.tensors, self.reserved)
 
     def rename(self, old: str, new: str, first_layer: int) -> None:
         """Gives a tensor written at or after `first_layer` the name that the file has for it."""
@@ -225,7 +215,7 @@ class NodeProblem:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """A tensor that could not be had, since its node (or one before it) is not supported."""
+    """A tensor that is not available, because its node (or one before it) is not supported."""
 
     problem: NodeProblem
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import inf
 
 import numpy as np
 import onnx
+from onnx.helper import np_dtype_to_tensor_dtype
 
 from .. import operators as ops
 from ..kernels.elementwise import converted
+from ..onnx_names import UNARY
 from ..operators.base import broadcast_shape
 from ..tensor import DType
 from .context import Computed, Constant, Value
@@ -18,6 +20,11 @@ from .tensors import WIDENED, dtype_of, element_type_name
 
 Importer = Callable[[OnnxNode], Value | tuple[Value, ...]]
 
+# Functions that layers of several nodes may end with, by the names that their attributes give them.
+NAMED: Mapping[str, ops.Activation] = {
+    "Relu": ops.Clamp(0.0),
+    **{UNARY[kind]: ops.Unary(kind) for kind in map(ops.UnaryKind, ("sigmoid", "softplus", "softsign", "tanh"))},
+}
 FLOAT_MAX = float(np.finfo(np.float32).max)
 
 
@@ -48,7 +55,7 @@ def unary(node: OnnxNode, kind: ops.UnaryKind) -> Value:
 
 
 def parametric(node: OnnxNode, op: type[ops.LeakyRelu | ops.Elu | ops.HardSigmoid], *names: str) -> Value:
-    """An activation whose attributes are called and default as in ONNX."""
+    """An activation whose fields have the names and defaults of ONNX's attributes."""
     defaults = op()
     return activation(node, op(**{name: node.real(name, getattr(defaults, name)) for name in names}))
 
@@ -104,10 +111,10 @@ def gelu(node: OnnxNode) -> Value:
 
 
 def compare(node: OnnxNode, kind: ops.CompareKind) -> Value:
-    return _compared(node, kind, node.input(0), _aligned(node, node.input(0), node.input(1)))
+    return compared(node, kind, node.input(0), _aligned(node, node.input(0), node.input(1)))
 
 
-def _compared(node: OnnxNode, kind: ops.CompareKind, a: Value, b: Value) -> Value:
+def compared(node: OnnxNode, kind: ops.CompareKind, a: Value, b: Value) -> Value:
     types = {node.tensor(value).dtype for value in (a, b)}
     if len(types) > 1 or any(node.tensor(value).quant is not None for value in (a, b)):
         raise node.unsupported(f"compares {node.tensor(a)} with {node.tensor(b)}")
@@ -115,7 +122,7 @@ def _compared(node: OnnxNode, kind: ops.CompareKind, a: Value, b: Value) -> Valu
 
 
 def negation(node: OnnxNode) -> Value:
-    return _compared(node, ops.CompareKind.EQUAL, node.input(0), node.constant("false", np.array(False)))
+    return compared(node, ops.CompareKind.EQUAL, node.input(0), node.constant("false", np.array(False)))
 
 
 def where(node: OnnxNode) -> Value:
@@ -228,7 +235,8 @@ def mod(node: OnnxNode) -> Value:
     if node.flag("fmod"):
         return left
     zero = node.constant("zero", np.zeros((), node.tensor(a).dtype.numpy))
-    other_side = pairwise(node, ops.BinaryKind.MUL, left, b, "sides")
+    one, other = (node.layer(ops.Unary(ops.UnaryKind.SIGN), [x], f"sign{i}") for i, x in enumerate((left, b)))
+    other_side = pairwise(node, ops.BinaryKind.MUL, one, other, "sides")  # the numbers' own product may overflow
     return _selected(
         node,
         node.layer(ops.Compare(ops.CompareKind.LESS), [other_side, zero], "is_other", dtype=DType.BOOL),
@@ -254,10 +262,6 @@ def tangent(node: OnnxNode) -> Value:
     _require_real(node, x)
     sine, cosine = (node.layer(ops.Unary(ops.UnaryKind[name]), [x], name.lower()) for name in ("SIN", "COS"))
     return pairwise(node, ops.BinaryKind.DIV, sine, cosine)
-
-
-def is_nan(node: OnnxNode) -> Value:
-    return _compared(node, ops.CompareKind.NOT_EQUAL, node.input(0), node.input(0))
 
 
 def one_hot(node: OnnxNode) -> Value:
@@ -307,22 +311,7 @@ def cast(node: OnnxNode) -> Value:
 
 
 def cast_like(node: OnnxNode) -> Value:
-    like = {dtype.value: to for to, dtype in _ELEMENT_TYPES.items()}
-    return _cast(node, node.input(0), like[node.tensor(node.input(1)).dtype.value])
-
-
-_ELEMENT_TYPES = {
-    kind: dtype_of(kind, "")
-    for kind in (
-        onnx.TensorProto.FLOAT,
-        onnx.TensorProto.INT8,
-        onnx.TensorProto.UINT8,
-        onnx.TensorProto.INT16,
-        onnx.TensorProto.INT32,
-        onnx.TensorProto.INT64,
-        onnx.TensorProto.BOOL,
-    )
-}
+    return _cast(node, node.input(0), np_dtype_to_tensor_dtype(node.tensor(node.input(1)).dtype.numpy))
 
 
 def _named_type(node: OnnxNode) -> int:

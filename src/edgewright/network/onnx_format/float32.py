@@ -12,8 +12,8 @@ import onnx
 from onnx import numpy_helper
 
 from ..tensor import Array
+from .tensors import WIDENED
 
-_OTHER_FLOATS = (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16, onnx.TensorProto.DOUBLE)
 _FLOAT = onnx.TensorProto.FLOAT
 # Attributes that name an element type; that of QuantizeLinear and others is an integer's.
 _TYPE_ATTRIBUTES = ("to", "dtype")
@@ -22,7 +22,7 @@ _TYPE_ATTRIBUTES = ("to", "dtype")
 def has_other_floats(model: onnx.ModelProto) -> bool:
     """Whether the model uses float16, bfloat16 or double; the values of its tensors are not needed to tell."""
     return any(
-        kind in _OTHER_FLOATS
+        kind in WIDENED
         for graph in _graphs(model.graph)
         for kind in (
             *(value.type.tensor_type.elem_type for value in _values(graph)),
@@ -36,13 +36,13 @@ def make_float32(model: onnx.ModelProto) -> None:
     """Makes float32 of all other floats in a model, in place."""
     for graph in _graphs(model.graph):
         for value in _values(graph):
-            if value.type.tensor_type.elem_type in _OTHER_FLOATS:
+            if value.type.tensor_type.elem_type in WIDENED:
                 value.type.tensor_type.elem_type = _FLOAT
         for attribute in _type_attributes(graph):
-            if attribute.i in _OTHER_FLOATS:
+            if attribute.i in WIDENED:
                 attribute.i = _FLOAT
         for tensor in _tensors(graph):
-            if tensor.data_type in _OTHER_FLOATS:
+            if tensor.data_type in WIDENED:
                 values: Array = numpy_helper.to_array(tensor).astype("float32")
                 tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
 

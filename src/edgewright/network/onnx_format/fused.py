@@ -6,14 +6,8 @@ from .. import operators as ops
 from ..operators import Activation, BinaryKind, Unary, UnaryKind
 from . import linear, normalise, windows
 from .context import Value
-from .elementwise import activation, pairwise
+from .elementwise import NAMED, activation, pairwise
 from .node import OnnxNode
-
-_PLAIN: dict[str, Activation] = {
-    "Relu": ops.Clamp(0.0),
-    "Sigmoid": Unary(UnaryKind.SIGMOID),
-    "Tanh": Unary(UnaryKind.TANH),
-}
 
 
 def _activated(node: OnnxNode, y: Value, kind: str, numbers: tuple[float, ...]) -> Value:
@@ -23,7 +17,7 @@ def _activated(node: OnnxNode, y: Value, kind: str, numbers: tuple[float, ...]) 
         case "", _:
             return y
         case (("Relu" | "Sigmoid" | "Tanh"), _):
-            op = _PLAIN[kind]
+            op = NAMED[kind]
         case "LeakyRelu", (alpha, *_):
             op = ops.LeakyRelu(alpha)
         case "Clip", (low, high):

@@ -53,7 +53,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class NodeCall:
-    """A node with all that its name stands for: what is read of it depends on nothing else."""
+    """A node about to be read: its inputs looked up, its attributes resolved, and the scope it stands in."""
 
     proto: onnx.NodeProto
     domain: str  # empty for the standard's

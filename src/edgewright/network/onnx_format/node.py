@@ -23,19 +23,9 @@ FOLD_LIMIT = 1 << 22
 
 # Attributes that change no number when a model runs: training, memory order, other outputs, modes refused elsewhere.
 HARMLESS = {
-    "consumed_inputs",
-    "cubic_coeff_a",
-    "exclude_outside",
-    "extrapolation_value",
-    "is_test",
-    "momentum",
-    "precision",
-    "ratio",
-    "saturate",
-    "seed",
-    "stash_type",
-    "storage_order",
-}
+    "consumed_inputs", "cubic_coeff_a", "exclude_outside", "extrapolation_value", "is_test", "momentum", "precision",
+    "ratio", "saturate", "seed", "stash_type", "storage_order",
+}  # fmt: skip
 
 _A = onnx.AttributeProto
 NHWC, NCHW = (0, 2, 3, 1), (0, 3, 1, 2)
@@ -207,11 +197,11 @@ class OnnxNode:
             case Constant(name, data):
                 return self.context.derived(value, perm, lambda: Constant(name, data.transpose(perm)))
             case Dequantized(name, data, quant):
-                moved = transposed_quant(quant, perm)
-                return self.context.derived(value, perm, lambda: Dequantized(name, data.transpose(perm), moved))
+                made = Dequantized(name, data.transpose(perm), quant.transposed(perm))
+                return self.context.derived(value, perm, lambda: made)
             case _:
                 old = self.tensor(value).quant
-                return self.layer(Transpose(perm), [value], tag, quant=old and transposed_quant(old, perm))
+                return self.layer(Transpose(perm), [value], tag, quant=old and old.transposed(perm))
 
     def reshaped(self, value: Value, shape: Shape, tag: str = "reshaped") -> Value:
         """The value under another shape: a view of a constant, or a layer."""
@@ -226,10 +216,6 @@ class OnnxNode:
             case Dequantized(name, data, quant) if quant.axis is None and _reshapes(data):
                 return self.context.derived(value, key, lambda: Dequantized(name, _reshape(data, shape), quant))
         return self.layer(Reshape(shape), [value], tag)
-
-
-def transposed_quant(quant: Quant, perm: Sequence[int]) -> Quant:
-    return quant if quant.axis is None else Quant(quant.scale, quant.zero, list(perm).index(quant.axis))
 
 
 def _is_repeated(data: Array) -> bool:

@@ -16,7 +16,7 @@ from ..operators.base import broadcast_shape
 from ..tensor import Array, DType, Quant
 from .context import Computed, Constant, Dequantized, Value, plain_dtype
 from .elementwise import pairwise
-from .node import FOLD_LIMIT, NCHW, OnnxNode, transposed_quant
+from .node import FOLD_LIMIT, NCHW, OnnxNode
 from .tensors import dtype_of
 from .windows import averaging, conv_operator, convolution, image_in, image_out, spatial_axes
 
@@ -180,7 +180,7 @@ def _product(
     quant = _weight_quant(node, node.input(b + 1), node.optional(b + 2), 0 if transposed else 1)
     if not transposed:
         w = node.transposed(w, (1, 0), "w")
-        quant = transposed_quant(quant, (1, 0))
+        quant = quant.transposed((1, 0))
     weights = as_quantised(node, w, quant)
     b_value = None if bias is None else _bias(node, node.optional(bias), _quant(node, a), quant, node.shape(w)[0])
     inputs = [a, weights] if b_value is None else [a, weights, b_value]
@@ -212,6 +212,7 @@ def qlinear_binary(node: OnnxNode, kind: ops.BinaryKind) -> Value:
 
 
 def single(node: OnnxNode, op: ops.Op) -> Value:
+    """A layer of one operand; its scale and zero point and those of the result are inputs of the node."""
     dtype, quant = _result(node, 3, 4)
     return node.layer(op, [_stored(node, 0)], dtype=dtype, quant=quant)
 

@@ -213,7 +213,7 @@ def _check_open(graph: onnx.GraphProto, scope: Scope, shapes: dict[str, Shape], 
             continue
         sizes = tuple(_size(dim) for dim in tensor.shape.dim) if tensor.HasField("shape") else None
         if sizes is None or any(isinstance(size, str) for size in sizes[1:]):
-            is_float = tensor.elem_type in FLOATS
+            is_float = tensor.elem_type in (onnx.TensorProto.FLOAT, *WIDENED)
             found.append(OpenInput(value.name, sizes, is_float, expected_sizes(graph, value.name)))
     if found:
         control = control_flow(graph)
@@ -260,7 +260,6 @@ def _describe(problems: Iterable[NodeProblem], title: str) -> str:
     return f"'{title}' uses {count} operator{'s' * (count != 1)} in a way that is not supported:\n" + "\n".join(lines)
 
 
-FLOATS = (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE, onnx.TensorProto.BFLOAT16)
 CONTROL = ("If", "Loop", "Scan", "SequenceMap")
 
 

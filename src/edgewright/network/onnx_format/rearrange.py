@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from math import prod
 
@@ -258,9 +259,7 @@ def scatter_elements(node: OnnxNode) -> Value:
     axis = node.axis(node.integer("axis", 0), len(data))
     if indices.shape != node.shape(node.input(2)) or indices.ndim != len(data):
         raise node.error(f"indices {list(indices.shape)} do not fit updates {list(node.shape(node.input(2)))}")
-    places: list[Array] = list(np.indices(indices.shape))
-    places[axis] = _counted(node, indices, data[axis])
-    return _scattered(node, np.asarray(np.ravel_multi_index(tuple(places), data)))
+    return _scattered(node, _places_along(node, indices, axis, data))
 
 
 def scatter_nd(node: OnnxNode) -> Value:
@@ -269,9 +268,7 @@ def scatter_nd(node: OnnxNode) -> Value:
     depth = indices.shape[-1] if indices.ndim else 0
     if not 1 <= depth <= len(data) or node.shape(node.input(2)) != (*indices.shape[:-1], *data[depth:]):
         raise node.error(f"indices {list(indices.shape)} and updates {list(node.shape(node.input(2)))} do not fit")
-    first = _counted(node, indices, np.array(data[:depth])).reshape(-1, depth)
-    blocks = np.arange(prod(data), dtype=np.int64).reshape(*data[:depth], -1)
-    return _scattered(node, blocks[tuple(first.T)].reshape(node.shape(node.input(2))))
+    return _scattered(node, _places_of_blocks(node, indices, data).reshape(node.shape(node.input(2))))
 
 
 def gather_elements(node: OnnxNode) -> Value:
@@ -282,9 +279,7 @@ def gather_elements(node: OnnxNode) -> Value:
     indices = _indices(node, 1)
     if indices.ndim != len(data):
         raise node.error(f"indices {list(indices.shape)} do not fit {list(data)}")
-    places: list[Array] = list(np.indices(indices.shape))
-    places[axis] = _counted(node, indices, data[axis])
-    return _picked(node, node.input(0), np.asarray(np.ravel_multi_index(tuple(places), data)))
+    return _picked(node, node.input(0), _places_along(node, indices, axis, data))
 
 
 def gather_nd(node: OnnxNode) -> Value:
@@ -294,9 +289,8 @@ def gather_nd(node: OnnxNode) -> Value:
     depth = indices.shape[-1] if indices.ndim else 0
     if node.integer("batch_dims", 0) or not 1 <= depth <= len(data):
         raise node.unsupported(f"indices of shape {list(indices.shape)} into {list(data)}, or batches")
-    first = _counted(node, indices, np.array(data[:depth])).reshape(-1, depth)
-    blocks = np.arange(prod(data), dtype=np.int64).reshape(*data[:depth], -1)
-    return _picked(node, node.input(0), blocks[tuple(first.T)].reshape(*indices.shape[:-1], *data[depth:]))
+    places = _places_of_blocks(node, indices, data).reshape(*indices.shape[:-1], *data[depth:])
+    return _picked(node, node.input(0), places)
 
 
 def _gather_computed(node: OnnxNode, x: Value, indices: Value) -> Value:
@@ -362,6 +356,20 @@ def _counted(node: OnnxNode, indices: Array, size: int | Array) -> Array:
     return np.where(indices < 0, indices + size, indices)
 
 
+def _places_along(node: OnnxNode, indices: Array, axis: int, data: Shape) -> Array:
+    """Places in row-major order: those of the indices themselves, but along the axis what the indices say."""
+    places: list[Array] = list(np.indices(indices.shape))
+    places[axis] = _counted(node, indices, data[axis])
+    return np.asarray(np.ravel_multi_index(tuple(places), data))
+
+
+def _places_of_blocks(node: OnnxNode, indices: Array, data: Shape) -> Array:
+    """Places of the blocks that rows of indices, for the first axes, stand for."""
+    depth = indices.shape[-1]
+    first = _counted(node, indices, np.array(data[:depth])).reshape(-1, depth)
+    return np.arange(prod(data), dtype=np.int64).reshape(*data[:depth], -1)[tuple(first.T)]
+
+
 def _picked(node: OnnxNode, x: Value, places: Array) -> Value:
     """The elements at these places, counted in row-major order."""
     flat = node.reshaped(x, (prod(node.shape(x)),), "flat")
@@ -407,26 +415,20 @@ def _boxed(node: OnnxNode, x: Value, updates: Value, box: list[tuple[int, int]],
 def space_to_depth(node: OnnxNode) -> Value:
     if node.text("mode", "DCR") != "DCR":
         raise node.unsupported(f"mode '{node.text('mode', '')}' is not supported")
-    return _blocks(node, ops.SpaceToDepth(_block(node)))
+    return _blocks(node, ops.SpaceToDepth)
 
 
 def depth_to_space(node: OnnxNode) -> Value:
     mode = node.text("mode", "DCR")
     if mode not in ("DCR", "CRD"):
         raise node.error(f"mode '{mode}' is neither DCR nor CRD")
-    return _blocks(node, ops.DepthToSpace(_block(node), mode == "CRD"))
+    return _blocks(node, lambda block: ops.DepthToSpace(block, mode == "CRD"))
 
 
-def _block(node: OnnxNode) -> int:
-    block = node.integer("blocksize", 0)
+def _blocks(node: OnnxNode, op: Callable[[int], ops.SpaceToDepth | ops.DepthToSpace]) -> Value:
+    x, block = node.input(0), node.integer("blocksize", 0)
     if not 1 <= block < 2**20:
         raise node.error(f"attribute 'blocksize' is {block}")
-    return block
-
-
-def _blocks(node: OnnxNode, op: ops.SpaceToDepth | ops.DepthToSpace) -> Value:
-    x = node.input(0)
     if len(node.shape(x)) != 4:
         raise node.error(f"needs an image, not a tensor of shape {list(node.shape(x))}")
-    y = node.layer(op, [node.transposed(x, NHWC, "nhwc")])
-    return node.transposed(y, NCHW, "nchw")
+    return node.transposed(node.layer(op(block), [node.transposed(x, NHWC, "nhwc")]), NCHW, "nchw")

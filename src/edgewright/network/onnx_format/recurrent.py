@@ -12,19 +12,14 @@ from math import inf
 import numpy as np
 
 from .. import operators as ops
-from ..operators import Activation, Binary, BinaryKind, Dense, Unary, UnaryKind
+from ..operators import Activation, Binary, BinaryKind, Dense
 from ..tensor import Array, DType
 from .context import Constant, Value
+from .elementwise import NAMED
 from .node import OnnxNode
 
 MOST_STEPS = 200  # each is a dozen layers, and planning takes longer than in proportion
-_PLAIN: dict[str, Activation] = {
-    "relu": ops.Clamp(0.0),
-    "sigmoid": Unary(UnaryKind.SIGMOID),
-    "softplus": Unary(UnaryKind.SOFTPLUS),
-    "softsign": Unary(UnaryKind.SOFTSIGN),
-    "tanh": Unary(UnaryKind.TANH),
-}
+_PLAIN = {name.lower(): function for name, function in NAMED.items()}
 
 
 @dataclass(frozen=True, slots=True)

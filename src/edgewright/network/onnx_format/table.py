@@ -58,7 +58,7 @@ STANDARD: Mapping[str, Importer] = {
     "Hardmax": elementwise.hardmax,
     "Identity": lambda node: node.input(0),
     "InstanceNormalization": normalise.instance_norm,
-    "IsNaN": elementwise.is_nan,
+    "IsNaN": lambda node: elementwise.compared(node, ops.CompareKind.NOT_EQUAL, node.input(0), node.input(0)),
     "LRN": normalise.lrn,
     "LSTM": recurrent.lstm,
     "LayerNormalization": normalise.layer_norm,

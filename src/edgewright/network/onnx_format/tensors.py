@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+from onnx.helper import tensor_dtype_to_np_dtype
 
 from ...errors import ModelError, Unsupported
 from ..region import Shape
@@ -20,35 +21,20 @@ from .wire import ByteSpan
 
 _T = onnx.TensorProto
 
-# Element types as they lie in `raw_data`. float16, bfloat16 and double are read as float32.
-_RAW: dict[int, str] = {
-    _T.FLOAT: "<f4",
-    _T.FLOAT16: "<f2",
-    _T.BFLOAT16: "<u2",
-    _T.DOUBLE: "<f8",
-    _T.INT8: "i1",
-    _T.UINT8: "u1",
-    _T.INT16: "<i2",
-    _T.UINT16: "<u2",
-    _T.INT32: "<i4",
-    _T.UINT32: "<u4",
-    _T.INT64: "<i8",
-    _T.UINT64: "<u8",
-    _T.BOOL: "?",
-}
+WIDENED = (_T.FLOAT16, _T.BFLOAT16, _T.DOUBLE)  # read as float32
+_KEPT = (_T.FLOAT, _T.INT8, _T.UINT8, _T.INT16, _T.INT32, _T.INT64, _T.BOOL)
 _DTYPES: dict[int, DType] = {
-    _T.FLOAT: DType.FLOAT32,
-    _T.FLOAT16: DType.FLOAT32,
-    _T.BFLOAT16: DType.FLOAT32,
-    _T.DOUBLE: DType.FLOAT32,
-    _T.INT8: DType.INT8,
-    _T.UINT8: DType.UINT8,
-    _T.INT16: DType.INT16,
-    _T.INT32: DType.INT32,
-    _T.INT64: DType.INT64,
-    _T.BOOL: DType.BOOL,
+    **dict.fromkeys(WIDENED, DType.FLOAT32),
+    **{kind: DType(tensor_dtype_to_np_dtype(kind).name) for kind in _KEPT},
 }
-WIDENED = (_T.FLOAT16, _T.BFLOAT16, _T.DOUBLE)
+# Element types as they lie in `raw_data`.
+_RAW: dict[int, np.dtype[Any]] = {
+    _T.BFLOAT16: np.dtype("<u2"),
+    **{
+        kind: tensor_dtype_to_np_dtype(kind).newbyteorder("<")
+        for kind in (*_KEPT, _T.FLOAT16, _T.DOUBLE, _T.UINT16, _T.UINT32, _T.UINT64)
+    },
+}
 
 
 def element_type_name(element_type: int) -> str:
@@ -67,7 +53,8 @@ def check_shape(dims: tuple[int, ...], where: str) -> Shape:
     if any(size < 0 for size in dims):
         raise ModelError(f"{where}: shape {list(dims)} has a negative size")
     if len(dims) > 32 or prod(dims) > MOST_ELEMENTS or max(dims, default=0) > MOST_ELEMENTS:
-        raise ModelError(f"{where}: shape {list(dims)} has more than 2^40 elements; the file is damaged")
+        most = f"2^{MOST_ELEMENTS.bit_length() - 1}"
+        raise ModelError(f"{where}: shape {list(dims)} has more than {most} elements; the file is damaged")
     return dims
 
 
@@ -146,7 +133,7 @@ def read_tensor(tensor: onnx.TensorProto, extent: ByteSpan | None, source: Model
 
 def _flat(tensor: onnx.TensorProto, extent: ByteSpan | None, source: ModelBytes, where: str) -> Array:
     """The elements as the file stores them, in order."""
-    raw = np.dtype(_RAW[tensor.data_type])
+    raw = _RAW[tensor.data_type]
     data: memoryview | bytes | None = None
     if tensor.data_location == _T.EXTERNAL:
         data = source.external(tensor, where)
@@ -198,7 +185,7 @@ def _plain(flat: Array, element_type: int) -> Array:
     return flat
 
 
-def is_finite(data: Array, source: ModelBytes | None = None, step: int = 1 << 22) -> bool:
+def is_finite(data: Array, source: ModelBytes) -> bool:
     """Whether no element is NaN or infinite; looks at memory once and in chunks of 16 MB."""
     if not np.issubdtype(data.dtype, np.floating) or data.size == 0:
         return True
@@ -206,10 +193,10 @@ def is_finite(data: Array, source: ModelBytes | None = None, step: int = 1 << 22
     once = once.transpose(sorted(range(once.ndim), key=lambda axis: -abs(once.strides[axis])))  # memory order
     if not once.flags.c_contiguous:  # made by folding, hence small
         return bool(np.isfinite(once).all())
-    flat = once.reshape(-1)
+    flat, step = once.reshape(-1), 1 << 22
     for start in range(0, flat.size, step):
         if not np.isfinite(flat[start : start + step]).all():
             return False
-        if source is not None and flat.size > step:
+        if flat.size > step:
             source.release()
     return True

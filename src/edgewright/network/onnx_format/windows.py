@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..operators import AvgPool2d, Conv2d, ConvTranspose2d, MaxPool2d, Pads, Pair, Reduce, ReduceKind
+from ..operators.window import same_padding, split_pads
 from ..region import Shape
 from ..tensor import Array, DType, Quant
 from .context import Constant, Dequantized, Value
@@ -47,11 +48,10 @@ def _pair(node: OnnxNode, name: str, rank: int, default: int | None = 1) -> Pair
         return None if default is None else (default, default)
     if len(values) != rank - 2:
         raise node.error(f"attribute '{name}' has {len(values)} entries for {rank - 2} axes")
-    least = 0 if name in ("output_padding",) else 1
+    least = 0 if name == "output_padding" else 1
     if min(values) < least or max(values) > 2**31:
         raise node.error(f"attribute '{name}' is {list(values)}; each entry must be at least {least}")
-    identity = 0 if name == "output_padding" else 1
-    return (identity, values[0]) if rank == 3 else (values[0], values[1])
+    return (least, values[0]) if rank == 3 else (values[0], values[1])
 
 
 def read_window(node: OnnxNode, rank: int, kernel: Pair | None = None) -> WindowAttributes:
@@ -88,21 +88,8 @@ def resolved_pads(window: WindowAttributes, size: Pair, least: int = 0) -> Pads:
         return window.pads
     if window.auto_pad == "VALID":
         return (0, 0, 0, 0)
-    totals = [
-        max(
-            (-(-size[i] // window.stride[i]) - 1) * window.stride[i]
-            + (window.kernel[i] - 1) * window.dilation[i] + 1 - size[i],
-            least,
-        )
-        for i in range(2)
-    ]  # fmt: skip
-    return split_pads(totals, window.auto_pad == "SAME_UPPER")
-
-
-def split_pads(totals: list[int], upper: bool) -> Pads:
-    """Totals divided between both ends; an odd one goes below and to the right when `upper`."""
-    first = [int((total if upper else total + 1) / 2) for total in totals]  # rounds towards zero
-    return (first[0], first[1], totals[0] - first[0], totals[1] - first[1])
+    axes = zip(size, window.kernel, window.stride, window.dilation, strict=True)
+    return split_pads([max(same_padding(*axis), least) for axis in axes], window.auto_pad == "SAME_UPPER")
 
 
 def conv(node: OnnxNode) -> Value:

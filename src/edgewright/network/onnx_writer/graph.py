@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from ..builder import unused_name
 from ..network import Network
 from ..passes.reorder import Perm, compose, identity, inverse
 from ..tensor import Array, DType, Quant, Tensor
@@ -56,10 +57,7 @@ class GraphWriter:
         return self.constant(np.array(value).astype(dtype.numpy), name)
 
     def _fresh(self, name: str) -> str:
-        fresh, i = name, 0
-        while fresh in self._taken:
-            i += 1
-            fresh = f"{name}_{i}"
+        fresh = unused_name(name, self._taken)
         self._taken.add(fresh)
         return fresh
 

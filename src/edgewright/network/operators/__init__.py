@@ -49,48 +49,12 @@ from .sums import BETWEEN_PARTS, FinishSums, PartialSum
 from .window import AvgPool2d, Conv2d, ConvTranspose2d, MaxPool2d, Pads, Pair
 
 Op = (
-    Activation
-    | ArgMax
-    | AvgPool2d
-    | BatchNorm
-    | Binary
-    | Cast
-    | Compare
-    | Concat
-    | Conv2d
-    | ConvTranspose2d
-    | Dense
-    | DepthToSpace
-    | Dequantize
-    | DynamicProduct
-    | DynamicQuantize
-    | DynamicRange
-    | Expand
-    | FinishSums
-    | Gather
-    | GatherElements
-    | L2Normalize
-    | LogSoftmax
-    | Lrn
-    | LstmStep
-    | MatMul
-    | MaxPool2d
-    | NonMaxSuppression
-    | Pad
-    | PartialSum
-    | PRelu
-    | Quantize
-    | Reduce
-    | Reshape
-    | Resize
-    | Select
-    | Slice
-    | Softmax
-    | SpaceToDepth
-    | Tile
-    | TopK
+    Activation | ArgMax | AvgPool2d | BatchNorm | Binary | Cast | Compare | Concat | Conv2d | ConvTranspose2d | Dense
+    | DepthToSpace | Dequantize | DynamicProduct | DynamicQuantize | DynamicRange | Expand | FinishSums | Gather
+    | GatherElements | L2Normalize | LogSoftmax | Lrn | LstmStep | MatMul | MaxPool2d | NonMaxSuppression | Pad
+    | PartialSum | PRelu | Quantize | Reduce | Reshape | Resize | Select | Slice | Softmax | SpaceToDepth | Tile | TopK
     | Transpose
-)
+)  # fmt: skip
 
 __all__ = [
     "ACTIVATIONS", "BETWEEN_PARTS", "Activation", "ArgMax", "AvgPool2d", "BatchNorm", "Binary", "BinaryKind",

@@ -8,7 +8,7 @@ from enum import Enum
 from math import floor, prod
 from typing import ClassVar
 
-from ..region import Region, Shape, clip, run_of_box, smallest_run
+from ..region import Region, Shape, box_around_run, clip, run_of_box
 from .base import Grain, Operator, broadcast_needs, broadcast_shape, normal_axis, require, require_positive
 
 
@@ -29,7 +29,7 @@ class Reshape(Operator):
             return (Region(tuple((0, 0) for _ in shapes[0])),)
         if out == Region.whole(self.shape):
             return (Region.whole(shapes[0]),)
-        return (Region(smallest_run(run_of_box(out.bounds, self.shape), shapes[0])),)
+        return (Region(box_around_run(run_of_box(out.bounds, self.shape), shapes[0])),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from ..region import Interval, Region, Shape
+from ..region import Region, Shape
 from .base import Operator, normal_axis, require
 
 
@@ -39,15 +39,11 @@ class _AlongAxes(Operator):
     def needs(self, out: Region, shapes: Sequence[Shape]) -> tuple[Region, ...]:
         x = shapes[0]
         reduced = self._reduced(len(x))
-        kept = iter(out.bounds)
-        bounds: list[Interval] = []
-        for i, size in enumerate(x):
-            if i in reduced:
-                bounds.append((0, size))
-                if self.keep:
-                    next(kept)
-            else:
-                bounds.append(next(kept))
+        if self.keep:
+            bounds = [(0, size) if i in reduced else out.bounds[i] for i, size in enumerate(x)]
+        else:
+            kept = iter(out.bounds)
+            bounds = [(0, size) if i in reduced else next(kept) for i, size in enumerate(x)]
         return (Region(tuple(bounds)),)
 
 

@@ -14,6 +14,17 @@ Pair = tuple[int, int]  # (vertical, horizontal)
 Pads = tuple[int, int, int, int]  # (top, left, bottom, right); negative ones crop (M 2.1)
 
 
+def same_padding(size: int, kernel: int, stride: int, dilation: int) -> int:
+    """The padding of an axis that gives ceil(size / stride) windows; negative where windows leave gaps."""
+    return (-(-size // stride) - 1) * stride + (kernel - 1) * dilation + 1 - size
+
+
+def split_pads(totals: Sequence[int], upper: bool = True) -> Pads:
+    """Totals divided between both ends; an odd one goes below and to the right when `upper`."""
+    top, left = (int((total if upper else total + 1) / 2) for total in totals)  # rounds towards zero
+    return (top, left, totals[0] - top, totals[1] - left)
+
+
 def _window_shape(x: Shape, kernel: Pair, stride: Pair, dilation: Pair, pads: Pads) -> Pair:
     require(len(x) == 4, f"expected an image of rank 4 (NHWC), got shape {x}")
     require_positive("kernel, stride and dilation", (*kernel, *stride, *dilation))
@@ -35,6 +46,18 @@ def _window_needs(out: Region, x: Shape, kernel: Pair, stride: Pair, dilation: P
     )
 
 
+def _image_and_weights(shapes: Sequence[Shape], groups: int) -> tuple[Shape, Shape]:
+    """The shapes of a convolution's image and weights, when they and the bias fit."""
+    x, w = shapes[0], shapes[1]
+    require(len(w) == 4, f"expected weights of rank 4 (O, kh, kw, I), got shape {w}")
+    require(len(x) == 4, f"expected an image of rank 4 (NHWC), got shape {x}")
+    require_positive("groups and output channels", (groups, w[0]))
+    require(x[3] == w[3] * groups, f"{x[3]} channels do not match weights {w} in {groups} groups")
+    require(w[0] % groups == 0, f"{w[0]} output channels do not divide into {groups} groups")
+    require(len(shapes) < 3 or shapes[2] == (w[0],), f"bias {shapes[-1]} does not match weights {w}")
+    return x, w
+
+
 def input_channels(channels: Interval, w: Shape, groups: int) -> Interval:
     """Channels of x that a range of output channels reads: those of the groups it touches."""
     per_group = w[0] // groups
@@ -53,14 +76,7 @@ class Conv2d(Operator):
     activation: Activation | None = None
 
     def output_shape(self, shapes: Sequence[Shape]) -> Shape:
-        x, w = shapes[0], shapes[1]
-        require(len(w) == 4, f"expected weights of rank 4 (O, kh, kw, I), got shape {w}")
-        require(len(x) == 4, f"expected an image of rank 4 (NHWC), got shape {x}")
-        require_positive("groups", (self.groups,))
-        require_positive("output channels", (w[0],))
-        require(x[-1] == w[3] * self.groups, f"{x[-1]} channels do not match weights {w} in {self.groups} groups")
-        require(w[0] % self.groups == 0, f"{w[0]} output channels do not divide into {self.groups} groups")
-        require(len(shapes) < 3 or shapes[2] == (w[0],), f"bias {shapes[-1]} does not match weights {w}")
+        x, w = _image_and_weights(shapes, self.groups)
         h, wd = _window_shape(x, (w[1], w[2]), self.stride, self.dilation, self.pads)
         return (x[0], h, wd, w[0])
 
@@ -90,15 +106,8 @@ class ConvTranspose2d(Operator):
     activation: Activation | None = None
 
     def output_shape(self, shapes: Sequence[Shape]) -> Shape:
-        x, w = shapes[0], shapes[1]
-        require(len(x) == 4 and len(w) == 4, f"expected rank 4, got {x} and weights {w}")
-        require_positive(
-            "groups, output channels, kernel, stride and dilation",
-            (self.groups, *w[:3], *self.stride, *self.dilation),
-        )
-        require(x[3] == w[3] * self.groups, f"{x[3]} channels do not match weights {w} in {self.groups} groups")
-        require(w[0] % self.groups == 0, f"{w[0]} output channels do not divide into {self.groups} groups")
-        require(len(shapes) < 3 or shapes[2] == (w[0],), f"bias {shapes[-1]} does not match weights {w}")
+        x, w = _image_and_weights(shapes, self.groups)
+        require_positive("kernel, stride and dilation", (*w[1:3], *self.stride, *self.dilation))
         size = [
             (x[1 + i] - 1) * self.stride[i] + (w[1 + i] - 1) * self.dilation[i] + 1
             - self.pads[i] - self.pads[2 + i] + self.extra[i]

@@ -8,8 +8,8 @@ import numpy as np
 
 from .. import operators as ops
 from ..network import Layer, Network
-from ..tensor import Array, Tensor
-from .draft import Draft
+from ..tensor import Array
+from .draft import Draft, is_same_storage
 
 LINEAR = (ops.Conv2d, ops.ConvTranspose2d, ops.Dense)
 
@@ -59,21 +59,19 @@ def _affine(draft: Draft, layer: Layer) -> Affine | None:
         return None
     a, b = layer.inputs
     left, right = _per_channel(draft, a, layer.output), _per_channel(draft, b, layer.output)
-    match layer.op.kind, left, right:
-        case ops.BinaryKind.ADD, None, np.ndarray():
-            return Affine(a, None, right)
-        case ops.BinaryKind.ADD, np.ndarray(), None:
-            return Affine(b, None, left)
-        case ops.BinaryKind.SUB, None, np.ndarray():
-            return Affine(a, None, -right)
-        case ops.BinaryKind.SUB, np.ndarray(), None:
-            return Affine(b, np.full_like(left, -1), left)
-        case ops.BinaryKind.MUL, None, np.ndarray():
-            return Affine(a, right, None)
-        case ops.BinaryKind.MUL, np.ndarray(), None:
-            return Affine(b, left, None)
-        case ops.BinaryKind.DIV, None, np.ndarray() if np.all(right != 0):
-            return Affine(a, 1 / right, None)
+    if (left is None) == (right is None):
+        return None
+    x, number = (a, right) if left is None else (b, left)
+    assert number is not None
+    match layer.op.kind:
+        case ops.BinaryKind.ADD:
+            return Affine(x, None, number)
+        case ops.BinaryKind.MUL:
+            return Affine(x, number, None)
+        case ops.BinaryKind.SUB:
+            return Affine(x, None, -number) if left is None else Affine(x, np.full_like(number, -1), number)
+        case ops.BinaryKind.DIV if left is None and np.all(number != 0):
+            return Affine(x, 1 / number, None)
     return None
 
 
@@ -147,14 +145,7 @@ def fuse_activations(network: Network) -> Network:
         if before.op.activation is not None or not draft.is_private(before.output):
             continue
         x, y = draft.tensors[before.output], draft.tensors[layer.output]
-        if _is_real(x, y) or (isinstance(layer.op, ops.Clamp) and _is_same_storage(x, y)):
+        is_real = x.dtype.is_float and y.dtype.is_float
+        if is_real or (isinstance(layer.op, ops.Clamp) and is_same_storage(x, y)):
             draft.absorb(before, layer, replace(before.op, activation=layer.op))
     return draft.finish()
-
-
-def _is_real(x: Tensor, y: Tensor) -> bool:
-    return x.dtype.is_float and y.dtype.is_float
-
-
-def _is_same_storage(x: Tensor, y: Tensor) -> bool:
-    return x.quant is not None and x.quant == y.quant and x.dtype is y.dtype

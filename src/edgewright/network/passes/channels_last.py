@@ -190,10 +190,9 @@ class _Reorder:
         """The layer in the new network; its output, held with `perm`, keeps its name."""
         tensor = self.network.tensors[layer.output]
         perm = perm or identity(len(tensor.shape))
-        quant = tensor.quant
-        if quant is not None and quant.axis is not None:
-            quant = replace(quant, axis=perm[quant.axis])
-        self.draft.tensors[layer.output] = replace(tensor, shape=pick(tensor.shape, inverse(perm)), quant=quant)
+        held = inverse(perm)
+        quant = tensor.quant and tensor.quant.transposed(held)
+        self.draft.tensors[layer.output] = replace(tensor, shape=pick(tensor.shape, held), quant=quant)
         self.draft.put(Layer(layer.name, op, tuple(inputs), layer.output))
         self.held[layer.output] = (layer.output, perm)
 
@@ -223,9 +222,7 @@ class _Reorder:
         """A copy whose axis i is axis axes[i] of the source, or new when that is -1; of a constant, a view."""
         tensor = self.draft.tensors[source]
         shape = op.output_shape([tensor.shape])
-        quant = tensor.quant
-        if quant is not None and quant.axis is not None:
-            quant = replace(quant, axis=axes.index(quant.axis))
+        quant = tensor.quant and tensor.quant.transposed(axes)
         name = f"{source}_{_by(shape)}"
         if source in self.draft.constants:
             value = self.draft.constants[source]

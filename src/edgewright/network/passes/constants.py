@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..kernels import Operand, compute
+from ..kernels import compute_whole
 from ..network import Layer, Network
 from ..operators import Dequantize, Expand, Op, Reshape, Slice, Transpose
 from ..region import Region
@@ -48,14 +48,12 @@ def _fold(draft: Draft, layer: Layer) -> None:
     values = [draft.constants[name] for name in layer.inputs]
     value = moved(layer.op, values[0])
     if value is None:
-        whole = Region.whole(tensor.shape)
-        tensors = [draft.tensors[name] for name in layer.inputs]
+        whole, tensors = Region.whole(tensor.shape), [draft.tensors[name] for name in layer.inputs]
         needs = layer.op.needs(whole, [t.shape for t in tensors])
         is_stored = isinstance(layer.op, Dequantize) and 0 not in values[0].strides
         if max(region.size for region in (whole, *needs)) > LIMIT and not is_stored:
             return
-        operands = [Operand(v[n.slices], n, t) for v, n, t in zip(values, needs, tensors, strict=True)]
-        value = compute(layer.op, whole, operands, tensor, draft.network.arithmetic)
+        value = compute_whole(layer.op, values, tensors, tensor, draft.network.arithmetic)
     draft.drop(layer.output)
     draft.constants[layer.output] = value
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from ..builder import unused_name
 from ..network import Layer, Network
 from ..operators import Op
 from ..tensor import Array, DType, Quant, Tensor
@@ -117,7 +118,7 @@ class Draft:
 
     def add_tensor(self, like: Tensor, name: str) -> str:
         """A new tensor of that kind, under this name or one made unique."""
-        name = _unused(name, self.tensors)
+        name = unused_name(name, self.tensors)
         self.tensors[name] = replace(like, name=name)
         return name
 
@@ -134,7 +135,7 @@ class Draft:
 
     def layer_name(self, name: str) -> str:
         """The name, or the name with a number when a layer has it already."""
-        return _unused(name, self._names)
+        return unused_name(name, self._names)
 
     def finish(self) -> Network:
         """The network as edited: layers in the order they had, where that still runs; those that lead nowhere go."""
@@ -162,7 +163,6 @@ class Draft:
         return alive
 
 
-def _unused(name: str, taken: dict[str, Tensor] | set[str]) -> str:
-    if name not in taken:
-        return name
-    return next(f"{name}_{i}" for i in range(1, 10**9) if f"{name}_{i}" not in taken)
+def is_same_storage(x: Tensor, y: Tensor) -> bool:
+    """Whether the same integers stand for the same real numbers in both."""
+    return x.quant is not None and x.quant == y.quant and x.dtype is y.dtype

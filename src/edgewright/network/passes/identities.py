@@ -8,7 +8,7 @@ from math import inf
 from .. import operators as ops
 from ..network import Layer, Network
 from ..region import Shape
-from .draft import Draft
+from .draft import Draft, is_same_storage
 
 
 def drop_dead(network: Network) -> Network:
@@ -31,7 +31,7 @@ def drop_identities(network: Network) -> Network:
             if before is None or not isinstance(before.op, ops.Dequantize):
                 continue
             stored = before.inputs[0]
-            if _same_storage(draft, stored, layer.output):
+            if is_same_storage(draft.tensors[stored], draft.tensors[layer.output]):
                 draft.bypass(layer.output, stored)
     return draft.finish()
 
@@ -81,8 +81,3 @@ def _is_identity(draft: Draft, layer: Layer) -> bool:
         case ops.Concat():
             return len(layer.inputs) == 1
     return False
-
-
-def _same_storage(draft: Draft, a: str, b: str) -> bool:
-    x, y = draft.tensors[a], draft.tensors[b]
-    return x.quant is not None and x.quant == y.quant and x.dtype is y.dtype

@@ -13,9 +13,9 @@ import numpy as np
 from .. import operators as ops
 from ..network import Arithmetic, Layer, Network
 from ..tensor import Array, Quant, Tensor
+from .affine import LINEAR
 from .draft import Draft
 
-LINEAR = (ops.Conv2d, ops.ConvTranspose2d, ops.Dense)
 # Layers that compute, and may do so on stored values.
 COMPUTING = (
     *LINEAR, *ops.ACTIVATIONS, ops.AvgPool2d, ops.Binary, ops.Concat, ops.L2Normalize,

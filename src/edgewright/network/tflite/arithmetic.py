@@ -116,15 +116,16 @@ def select(layer: LayerImport) -> None:
 
 
 def floor_div(layer: LayerImport) -> None:
-    """Arithmetic on shapes is worked out here; integers are divided by what leaves nothing."""
+    """Arithmetic on shapes is worked out here. Quotients of integers, cut towards zero, are one less below it."""
     if layer.is_constant(0) and layer.is_constant(1):
         _known(layer, np.floor_divide)
     elif layer.result().dtype is DType.FLOAT32:
         layer.same_type(0, 1)
         layer.emit(ops.Unary(ops.UnaryKind.FLOOR), [_pair(layer, _DIV, layer.input(0), layer.input(1), "quotient")])
     else:
-        whole = _pair(layer, _SUB, layer.input(0), _floor_rest(layer), "whole")
-        layer.emit(ops.Binary(_DIV), [whole, layer.input(1)])
+        quotient, _, is_below = _divided(layer)
+        one = layer.constant("one", np.ones((), layer.result().dtype.numpy))
+        layer.emit(ops.Select(), [is_below, _pair(layer, _SUB, quotient, one, "below"), quotient])
 
 
 def floor_mod(layer: LayerImport) -> None:
@@ -137,7 +138,8 @@ def floor_mod(layer: LayerImport) -> None:
         floor = layer.inner(ops.Unary(ops.UnaryKind.FLOOR), [quotient], "floor", DType.FLOAT32)
         layer.emit(ops.Binary(_SUB), [layer.input(0), _pair(layer, _MUL, floor, layer.input(1), "divided")])
     else:
-        layer.emit(ops.Reshape(layer.result().shape), [_floor_rest(layer)])
+        _, rest, is_below = _divided(layer)
+        layer.emit(ops.Select(), [is_below, _pair(layer, _ADD, rest, layer.input(1), "turned"), rest])
 
 
 _ADD, _SUB, _MUL, _DIV = (ops.BinaryKind[name] for name in ("ADD", "SUB", "MUL", "DIV"))
@@ -154,16 +156,17 @@ def _pair(layer: LayerImport, kind: ops.BinaryKind, a: str, b: str, suffix: str)
     return layer.inner(ops.Binary(kind), [a, b], suffix, layer.result().dtype)
 
 
-def _floor_rest(layer: LayerImport) -> str:
-    """a - b * (a / b), of integers cut towards zero; b is added where the rest lies on the other side of zero."""
+def _divided(layer: LayerImport) -> tuple[str, str, str]:
+    """The quotient of integers, cut towards zero, what it leaves, and whether that and the divisor differ in sign."""
     layer.same_type(0, 1)
     a, b = layer.input(0), layer.input(1)
-    rest = _pair(layer, _SUB, a, _pair(layer, _MUL, _pair(layer, _DIV, a, b, "cut"), b, "product"), "rest")
+    quotient = _pair(layer, _DIV, a, b, "cut")
+    rest = _pair(layer, _SUB, a, _pair(layer, _MUL, quotient, b, "product"), "rest")
+    # By their signs: the product of the numbers themselves may overflow.
+    one, other = (layer.inner(ops.Unary(ops.UnaryKind.SIGN), [x], f"sign_{i}") for i, x in enumerate((rest, b)))
     zero = layer.constant("zero", np.zeros((), layer.result().dtype.numpy))
-    less, sides = ops.Compare(ops.CompareKind.LESS), _pair(layer, _MUL, rest, b, "sides")
-    is_other = layer.inner(less, [sides, zero], "is_other", DType.BOOL)
-    turned = _pair(layer, _ADD, rest, b, "turned")
-    return layer.inner(ops.Select(), [is_other, turned, rest], "floor_rest", layer.result().dtype)
+    less, sides = ops.Compare(ops.CompareKind.LESS), _pair(layer, _MUL, one, other, "sides")
+    return quotient, rest, layer.inner(less, [sides, zero], "is_other", DType.BOOL)
 
 
 def add_n(layer: LayerImport) -> None:

@@ -12,7 +12,6 @@ import tflite
 
 from ...errors import Unsupported
 from ..operators import Reshape
-from .file import ModelFile
 from .import_state import ImportState, LayerImport
 
 MOST_ROUNDS = 200  # each is a dozen layers, and planning takes longer than in proportion
@@ -82,7 +81,9 @@ class _InlinedGraph:
     def outputs(self, inputs: Sequence[str], tag: str) -> list[str]:
         """The tensors that the graph comes to from these."""
         layer, outer = self.layer, self.layer.state
-        state = ImportState(_renamed(self.graph, f"{layer.label}/{tag}/"), outer.builder, outer.read, outer)
+        named = tuple(replace(tensor, name=f"{layer.label}/{tag}/{tensor.name}") for tensor in self.graph.tensors)
+        graph = replace(self.graph, tensors=named)
+        state = ImportState(graph, outer.builder, outer.read, outer)
         if self.first is None:
             self.first = state
         else:
@@ -99,7 +100,3 @@ class _InlinedGraph:
         if len(outer.builder.tensors) > MOST_TENSORS:
             raise Unsupported(f"its rounds come to more than {MOST_TENSORS:,} tensors")
         return [state.name_of(index) for index in self.graph.outputs]
-
-
-def _renamed(graph: ModelFile, prefix: str) -> ModelFile:
-    return replace(graph, tensors=tuple(replace(tensor, name=prefix + tensor.name) for tensor in graph.tensors))

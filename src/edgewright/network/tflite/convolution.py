@@ -12,6 +12,7 @@ import tflite
 from ...errors import Unsupported
 from .. import operators as ops
 from ..kernels.scales import dequantized
+from ..operators.window import same_padding, split_pads
 from ..region import Shape
 from ..tensor import DType, Quant
 from .import_state import LayerImport
@@ -264,13 +265,8 @@ def _pads(padding: int, image: ops.Pair, kernel: ops.Pair, stride: ops.Pair, dil
     """TensorFlow's SAME: as many windows as strides fit, what is missing split evenly, the odd one after."""
     if padding != tflite.Padding.SAME:
         return (0, 0, 0, 0)
-    before, after = [], []
-    for i in range(2):
-        windows = -(-image[i] // stride[i])
-        missing = max((windows - 1) * stride[i] + (kernel[i] - 1) * dilation[i] + 1 - image[i], 0)
-        before.append(missing // 2)
-        after.append(missing - missing // 2)
-    return (before[0], before[1], after[0], after[1])
+    axes = zip(image, kernel, stride, dilation, strict=True)
+    return split_pads([max(same_padding(*axis), 0) for axis in axes])
 
 
 def _weights(layer: LayerImport, how: str, axis: int, x: int = 0, bias: int = 2, rank: int = 4) -> _Weights:

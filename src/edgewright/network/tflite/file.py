@@ -33,16 +33,7 @@ _MOST_AXES = 8
 
 _EMPTY_TABLE = struct.pack("<HHi", 4, 4, 4)  # no fields, so every option has its default
 
-_DTYPES = {
-    tflite.TensorType.FLOAT32: DType.FLOAT32,
-    tflite.TensorType.FLOAT16: DType.FLOAT16,
-    tflite.TensorType.INT8: DType.INT8,
-    tflite.TensorType.UINT8: DType.UINT8,
-    tflite.TensorType.INT16: DType.INT16,
-    tflite.TensorType.INT32: DType.INT32,
-    tflite.TensorType.INT64: DType.INT64,
-    tflite.TensorType.BOOL: DType.BOOL,
-}
+_DTYPES = {getattr(tflite.TensorType, dtype.name): dtype for dtype in DType}
 _TYPE_NAMES = {code: name for name, code in vars(tflite.TensorType).items() if isinstance(code, int)}
 _OPERATOR_NAMES = {code: name for name, code in vars(tflite.BuiltinOperator).items() if isinstance(code, int)}
 

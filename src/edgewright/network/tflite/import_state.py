@@ -12,12 +12,12 @@ import tflite
 
 from ...errors import ModelError, Unsupported
 from ..builder import Builder
-from ..kernels import Operand, compute
+from ..kernels import compute_whole
 from ..kernels.tflite import has_tflite_kernel, needs_one_scale
 from ..kernels.tflite_lines import difference_scale
 from ..network import Arithmetic, Origin
 from ..operators import Clamp, Conv2d, ConvTranspose2d, Dense, LogSoftmax, Op, Softmax
-from ..region import Region, Shape
+from ..region import Shape
 from ..tensor import MOST_ELEMENTS, Array, DType, Quant, Tensor
 from .file import FileOperator, FileTensor, ModelFile, distinct
 
@@ -156,26 +156,14 @@ class ImportState:
         shapes = [self.builder.shape(i) for i in inputs]
         for i, size in zip(inputs, shapes, strict=True):
             require_size(i, size)
-        try:
-            shape = op.output_shape(shapes)
-        except (ValueError, IndexError) as error:
-            raise ModelError(f"layer '{name}' ({type(op).__name__}): {error}") from error
+        shape = self.builder.output_shape(op, inputs, name)
         require_size(output, shape)
-        require_kernel(op, [self.builder.tensors[i] for i in inputs], Tensor(output, shape, dtype, quant))
-        sizes = [prod(s) for s in (*shapes, shape)]
-        if all(i in self.builder.constants for i in inputs) and max(sizes) <= _MOST_FOLDED:
-            return self.add_constant(output, self._fold(op, inputs, Tensor(output, shape, dtype, quant)), quant)
+        tensors, result = [self.builder.tensors[i] for i in inputs], Tensor(output, shape, dtype, quant)
+        require_kernel(op, tensors, result)
+        values = [self.builder.constants[i] for i in inputs if i in self.builder.constants]
+        if len(values) == len(inputs) and max(prod(s) for s in (*shapes, shape)) <= _MOST_FOLDED:
+            return self.add_constant(output, compute_whole(op, values, tensors, result, Arithmetic.TFLITE), quant)
         return self.builder.layer(op, inputs, name, output=output, dtype=dtype, quant=quant)
-
-    def _fold(self, op: Op, inputs: Sequence[str], result: Tensor) -> Array:
-        tensors = [self.builder.tensors[i] for i in inputs]
-        out = Region.whole(result.shape)
-        needs = op.needs(out, [t.shape for t in tensors])
-        operands = [
-            Operand(self.builder.constants[t.name][region.slices], region, t)
-            for t, region in zip(tensors, needs, strict=True)
-        ]
-        return compute(op, out, operands, result, Arithmetic.TFLITE)
 
 
 class LayerImport:
