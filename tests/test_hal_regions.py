@@ -16,7 +16,6 @@ from edgewright.hal.analysis.colouring import regions_of
 from edgewright.hal.analysis.conflicts import Conflicts
 from edgewright.hal.analysis.flattening import flatten
 from edgewright.hal.analysis.functions import LISTED, Function
-from edgewright.hal.analysis.paths import Paths
 from edgewright.hal.language.description import Description
 from edgewright.hal.language.groups import describe
 from edgewright.hal.language.semantics import Natures
@@ -36,7 +35,7 @@ def read(text: str) -> tuple[tuple[Function, ...], Description]:
 
 def coloured(function: Function, natures: Natures) -> tuple[tuple[int, ...], ...]:
     """Each access in the first region of its kind in which it conflicts with none; every pair is judged."""
-    judge = Conflicts(function, natures, Paths(function.flow))
+    judge = Conflicts(function, natures)
     regions: list[list[int]] = []
     for access in function.accesses:
         for region in regions:
@@ -56,7 +55,7 @@ def check_regions(text: str) -> int:
     natures = Natures(description)
     merged = 0
     for function in functions:
-        found = regions_of(function, natures, Paths(function.flow)).regions
+        found = regions_of(Conflicts(function, natures)).regions
         assert found == coloured(function, natures), f"{function.name} in\n{text}"
         merged += sum(len(region) for region in found if len(region) > 1)
     return merged
@@ -164,8 +163,8 @@ def work(text: str) -> int:
     _, uses = flatten(description, (function,))
     counter = Profile()
     counter.enable()
-    paths = Paths(function.flow)
-    clusters_of(function, regions_of(function, natures, paths), uses, natures, paths)
+    judge = Conflicts(function, natures)
+    clusters_of(judge, regions_of(judge), uses)
     counter.disable()
     return sum(entry.callcount for entry in counter.getstats())
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from .analysis.accesses import Access, Kind
 from .analysis.clusters import clusters_of
 from .analysis.colouring import regions_of
+from .analysis.conflicts import Conflicts
 from .analysis.functions import LISTED, Function
-from .analysis.paths import Paths
 from .analysis.spaces import Use
 from .design import Design, acts
 from .language.description import Place
@@ -44,7 +44,7 @@ def advice_for(design: Design) -> tuple[Advice, ...]:
 def _advice(design: Design, function: Function) -> Iterator[Advice]:
     if len(function.accesses) > LISTED or all(access.snapshot is not None for access in function.accesses):
         return
-    analysis, natures = design.analysis, Natures(design.analysis.description)
+    analysis = design.analysis
     marked = {a.number: replace(a, snapshot=0) if a.kind is Kind.READ else a for a in function.accesses}
     blocks = tuple(
         replace(block, events=tuple(marked[e.number] if isinstance(e, Access) else e for e in block.events))
@@ -52,9 +52,9 @@ def _advice(design: Design, function: Function) -> Iterator[Advice]:
     )
     other = replace(function, accesses=tuple(marked.values()), flow=replace(function.flow, blocks=blocks))
     uses = {(function.name, n): replace(analysis.uses[function.name, n], access=a) for n, a in marked.items()}
-    paths = Paths(other.flow)
+    judge = Conflicts(other, Natures(analysis.description))
     home = {number: act for act in acts(design, function.name) for number in act.numbers}
-    for cluster in clusters_of(other, regions_of(other, natures, paths), uses, natures, paths):
+    for cluster in clusters_of(judge, regions_of(judge), uses):
         saved = len({home[use.access.number] for use in cluster}) - 1
         if saved > 0 and cluster[0].access.kind is Kind.READ and _could_share(design, cluster):
             place, last = cluster[0].access.place, cluster[-1].access.place

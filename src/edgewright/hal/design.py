@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from .analysis.accesses import Kind
+from .analysis.conflicts import Conflicts
 from .analysis.functions import Function, Regions
 from .analysis.spaces import Joint, Spaces, Use
 from .language.description import Description
@@ -29,7 +30,8 @@ class Analysis:
     joints: tuple[Joint, ...]
     interrupts: frozenset[str] = frozenset()  # functions that run in interrupts
     moments: tuple[tuple[Use, ...], ...] = ()  # accesses of fields that are together: each is one access
-    leaders: Mapping[tuple[str, int], int] = field(default_factory=dict)  # of reads in snapshots, the opening one
+    judges: Mapping[str, Conflicts] = field(default_factory=dict)  # by function
+    clusters: Mapping[str, list[list[Use]]] = field(default_factory=dict)  # by function
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,8 @@ from .analysis.clusters import Uses, clusters_of, joints_of, with_known_values
 from .analysis.colouring import regions_of
 from .analysis.conflicts import Conflicts
 from .analysis.flattening import flatten
-from .analysis.functions import Function
 from .analysis.interrupts import interrupts_of, shared_fields
 from .analysis.moments import bonds_of, moments_of, partial_writes, split_moments
-from .analysis.paths import Paths
 from .analysis.spaces import Joint, Spaces, Use
 from .design import Analysis, Design
 from .language.description import Bus, Refusal, Refused
@@ -48,32 +46,27 @@ def analyse(
     found = interrupts_of(source, functions, interrupts)
     description = shared_fields(description, functions, found)
     natures = Natures(description)
-    flows = {function.name: Paths(function.flow) for function in functions}
-    regions = {function.name: regions_of(function, natures, flows[function.name]) for function in functions}
+    judges = {function.name: Conflicts(function, natures) for function in functions}
+    regions = {name: regions_of(judge) for name, judge in judges.items()}
     spaces, uses = flatten(description, functions)
-    clusters = {f.name: clusters_of(f, regions[f.name], uses, natures, flows[f.name]) for f in functions}
+    clusters = {name: clusters_of(judge, regions[name], uses) for name, judge in judges.items()}
     moments = {name: moments_of(of, spaces) for name, of in clusters.items()}
-    judges = {function.name: Conflicts(function, natures, flows[function.name]) for function in functions}
     refusals = tuple(
         refusal
-        for function in functions
-        for refusal in (
-            *split_moments(moments[function.name], judges[function.name], spaces),
-            *partial_writes(moments[function.name], description, spaces),
-        )
+        for name, of in moments.items()
+        for refusal in (*split_moments(of, judges[name], spaces), *partial_writes(of, natures, spaces))
     )
     if refusals:
         raise Refused(refusals)
-    joints = tuple(joint for f in functions for joint in _joints_knowing(f, clusters[f.name], uses, judges[f.name]))
+    joints = tuple(joint for name, judge in judges.items() for joint in _joints(judge, clusters[name], uses))
     routines = frozenset(function.name for function in functions if function.usr in found.routines)
     at_once = tuple(moment for of in moments.values() for moment in of)
-    leaders = {(name, number): first for name, judge in judges.items() for number, first in judge.leaders.items()}
-    return Analysis(source, description, functions, regions, spaces, uses, joints, routines, at_once, leaders)
+    return Analysis(source, description, functions, regions, spaces, uses, joints, routines, at_once, judges, clusters)
 
 
-def _joints_knowing(function: Function, clusters: Sequence[list[Use]], uses: Uses, judge: Conflicts) -> Iterator[Joint]:
+def _joints(judge: Conflicts, clusters: Sequence[list[Use]], uses: Uses) -> Iterator[Joint]:
     """The joints of a function's clusters, each with what the function knows beside it."""
-    own = [uses[function.name, access.number] for access in function.accesses]
+    own = [uses[judge.function.name, access.number] for access in judge.function.accesses]
     ends = {use.access.number: cluster[-1].access.number for cluster in clusters for use in cluster}
     for joint, cluster in zip(joints_of(clusters), clusters, strict=True):
         yield with_known_values(joint, cluster, own, judge, ends)
@@ -81,12 +74,9 @@ def _joints_knowing(function: Function, clusters: Sequence[list[Use]], uses: Use
 
 def design(analysis: Analysis, layout: Layout) -> Design:
     """The driver with this layout: everything merged that may be."""
-    natures = Natures(analysis.description)
     merging = {
-        function.name: merged(
-            function, analysis.regions[function.name], analysis.uses, natures, analysis.spaces, layout
-        )
-        for function in analysis.functions
+        name: merged(judge, analysis.regions[name], analysis.clusters[name], analysis.uses, analysis.spaces, layout)
+        for name, judge in analysis.judges.items()
     }
     return Design(analysis, layout, merging)
 
@@ -99,12 +89,13 @@ def designed(analysis: Analysis, lay_out: Callable[[Sequence[Joint]], Layout]) -
     single writes: these have what they need whatever is merged.
     """
     joints: Sequence[Joint] = analysis.joints
-    for again in (real_joints, lambda made: _separate_writes(analysis.joints, analysis.spaces), None):
+    for attempt in range(3):
         made = design(analysis, lay_out(joints))
         _check_moments(made)
-        if not faults(analysis.description, analysis.spaces, made.layout, real_joints(made)):
+        merged_joints = real_joints(made)
+        if not faults(analysis.description, analysis.spaces, made.layout, merged_joints):
             return made
-        joints = again(made) if again else ()
+        joints = merged_joints if attempt == 0 else _separate_writes(analysis.joints, analysis.spaces)
     raise AssertionError("a layout for single writes is sound for merged ones")
 
 

@@ -188,7 +188,7 @@ def _without_bits(layout: Layout) -> object:
     return {
         name: (
             of.views,
-            [(register.offset, frozenset(piece.slot for piece in register.pieces)) for register in of.registers],
+            [(register.offset, register.slots) for register in of.registers],
         )
         for name, of in layout.spaces.items()
     }
@@ -221,10 +221,10 @@ class _Candidate:
         cost = cost_of(analysis.description, analysis.spaces, made.layout, joints, goal.sizes)
         cost = cost if sizes is None else replace(cost, code=sum(sizes.values()))
         unnamed = sum(
-            len(register.pieces) - sum(piece.slot in joint.slots for piece in register.pieces)
+            len(register.slots.difference(joint.slots))
             for joint in joints
             for register in made.layout.spaces[joint.space].registers
-            if any(piece.slot in joint.slots for piece in register.pieces)
+            if not register.slots.isdisjoint(joint.slots)
         )
         return cls(made, total_accesses(made), unnamed, cost, goal.weights, sizes)
 

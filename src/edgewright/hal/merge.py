@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from .analysis.accesses import Access, Kind
-from .analysis.clusters import SeparatePair, Uses, clustered, clusters_of, known_at, read_before, separate_pairs
+from .analysis.clusters import SeparatePair, Uses, clustered, known_at, read_before, separate_pairs
 from .analysis.conflicts import Conflicts, may_alias
-from .analysis.functions import Function, Regions
+from .analysis.functions import Regions
 from .analysis.paths import Paths
 from .analysis.spaces import Spaces, Use
-from .language.semantics import Natures
 from .layout.layout import Layout
 from .layout.rules import put_back, rewrites, written_registers
 
@@ -47,19 +46,17 @@ class Merging:
 
 
 def merged(
-    function: Function, regions: Regions, uses: Uses, natures: Natures, spaces: Spaces, layout: Layout
+    judge: Conflicts, regions: Regions, clusters: list[list[Use]], uses: Uses, spaces: Spaces, layout: Layout
 ) -> Merging:
     """What becomes one in this function, and what does not though its region would allow it."""
-    paths = Paths(function.flow)
-    judge = Conflicts(function, natures, paths)
-    clusters = clusters_of(function, regions, uses, natures, paths)
+    function, paths = judge.function, judge.paths
     found = [merge for cluster in clusters for merge in _merges(cluster, layout, judge)]
     reads = [merge for merge in found if merge.kind is Kind.READ]
     ahead = {merge.at.access.number: merge for merge in reads}
     writes = (_without_overtaken(merge, ahead, paths) for merge in found if merge.kind is Kind.WRITE)
     merges = _in_order((*reads, *filter(None, writes)), judge)
     own = [uses[function.name, access.number] for access in function.accesses]
-    kept = separate_pairs(function, regions, uses, natures, paths)
+    kept = separate_pairs(judge, regions, uses)
     return Merging(tuple(_filling(merges, own, judge, spaces, layout)), (*kept, *_spread(clusters, layout)))
 
 
@@ -149,8 +146,7 @@ def _lacks_view(merge: Merge, judge: Conflicts, spaces: Spaces, layout: Layout) 
     if merge.kind is Kind.READ or not placed.views:
         return False
     (register,) = written_registers(placed, merge.slots, merge.kept, space, judge.natures)
-    inside = {piece.slot for piece in register.pieces}
-    is_viewed = any(inside.intersection(view.slots) for view in placed.views)
+    is_viewed = any(register.slots.intersection(view.slots) for view in placed.views)
     return is_viewed and rewrites(register, (*merge.slots, *merge.kept), space, judge.natures)
 
 

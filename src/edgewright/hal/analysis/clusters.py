@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 
-from ..language.semantics import Natures
 from .accesses import Access, Form, Kind
 from .conflicts import REACH, Conflicts
-from .functions import Event, Function, Regions
+from .functions import Event, Regions
 from .paths import Paths
 from .spaces import Joint, Use
 
@@ -25,7 +24,7 @@ class SeparatePair:
     reason: str
 
 
-def hindrance(first: Use, second: Use, paths: Paths, natures: Natures) -> str | None:
+def hindrance(first: Use, second: Use, judge: Conflicts) -> str | None:
     """Why two accesses of one region cannot be merged; `first` comes first."""
     one, other = first.access, second.access
     if first.key != second.key:
@@ -40,17 +39,17 @@ def hindrance(first: Use, second: Use, paths: Paths, natures: Natures) -> str | 
         return "the value would be out of scope"
     if one.kind is Kind.WRITE:
         return None if one.spot.alone and other.spot.alone else "the assignment is part of a larger expression"
-    return _reading_hindrance(one, other, paths, natures)
+    return _reading_hindrance(one, other, judge)
 
 
-def _reading_hindrance(one: Access, other: Access, paths: Paths, natures: Natures) -> str | None:
+def _reading_hindrance(one: Access, other: Access, judge: Conflicts) -> str | None:
     leads = one.spot.first or one.spot.condition is not None
-    if not leads or any(natures.of(a.owner, a.field).reading_acts for a in read_before(one, paths)):
+    if not leads or any(judge.nature(access).reading_acts for access in read_before(one, judge.paths)):
         return f"{one.name} is not the first thing its statement does"
-    if not paths.is_always_before(one.number, other.number):
+    if not judge.paths.is_always_before(one.number, other.number):
         return f"{one.name} is not always read before {other.name}"
-    speculative = not paths.is_always_after(one.number, other.number)
-    if speculative and one.snapshot is None and natures.of(other.owner, other.field).may_differ:
+    speculative = not judge.paths.is_always_after(one.number, other.number)
+    if speculative and one.snapshot is None and judge.changes(other):
         return f"{other.field} may change, and would be read though nobody asks"
     return None
 
@@ -65,14 +64,11 @@ def read_before(access: Access, paths: Paths) -> Iterable[Access]:
             yield event
 
 
-def clusters_of(function: Function, regions: Regions, uses: Uses, natures: Natures, paths: Paths) -> list[list[Use]]:
+def clusters_of(judge: Conflicts, regions: Regions, uses: Uses) -> list[list[Use]]:
     """The accesses of a function in sets that can be merged: reads at the first of a set, writes at the last."""
-    judge = Conflicts(function, natures, paths)
-    return [
-        cluster
-        for region in regions.regions
-        for cluster in clustered([uses[function.name, number] for number in region], judge)
-    ]
+    name = judge.function.name
+    regional = ([uses[name, number] for number in region] for region in regions.regions)
+    return [cluster for region in regional for cluster in clustered(region, judge)]
 
 
 def clustered(uses: list[Use], judge: Conflicts) -> list[list[Use]]:
@@ -107,20 +103,15 @@ def _parts(cluster: list[Use], judge: Conflicts) -> list[list[Use]]:
 
 def _may_join(lead: Use, use: Use, judge: Conflicts) -> bool:
     first, second = (lead, use) if use.access.kind is Kind.READ else (use, lead)
-    return hindrance(first, second, judge.paths, judge.natures) is None
+    return hindrance(first, second, judge) is None
 
 
-def separate_pairs(
-    function: Function, regions: Regions, uses: Uses, natures: Natures, paths: Paths
-) -> list[SeparatePair]:
+def separate_pairs(judge: Conflicts, regions: Regions, uses: Uses) -> Iterator[SeparatePair]:
     """Pairs of accesses of one region that no layout can merge, with reasons."""
-    found = []
-    for region in regions.regions:
-        for first, second in pairwise(region):
-            reason = hindrance(uses[function.name, first], uses[function.name, second], paths, natures)
-            if reason is not None:
-                found.append(SeparatePair(first, second, reason))
-    return found
+    name = judge.function.name
+    for first, second in (pair for region in regions.regions for pair in pairwise(region)):
+        if reason := hindrance(uses[name, first], uses[name, second], judge):
+            yield SeparatePair(first, second, reason)
 
 
 def joints_of(clusters: Iterable[list[Use]]) -> list[Joint]:

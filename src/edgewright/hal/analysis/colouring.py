@@ -10,20 +10,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
-from ..language.semantics import Natures
 from .accesses import Access, Kind
 from .conflicts import REACH, Conflicts, may_alias, names_of
-from .functions import LISTED, Assigned, Barrier, Event, Function, Regions
-from .paths import Paths
+from .functions import LISTED, Assigned, Barrier, Event, Regions
 
 
-def regions_of(function: Function, natures: Natures, paths: Paths) -> Regions:
+def regions_of(judge: Conflicts) -> Regions:
     """Conflicts with their reasons, unless there are too many, and regions: accesses of one kind, no two in conflict.
 
     Each access is in the first region of its kind in which it conflicts with none, as a greedy colouring has it.
     """
-    judge = Conflicts(function, natures, paths)
-    conflicts = tuple(judge.all()) if len(function.accesses) <= LISTED else None
+    conflicts = tuple(judge.all()) if len(judge.function.accesses) <= LISTED else None
     return Regions(conflicts, _coloured(judge))
 
 

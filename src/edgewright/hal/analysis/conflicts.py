@@ -23,12 +23,8 @@ def may_alias(first: Access, second: Access) -> bool:
         return False
     if first.device and second.device and first.device != second.device:
         return False
-    same_start = (first.device, first.base.text, first.base.names) == (
-        second.device,
-        second.base.text,
-        second.base.names,
-    )
-    if not same_start or len(first.hops) != len(second.hops):
+    is_same_start = first.device == second.device and _is_same_base(first, second)
+    if not is_same_start or len(first.hops) != len(second.hops):
         return True
     for one, other in zip(first.hops, second.hops, strict=True):
         if one.member != other.member:
@@ -55,18 +51,17 @@ class Conflicts:
 
     function: Function
     natures: Natures
-    paths: Paths
     _devices: dict[str, frozenset[str]] = field(default_factory=dict, compare=False, repr=False)
+
+    @cached_property
+    def paths(self) -> Paths:
+        return Paths(self.function.flow)
 
     def all(self) -> list[Conflict]:
         """The whole graph: as many pairs as there are accesses, squared. `colouring` does without most of them."""
-        found = []
-        for second in self.function.accesses:
-            for first in self.function.accesses[: second.number]:
-                reason = self.reason(first, second)
-                if reason is not None:
-                    found.append(Conflict(first.number, second.number, reason))
-        return found
+        accesses = self.function.accesses
+        pairs = ((first, second) for second in accesses for first in accesses[: second.number])
+        return [Conflict(one.number, other.number, why) for one, other in pairs if (why := self.reason(one, other))]
 
     def nature(self, access: Access) -> Nature:
         return self.natures.of(access.owner, access.field)
@@ -321,13 +316,9 @@ class Conflicts:
 
     def is_one_device(self, first: Access, second: Access) -> bool:
         """Whether both are certain to be accesses of one device."""
-        if (first.base.text, first.base.names) == (
-            second.base.text,
-            second.base.names,
-        ):  # what it means has not changed, or nothing would move
+        if _is_same_base(first, second):  # what it means has not changed, or nothing would move
             return True
-        devices = self.devices_of(first) | self.devices_of(second)
-        return len(devices) < 2
+        return len(self.devices_of(first) | self.devices_of(second)) < 2
 
     def are_unordered_devices(self, first: Access, second: Access) -> bool:
         """Whether the two certainly access different devices, of which one is declared unordered."""
@@ -401,6 +392,10 @@ class Conflicts:
         if is_open and acting.kind is Kind.WRITE:
             return True
         return self.nature(other).by_hardware or self.natures.touched(targets, other.owner, other.field)
+
+
+def _is_same_base(first: Access, second: Access) -> bool:
+    return (first.base.text, first.base.names) == (second.base.text, second.base.names)
 
 
 def _way(access: Access) -> tuple[object, ...]:

@@ -7,11 +7,14 @@ function that registers such (by the name of that), or because the user names it
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+
+import networkx as nx
 
 from ..language.cursors import KINDS, Cursor, attributes, cindex, is_function, walk
-from ..language.description import Description, Field, Group, Refusal, Refused
+from ..language.description import Description, Field, Refusal, Refused
 from ..language.source import Source
 from .accesses import Access, Form, Kind
 from .conflicts import may_alias
@@ -58,7 +61,13 @@ def shared_fields(description: Description, functions: Sequence[Function], inter
     ]
     if refusals:
         raise Refused(refusals)
-    groups = {name: _marked(group, used, written) for name, group in description.groups.items()}
+
+    def marked(group: str, field: Field) -> Field:
+        if field.shared_with_isr or (group, field.name) not in used:
+            return field
+        return replace(field, shared_with_isr=True, unguarded=(group, field.name) in written)
+
+    groups = {name: group.with_fields(partial(marked, name)) for name, group in description.groups.items()}
     return replace(description, groups=groups)
 
 
@@ -69,28 +78,11 @@ def _updates(functions: Sequence[Function], interrupts: Interrupts) -> Iterator[
             yield from (a for a in function.accesses if a.spot.form not in (Form.READ, Form.ASSIGN))
 
 
-def _marked(group: Group, used: set[tuple[str, str]], written: set[tuple[str, str]]) -> Group:
-    members = tuple(
-        replace(member, shared_with_isr=True, unguarded=(group.name, member.name) in written)
-        if isinstance(member, Field) and not member.shared_with_isr and (group.name, member.name) in used
-        else member
-        for member in group.members
-    )
-    return replace(group, members=members)
-
-
 def guarded(description: Description) -> Description:
     """The description as if the source marked every field that an interrupt routine writes."""
-    groups = {
-        name: replace(
-            group,
-            members=tuple(
-                replace(member, unguarded=False) if isinstance(member, Field) else member for member in group.members
-            ),
-        )
-        for name, group in description.groups.items()
-    }
-    return replace(description, groups=groups)
+    groups = description.groups.items()
+    unmarked = {name: group.with_fields(lambda field: replace(field, unguarded=False)) for name, group in groups}
+    return replace(description, groups=unmarked)
 
 
 def _routines(source: Source, functions: Sequence[Function], named: frozenset[str]) -> Iterator[str]:
@@ -105,20 +97,18 @@ def _routines(source: Source, functions: Sequence[Function], named: frozenset[st
             if name in named or _CMSIS.fullmatch(name) or _is_marked(cursor, source):
                 yield cursor.get_usr()
         elif cursor.kind is KINDS.VAR_DECL and _is_table(cursor, source):
-            for inner in walk(cursor):
-                if inner.kind is KINDS.DECL_REF_EXPR and inner.referenced.kind is KINDS.FUNCTION_DECL:
-                    yield inner.referenced.get_usr()
+            yield from _named_functions(cursor)
         for inner in walk(cursor) if is_function(cursor) else ():
             if inner.kind is KINDS.CALL_EXPR and _TABLE.search(str(inner.spelling)):
-                yield from _given(inner)
+                for argument in inner.get_arguments():  # of a call that registers interrupt routines
+                    yield from _named_functions(argument)
 
 
-def _given(call: Cursor) -> Iterator[str]:
-    """The functions that are given to a call, as to one that registers interrupt routines."""
-    for argument in call.get_arguments():
-        for inner in walk(argument):
-            if inner.kind is KINDS.DECL_REF_EXPR and inner.referenced.kind is KINDS.FUNCTION_DECL:
-                yield inner.referenced.get_usr()
+def _named_functions(cursor: Cursor) -> Iterator[str]:
+    """The functions, by USR, that are named in a declaration or an expression."""
+    for inner in walk(cursor):
+        if inner.kind is KINDS.DECL_REF_EXPR and inner.referenced.kind is KINDS.FUNCTION_DECL:
+            yield inner.referenced.get_usr()
 
 
 def _is_marked(cursor: Cursor, source: Source) -> bool:
@@ -136,14 +126,8 @@ def _is_table(cursor: Cursor, source: Source) -> bool:
     return bool(places or _TABLE.search(str(cursor.spelling)))
 
 
-def _reached(starts: Iterable[str], functions: Sequence[Function]) -> frozenset[str]:
+def _reached(starts: Collection[str], functions: Sequence[Function]) -> frozenset[str]:
     """The functions, and all that they call."""
-    calls = {function.usr: function.calls for function in functions}
-    found: set[str] = set()
-    waiting = list(starts)
-    while waiting:
-        one = waiting.pop()
-        if one not in found:
-            found.add(one)
-            waiting += calls.get(one, ())
-    return frozenset(found)
+    calls = nx.DiGraph((function.usr, callee) for function in functions for callee in function.calls)
+    calls.add_nodes_from(starts)
+    return frozenset(starts).union(*(nx.descendants(calls, one) for one in starts))

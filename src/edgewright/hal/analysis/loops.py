@@ -19,20 +19,16 @@ class Loops:
     back: tuple[tuple[int, int], ...]  # edges that lead back to a header: without them there is no cycle
 
 
-def loops_of(edges: Edges, reached: Sequence[tuple[int, int, int]]) -> Loops:
-    """The loops of a graph; `reached` are its blocks as `depth_first` gives them."""
+def loops_of(before: Edges, reached: Sequence[tuple[int, int, int]]) -> Loops:
+    """The loops of a graph, given where control comes from; `reached` are its blocks as `depth_first` gives them."""
     span = {block: (first, last) for block, first, last in reached}
-    before: dict[int, list[int]] = {block: [] for block in span}
-    for block in span:
-        for to in edges[block]:
-            before[to].append(block)
 
     def is_above(header: int, block: int) -> bool:
         return span[header][0] <= span[block][0] <= span[header][1]
 
     ways_in = {block: [b for b in before[block] if not is_above(block, b)] for block in span}
-    stands_for = list(range(len(edges)))  # a block of a loop that was found: its header
-    around: list[int | None] = [None] * len(edges)
+    stands_for = list(range(len(before)))  # a block of a loop that was found: its header
+    around: list[int | None] = [None] * len(before)
     headers: set[int] = set()
     back: list[tuple[int, int]] = []
     for header, _, _ in reversed(reached):
@@ -56,14 +52,14 @@ def loops_of(edges: Edges, reached: Sequence[tuple[int, int, int]]) -> Loops:
                     ways_in[header].append(source)
         for block in body:
             stands_for[block] = around[block] = header
-    return Loops(tuple(b if b in headers else around[b] for b in range(len(edges))), tuple(back))
+    return Loops(tuple(b if b in headers else around[b] for b in range(len(before))), tuple(back))
 
 
-def depth_first(edges: Edges) -> list[tuple[int, int, int]]:
+def depth_first(edges: Edges, root: int = 0) -> list[tuple[int, int, int]]:
     """The blocks that are reached, as a walk in depth first meets them, with their numbers and the last below each."""
-    order: dict[int, int] = {0: 0}
+    order: dict[int, int] = {root: 0}
     last: dict[int, int] = {}
-    path = [(0, iter(edges[0]))]
+    path = [(root, iter(edges[root]))]
     while path:
         block, rest = path[-1]
         to = next((to for to in rest if to not in order), None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ..language.description import Description, Refusal
+from ..language.description import Refusal
 from ..language.semantics import Natures
 from .accesses import Kind
 from .clusters import hindrance
@@ -55,16 +55,16 @@ def split_moments(moments: Sequence[tuple[Use, ...]], judge: Conflicts, spaces: 
             is_later = judge.paths.is_on_the_way(one.access.number, other.access.number)
             if mine <= theirs or theirs <= mine or not is_later:
                 continue
-            reason = judge.reason(one.access, other.access) or hindrance(one, other, judge.paths, judge.natures)
+            reason = judge.reason(one.access, other.access) or hindrance(one, other, judge)
             verb = "read" if one.access.kind is Kind.READ else "written"
             what = f"'{one.access.field}' and '{other.access.field}' are together, and are {verb} by two accesses"
             why = f": {reason}" if reason else ""
             yield Refusal(other.access.place, what + why, f"let one follow the other (line {one.access.place.line})")
 
 
-def partial_writes(moments: Sequence[tuple[Use, ...]], description: Description, spaces: Spaces) -> Iterator[Refusal]:
+def partial_writes(moments: Sequence[tuple[Use, ...]], natures: Natures, spaces: Spaces) -> Iterator[Refusal]:
     """Writes of some of the fields that are together, where the others could not be put back."""
-    natures, bonds = Natures(description), bonded(spaces)
+    bonds = bonded(spaces)
     for moment in moments:
         if moment[0].access.kind is not Kind.WRITE:
             continue

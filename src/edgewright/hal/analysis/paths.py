@@ -1,9 +1,8 @@
-"""The relative position of events in a function: what always comes before, always after, and in between
-(dominators)."""
+"""The order of events in a function: what always comes before, always after (by dominators), and in between."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -19,14 +18,14 @@ class _Tree:
     """A tree of dominators: a block is above another if its numbers enclose the other's."""
 
     above: dict[int, int]  # by block, the one directly above
-    first: dict[int, int]
-    last: dict[int, int]
+    numbers: dict[int, tuple[int, int]]  # of a block, and of the last below it
 
     def is_above(self, one: int, other: int) -> bool:
         """Whether a block is another one or above it; a block that is not in the tree is neither."""
-        if one not in self.first or other not in self.first:
+        if one not in self.numbers or other not in self.numbers:
             return False
-        return self.first[one] <= self.first[other] <= self.last[one]
+        first, last = self.numbers[one]
+        return first <= self.numbers[other][0] <= last
 
 
 @dataclass(frozen=True)
@@ -154,7 +153,7 @@ class Paths:
 
     @cached_property
     def _loops(self) -> Loops:
-        return loops_of(self._edges, self._reached)
+        return loops_of(self._before, self._reached)
 
     @cached_property
     def _before(self) -> Edges:
@@ -190,24 +189,13 @@ def _spread(start: int, edges: Edges, without: int | None = None) -> set[int]:
     return found
 
 
-def _tree(edges: Sequence[Sequence[int]], root: int) -> _Tree:
+def _tree(edges: Edges, root: int) -> _Tree:
     """The tree of the blocks that every way from the root passes."""
     graph = nx.DiGraph()
     graph.add_node(root)
     graph.add_edges_from((at, to) for at, block in enumerate(edges) for to in block)
     above = {block: up for block, up in nx.immediate_dominators(graph, root).items() if up not in (block, None)}
-    below: dict[int, list[int]] = {}
+    below: list[list[int]] = [[] for _ in edges]
     for block, up in above.items():
-        below.setdefault(up, []).append(block)
-    first: dict[int, int] = {}
-    last: dict[int, int] = {}
-    waiting = [(root, False)]
-    while waiting:
-        block, is_done = waiting.pop()
-        if is_done:
-            last[block] = len(first) - 1
-            continue
-        first[block] = len(first)
-        waiting.append((block, True))
-        waiting += [(inner, False) for inner in below.get(block, ())]
-    return _Tree(above, first, last)
+        below[up].append(block)
+    return _Tree(above, {block: (first, last) for block, first, last in depth_first(below, root)})

@@ -53,7 +53,8 @@ def marks_of(analysis: Analysis) -> dict[tuple[str, int], Mark]:
     for number, moment in enumerate(analysis.moments):
         found |= {(use.access.function, use.access.number): Mark(moment=str(number)) for use in moment}
     opened: dict[tuple[str, int], int] = {}
-    for (function, number), first in analysis.leaders.items():
+    leaders = ((name, *pair) for name, judge in analysis.judges.items() for pair in judge.leaders.items())
+    for function, number, first in leaders:
         mark = found.get((function, number), Mark())
         snapshot = str(opened.setdefault((function, first), len(opened)))
         opens = analysis.uses[function, number].slot if first == number else ""

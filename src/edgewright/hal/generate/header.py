@@ -100,10 +100,9 @@ def _rows(space: Space, placed: SpaceLayout) -> Iterator[str]:
     rows = [(register.offset, _register(register)) for register in placed.registers]
     for register in map(placed.seen, placed.views):
         rows.append((register.offset, f"{_register(register)}, written alone"))
-    kinds = {area.name: area for area in space.areas}
-    for place in placed.areas:
-        area = kinds[place.area]
-        rows.append((place.offset, f"0x{place.offset:03x}     {area.space} {area.name}{_lengths(area.counts)}"))
+    for area in space.areas:
+        offset = placed.place_of(area.name).offset
+        rows.append((offset, f"0x{offset:03x}     {area.space} {area.name}{_lengths(area.counts)}"))
     yield from (text for _, text in sorted(rows))
 
 

@@ -17,10 +17,8 @@ def struct_sizes(spaces: Spaces, layout: Layout) -> Mapping[str, int]:
     """Bytes of each support struct: the stride where there are arrays of it, so that C finds their elements."""
     sizes = {name: layout.spaces[name].size for name in spaces}
     for name, space in spaces.items():
-        kinds = {area.name: area.space for area in space.areas}
-        for place in layout.spaces[name].areas:
-            kind = kinds[place.area]
-            sizes[kind] = max(sizes[kind], *place.strides) if place.strides else sizes[kind]
+        for area in space.areas:
+            sizes[area.space] = max(sizes[area.space], *layout.spaces[name].place_of(area.name).strides, 0)
     return sizes
 
 
@@ -33,9 +31,8 @@ def struct_alignments(
     """
     found = {name: gcd(sizes[name], description.bus_of(name).width // 8) for name in spaces}
     for name, space in spaces.items():
-        kinds = {area.name: area.space for area in space.areas}
-        for place in layout.spaces[name].areas:
-            found[kinds[place.area]] = gcd(found[kinds[place.area]], place.offset)
+        for area in space.areas:
+            found[area.space] = gcd(found[area.space], layout.spaces[name].place_of(area.name).offset)
     for name in reversed(list(spaces)):  # parents come last; what is aligned needs an aligned place
         for area in spaces[name].areas:
             found[area.space] = gcd(found[area.space], found[name])

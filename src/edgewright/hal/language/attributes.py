@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 from typing import Any
 
 from .cursors import Cursor, constant
@@ -44,17 +45,18 @@ def attributed(field: Field, notes: Notes) -> Field:
     """The field with its attributes; targets of side effects still belong to no group: (name) or (group, name)."""
     for name, arguments in notes:
         kind, _, text = name.partition(":")
+        names = tuple(text.replace(" ", "").split(","))
         values = [constant(argument) or 0 for argument in arguments]
         if kind in _FLAGS:
             field = replace(field, **_FLAGS[kind])
         elif kind == "rse":
-            field = replace(field, rse=field.rse + _targets(text))
+            field = replace(field, rse=field.rse + _targets(names))
         elif kind == "wse":
-            field = replace(field, wse=field.wse + _targets(text))
+            field = replace(field, wse=field.wse + _targets(names))
         elif kind == "together":
-            field = replace(field, together=field.together + tuple(text.replace(" ", "").split(",")))
+            field = replace(field, together=field.together + names)
         elif kind == "gathers":
-            field = replace(field, gathers=field.gathers + tuple(text.replace(" ", "").split(",")))
+            field = replace(field, gathers=field.gathers + names)
         elif kind == "reset_value":
             field = replace(field, reset=values[0])
         elif kind == "pin" and len(values) == 2:
@@ -62,9 +64,8 @@ def attributed(field: Field, notes: Notes) -> Field:
     return field
 
 
-def _targets(text: str) -> tuple[EffectTarget, ...]:
+def _targets(names: Sequence[str]) -> tuple[EffectTarget, ...]:
     """The targets as written. `EffectTarget(name)` may mean a member or a group; `with_targets` looks it up."""
-    names = [name.replace(" ", "") for name in text.split(",")]
     pairs = [name.partition("::") for name in names]
     return tuple(EffectTarget(group, member if colons else None) for group, colons, member in pairs)
 
@@ -93,15 +94,10 @@ def with_targets(groups: Mapping[str, Group], refusals: list[Refusal]) -> dict[s
         refusals.extend(Refusal(field.place, *answer) for answer in looked_up if isinstance(answer, tuple))
         return tuple(dict.fromkeys(answer for answer in looked_up if isinstance(answer, EffectTarget)))
 
-    def resolved(member: Field | Child, group: Group) -> Field | Child:
-        if isinstance(member, Child):
-            return member
-        return replace(member, rse=found(member, group, member.rse), wse=found(member, group, member.wse))
+    def resolved(group: Group, field: Field) -> Field:
+        return replace(field, rse=found(field, group, field.rse), wse=found(field, group, field.wse))
 
-    return {
-        name: replace(group, members=tuple(resolved(member, group) for member in group.members))
-        for name, group in groups.items()
-    }
+    return {name: group.with_fields(partial(resolved, group)) for name, group in groups.items()}
 
 
 def _look_up(written: EffectTarget, group: Group, groups: Mapping[str, Group]) -> EffectTarget | tuple[str, str]:

@@ -5,8 +5,8 @@ Where a field lies is not part of it: that is a Layout.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from ...errors import EdgewrightError
@@ -97,6 +97,10 @@ class Group:
     @property
     def children(self) -> Iterator[Child]:
         return (member for member in self.members if isinstance(member, Child))
+
+    def with_fields(self, changed: Callable[[Field], Field]) -> Group:
+        """The group with its own fields changed; groups inside stay."""
+        return replace(self, members=tuple(changed(m) if isinstance(m, Field) else m for m in self.members))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ from .attributes import attributed, contradictions, with_targets
 from .cursors import KINDS, Cursor, cindex, is_group, notes, place, span, walk
 from .description import Bus, Child, Description, Field, Group, Refusal, Refused
 from .devices import devices_of
+from .nodes import ARRAYS
 from .placement_rules import bond_faults, pin_faults, with_bonds
 from .source import Source
 from .status_words import with_words
 
 _FIELD = re.compile(r"(?:hal_)?(?:(bit)|uint([1-9]\d?))")
-_ARRAYS = (cindex.TypeKind.CONSTANTARRAY, cindex.TypeKind.INCOMPLETEARRAY, cindex.TypeKind.VARIABLEARRAY)
 _MOST = 1 << 16  # fields of a group, all elements of arrays counted: every one is written out in the register map
 
 
@@ -108,9 +108,9 @@ def _member(cursor: Cursor, group: str, known: Mapping[str, Group], refusals: li
 def _element(kind: cindex.Type) -> tuple[cindex.Type, int | None]:
     """A member's type without its array, and the elements of that (-1: not known)."""
     whole = kind.get_canonical()
-    if whole.kind not in _ARRAYS:
+    if whole.kind not in ARRAYS:
         return kind, None
-    while kind.kind not in _ARRAYS:  # a typedef of an array
+    while kind.kind not in ARRAYS:  # a typedef of an array
         kind = kind.get_declaration().underlying_typedef_type
     return kind.element_type, kind.element_count if kind.kind is cindex.TypeKind.CONSTANTARRAY else -1
 
@@ -118,7 +118,7 @@ def _element(kind: cindex.Type) -> tuple[cindex.Type, int | None]:
 def _fault(cursor: Cursor, kind: cindex.Type, count: int | None) -> tuple[str, str] | None:
     if cursor.is_bitfield():
         return "is a C bit-field", f"write uint{cursor.get_bitfield_width()} instead"
-    if kind.get_canonical().kind in _ARRAYS:
+    if kind.get_canonical().kind in ARRAYS:
         return "is an array of arrays", "put a group with an array into an array"
     if count is not None and count < 1:
         return "is an array without elements", "give the number of elements"

@@ -13,8 +13,7 @@ _FARTHEST = 1 << 20  # bytes: no group reaches so far
 
 
 def with_bonds(groups: Mapping[str, Group], refusals: list[Refusal]) -> dict[str, Group]:
-    """The groups, with `together` of each field completed to its whole set, the field included, in the order of the
-    group."""
+    """The groups, with `together` of each field completed to its whole set, in the order of the group."""
     return {name: _bonded(group, refusals) for name, group in groups.items()}
 
 
@@ -29,11 +28,7 @@ def _bonded(group: Group, refusals: list[Refusal]) -> Group:
             joined = home[field.name] | home[other]
             home |= dict.fromkeys(joined, joined)
     sets = {name: tuple(one for one in fields if one in found) for name, found in home.items() if len(found) > 1}
-    members = tuple(
-        replace(member, together=sets.get(member.name, ())) if isinstance(member, Field) else member
-        for member in group.members
-    )
-    return replace(group, members=members)
+    return group.with_fields(lambda field: replace(field, together=sets.get(field.name, ())))
 
 
 def _fault(field: Field, other: str, fields: Mapping[str, Field], group: Group) -> tuple[str, str] | None:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 
 from .description import Child, Description, EffectTarget, Field, Group, Mode, Refusal
+from .semantics import Natures
 
 _OWN = "it has the attributes of its bits: give them to these"
 
@@ -32,26 +34,18 @@ def with_words(groups: Mapping[str, Group], refusals: list[Refusal]) -> dict[str
     if not words:
         return dict(groups)
 
+    natures = Natures(Description(groups, ()))
+
     def touching(targets: tuple[EffectTarget, ...]) -> tuple[EffectTarget, ...]:
-        also = [
-            word
-            for (owner, name), gathering in bits.items()
-            if any(_covers(target, owner, name, groups) for target in targets)
-            for word in gathering
-        ]
+        also = [word for bit, gathering in bits.items() if natures.touched(targets, *bit) for word in gathering]
         return tuple(dict.fromkeys((*targets, *also)))
 
-    def changed(group: str, member: Field | Child) -> Field | Child:
-        if isinstance(member, Child):
-            return member
-        member = words.get((group, member.name), member)
-        is_gathered = (group, member.name) in bits
-        return replace(member, rse=touching(member.rse), wse=touching(member.wse), is_gathered=is_gathered)
+    def changed(group: str, field: Field) -> Field:
+        field = words.get((group, field.name), field)
+        is_gathered = (group, field.name) in bits
+        return replace(field, rse=touching(field.rse), wse=touching(field.wse), is_gathered=is_gathered)
 
-    return {
-        name: replace(group, members=tuple(changed(name, member) for member in group.members))
-        for name, group in groups.items()
-    }
+    return {name: group.with_fields(partial(changed, name)) for name, group in groups.items()}
 
 
 def _bit(word: Field, group: Group, groups: Mapping[str, Group]) -> tuple[str, Field]:
@@ -125,12 +119,6 @@ def _loose(owner: str, name: str, gathering: list[EffectTarget], groups: Mapping
 
 def _word(groups: Mapping[str, Group], target: EffectTarget) -> Field:
     return next(field for field in groups[target.group].fields if field.name == target.member)
-
-
-def _covers(target: EffectTarget, owner: str, name: str, groups: Mapping[str, Group]) -> bool:
-    if target.member is None:
-        return owner in Description(groups, ()).inside(target.group)
-    return (target.group, target.member) == (owner, name)
 
 
 def word_of(description: Description, group: str, gathers: tuple[str, ...]) -> Field:

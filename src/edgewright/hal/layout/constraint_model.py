@@ -15,7 +15,7 @@ from ortools.sat.python import cp_model
 from ..analysis.spaces import Slot, Space
 from .assembly import shaped
 from .cells import Cell, width_for
-from .cost import AccessPattern, CodeBytes
+from .cost import AccessPattern, LayoutGoal
 from .layout import Piece
 from .rules import Rules
 
@@ -54,9 +54,7 @@ class PartVariables:
 class Model:
     """A model under construction, with its objective in parts."""
 
-    weights: tuple[int, int, int]
-    power_of_two: bool
-    sizes: CodeBytes
+    goal: LayoutGoal
     cp: cp_model.CpModel = field(default_factory=cp_model.CpModel)
     terms: list[tuple[int, Literal]] = field(default_factory=list)
 
@@ -64,7 +62,8 @@ class Model:
         return self.cp.new_bool_var(name)
 
     def pay(self, variable: Literal, code: int = 0, accesses: int = 0) -> None:
-        self.terms.append((self.weights[0] * code + self.weights[1] * accesses, variable))
+        weights = self.goal.weights
+        self.terms.append((weights[0] * code + weights[1] * accesses, variable))
 
     def any_of(self, causes: Sequence[Literal]) -> Literal:
         """Whether one of them is true."""
@@ -166,13 +165,13 @@ def _lanes(model: Model, chosen: PartVariables) -> None:
 def _pay_lane(model: Model, lane: Literal, pattern: AccessPattern, slot: Slot, lanes: int) -> None:
     """What lanes cost beyond an element in its own register, shifts and masks apart."""
     words = prod(slot.counts[:-1]) * -(-slot.counts[-1] // lanes)
-    index = model.sizes.lane_words if words > 1 else -model.sizes.index
+    index = model.goal.sizes.lane_words if words > 1 else -model.goal.sizes.index
     if pattern.writes:
-        critical = model.sizes.critical if slot.field.shared_with_isr else 0
-        model.pay(lane, pattern.indexed * (model.sizes.lane_write + index), pattern.weight)
-        model.pay(lane, pattern.times * (model.sizes.rewrite + model.sizes.far + critical))
+        critical = model.goal.sizes.critical if slot.field.shared_with_isr else 0
+        model.pay(lane, pattern.indexed * (model.goal.sizes.lane_write + index), pattern.weight)
+        model.pay(lane, pattern.times * (model.goal.sizes.rewrite + model.goal.sizes.far + critical))
     else:
-        model.pay(lane, pattern.indexed * (model.sizes.lane_read + index))
+        model.pay(lane, pattern.indexed * (model.goal.sizes.lane_read + index))
 
 
 def _positions(model: Model, chosen: PartVariables) -> None:
@@ -193,10 +192,10 @@ def _positions(model: Model, chosen: PartVariables) -> None:
                 model.cp.add_at_most_one(alone, x[f, r])
             reads = sum(pattern.times for pattern in chosen.part.patterns if f in pattern.slots and not pattern.writes)
             uses = sum(pattern.times for pattern in chosen.part.patterns if f in pattern.slots)
-            model.pay(zero, -model.sizes.shift * uses)
-            model.pay(top, -model.sizes.mask * reads)
+            model.pay(zero, -model.goal.sizes.shift * uses)
+            model.pay(top, -model.goal.sizes.mask * reads)
             if f == r:
-                model.pay(alone, -model.sizes.mask * reads)
+                model.pay(alone, -model.goal.sizes.mask * reads)
         model.cp.add(sum(chosen.zero[f, r] for f in inside) <= x[r, r])
         model.cp.add(sum((alone, *(chosen.top[f, r] for f in inside))) <= x[r, r])
         if r in chosen.lane:
@@ -217,8 +216,10 @@ def _touches(model: Model, chosen: PartVariables) -> None:
             for f in hit:
                 model.cp.add_implication(x[f, r], touched)
             several = prod(rules.slots[r].counts) > 1
-            join = model.sizes.join if pattern.writes else 0
-            code = pattern.times * (model.sizes.access - join) + (pattern.indexed * model.sizes.index if several else 0)
+            join = model.goal.sizes.join if pattern.writes else 0
+            code = pattern.times * (model.goal.sizes.access - join) + (
+                pattern.indexed * model.goal.sizes.index if several else 0
+            )
             model.pay(touched, code, pattern.weight)
             beside = [g for g in inside if g not in pattern.slots and rules.kept(g)] if pattern.writes else []
             kept = [g for g in beside if g not in pattern.known]
@@ -232,7 +233,7 @@ def _touches(model: Model, chosen: PartVariables) -> None:
             for g in [g for g in beside if g in pattern.known]:
                 known = model.new("known")
                 model.at_least_all(known, (touched, x[g, r], *([rewrite.negated()] if rewrite is not None else [])))
-                model.pay(known, pattern.times * model.sizes.join)
+                model.pay(known, pattern.times * model.goal.sizes.join)
 
 
 def _again(model: Model, chosen: PartVariables, pattern: AccessPattern, r: str) -> list[Literal]:
@@ -274,10 +275,10 @@ def _rewrite(model: Model, chosen: PartVariables, write: _PartialWrite) -> Liter
     for more in again:
         model.cp.add_implication(more, rewrite)
     for one in (rewrite, *again):
-        model.pay(one, pattern.times * model.sizes.rewrite, pattern.weight)
+        model.pay(one, pattern.times * model.goal.sizes.rewrite, pattern.weight)
         if guarded:
             critical = model.new("critical")
-            model.pay(critical, pattern.times * model.sizes.critical)
+            model.pay(critical, pattern.times * model.goal.sizes.critical)
             for f in guarded:
                 model.at_least_all(critical, (one, x[f, r]))
     for f in chosen.inside[r]:
@@ -287,7 +288,7 @@ def _rewrite(model: Model, chosen: PartVariables, write: _PartialWrite) -> Liter
             model.cp.add_at_most_one(rewrite, chosen.top[f, r])  # a mask up there is a long constant
             far = model.new("far")
             model.at_least_all(far, (rewrite, x[f, r], chosen.zero[f, r].negated()))
-            model.pay(far, pattern.times * model.sizes.far)
+            model.pay(far, pattern.times * model.goal.sizes.far)
     return rewrite
 
 
@@ -319,13 +320,13 @@ def content(model: Model, chosen: PartVariables) -> Linear:
     rules = chosen.part.rules
     total: Linear = chosen.part.settled
     for (r, width), variable in chosen.width.items():
-        total += _bytes(rules.slots[r], width, 1, model.power_of_two) * variable
+        total += _bytes(rules.slots[r], width, 1, model.goal.power_of_two) * variable
     for r, lane in chosen.lane.items():
         lanes = rules.lanes(r)
         width = width_for(lanes * rules.slots[r].field.bits, rules.bus)
-        total += _bytes(rules.slots[r], width, lanes, model.power_of_two) * lane
+        total += _bytes(rules.slots[r], width, lanes, model.goal.power_of_two) * lane
     for (r, _, _), view in chosen.views.items():
-        total += _bytes(rules.slots[r], rules.bus.width, 1, model.power_of_two) * view
+        total += _bytes(rules.slots[r], rules.bus.width, 1, model.goal.power_of_two) * view
     return total
 
 

@@ -129,9 +129,8 @@ def cost_of(
     touching = touching_slots(access_patterns(joints))
     for name, placed in layout.spaces.items():
         for register in placed.registers:
-            names = frozenset(piece.slot for piece in register.pieces)
             patterns = dict.fromkeys(w for piece in register.pieces for w in touching.get((name, piece.slot), ()))
-            for pattern in (part for whole in patterns for part in whole.inside(names)):
+            for pattern in (part for whole in patterns for part in whole.inside(register.slots)):
                 has_view = placed.view_of(register, pattern.slots) is not None
                 here, bus, time = register_cost(natures, spaces[name], register, pattern, sizes, has_view)
                 code, accesses, cycles = code + here, accesses + bus, cycles + time

@@ -49,7 +49,7 @@ def _space_faults(description: Description, space: Space, layout: Layout, joints
     placed = layout.spaces[space.name]
     bus = description.bus_of(space.name)
     known = {slot.name for slot in space.slots}
-    strangers = {piece.slot for register in placed.registers for piece in register.pieces} - known
+    strangers = frozenset[str]().union(*(register.slots for register in placed.registers)) - known
     if strangers:
         yield f"unknown slots {', '.join(sorted(strangers))}"
         return
@@ -64,7 +64,7 @@ def _space_faults(description: Description, space: Space, layout: Layout, joints
     yield from _view_faults(placed)
     if placed.views and description.is_in_memory(space.name):
         yield f"{len(placed.views)} views of memory, which has one address for each byte"
-    yield from _slot_faults(space, placed, bus)
+    yield from _slot_faults(space, placed)
     yield from _together_faults(space, placed)
     yield from _area_faults(space, placed, layout)
     yield from _extent_faults(space, placed, layout, bus)
@@ -72,17 +72,16 @@ def _space_faults(description: Description, space: Space, layout: Layout, joints
 
 def _at_once(joint: Joint, register: Register) -> Iterator[frozenset[str]]:
     """What a joint writes of a register, cut at writes of other registers that nothing of it may pass."""
-    inside = {piece.slot for piece in register.pieces}
+    inside = register.slots
     cuts = [n for n, slot in enumerate(joint.slots) if slot in joint.gates and slot not in inside]
     for first, last in pairwise([0, *cuts, len(joint.slots)]):
         if part := inside.intersection(joint.slots[first:last]):
-            yield frozenset(part)
+            yield part
 
 
 def _is_viewed(placed: SpaceLayout, register: Register, write: Written) -> bool:
     """Whether a write has an address at which it reaches nothing else of the register."""
-    hit = {piece.slot for piece in register.pieces} & write[0]
-    return any(set(view.slots) == hit for view in placed.views)
+    return any(register.slots & write[0] == set(view.slots) for view in placed.views)
 
 
 def _view_faults(placed: SpaceLayout) -> Iterator[str]:
@@ -91,8 +90,8 @@ def _view_faults(placed: SpaceLayout) -> Iterator[str]:
     for view in placed.views:
         what = f"the view at 0x{view.offset:x}"
         shown = frozenset(view.slots)
-        homes = [r for r in placed.registers if shown & {piece.slot for piece in r.pieces}]
-        if len(homes) != 1 or not shown < {piece.slot for piece in homes[0].pieces} or homes[0].lanes > 1:
+        homes = [r for r in placed.registers if shown & r.slots]
+        if len(homes) != 1 or not shown < homes[0].slots or homes[0].lanes > 1:
             yield f"{what} does not show part of one register"
         elif view.offset * 8 % homes[0].width:
             yield f"{what} is not aligned to its {homes[0].width} bits"
@@ -208,7 +207,7 @@ def _acts_written(nature: Nature) -> bool:
     return nature.writable and (nature.writing_acts or not nature.readable)
 
 
-def _slot_faults(space: Space, placed: SpaceLayout, bus: Bus) -> Iterator[str]:
+def _slot_faults(space: Space, placed: SpaceLayout) -> Iterator[str]:
     """Every slot is there, every bit of it once, pins where they say."""
     for slot in space.slots:
         held = [(register, p) for register in placed.registers for p in register.pieces if p.slot == slot.name]
@@ -264,8 +263,7 @@ def _extent_faults(space: Space, placed: SpaceLayout, layout: Layout, bus: Bus) 
 
 def _extents(space: Space, placed: SpaceLayout, layout: Layout) -> Iterator[Extent]:
     for register in placed.registers:
-        inside = {piece.slot for piece in register.pieces}
-        for offset in (register.offset, *(view.offset for view in placed.views if view.slots[0] in inside)):
+        for offset in (register.offset, *(view.offset for view in placed.views if view.slots[0] in register.slots)):
             for start in _starts(offset, register.counts, register.strides):
                 yield start, start + register.width // 8, _named(register)
     places = {place.area: place for place in placed.areas}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -37,10 +37,13 @@ class Register:
         return self.pieces[0].lanes
 
     @property
+    def slots(self) -> frozenset[str]:
+        return frozenset(piece.slot for piece in self.pieces)
+
+    @property
     def end(self) -> int:
         """One past its last byte, all elements included."""
-        steps = sum((count - 1) * stride for count, stride in zip(self.counts, self.strides, strict=True))
-        return self.offset + steps + self.width // 8
+        return self.offset + offset_of([count - 1 for count in self.counts], self.strides) + self.width // 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,9 @@ class SpaceLayout:
     def holding(self, slot: str) -> tuple[Register, ...]:
         """The registers of a slot: one, or several for a field wider than the bus."""
         return tuple(r for r in self.registers if any(piece.slot == slot for piece in r.pieces))
+
+    def place_of(self, area: str) -> AreaPlace:
+        return next(place for place in self.areas if place.area == area)
 
     def seen(self, view: WriteView) -> Register:
         """What a view shows of its register, at the address of the view."""
@@ -134,15 +140,14 @@ def _registers(spaces: Spaces, layout: Layout, name: str, device: str, start: in
     views = tuple(map(placed.seen, placed.views))
     for register in (*placed.registers, *views):
         for element in product(*map(range, register.counts)):
-            offset = start + register.offset + _shift(element, register.strides)
+            offset = start + register.offset + offset_of(element, register.strides)
             fields = tuple(f for p in register.pieces for f in _fields(space, p, element, prefix))
             if fields:
                 yield RegisterAt(device, offset, register.width, fields, register in views)
-    places = {place.area: place for place in placed.areas}
     for area in space.areas:
-        place = places[area.name]
+        place = placed.place_of(area.name)
         for element in product(*map(range, area.counts)):
-            offset = start + place.offset + _shift(element, place.strides)
+            offset = start + place.offset + offset_of(element, place.strides)
             inner = f"{prefix}{spelled(area.steps, element)}."
             yield from _registers(spaces, layout, area.space, device, offset, inner)
 
@@ -153,12 +158,12 @@ def _fields(space: Space, piece: Piece, element: tuple[int, ...], prefix: str) -
         index = element if piece.lanes == 1 else (*element[:-1], element[-1] * piece.lanes + lane)
         if all(i < count for i, count in zip(index, slot.counts, strict=True)):
             name = prefix + spelled(slot.steps, index)
-            at = FieldAt(name, slot.group, slot.field, piece.bit, piece.size, piece.low)
-            yield replace(at, bit=piece.bit + lane * piece.size)
+            yield FieldAt(name, slot.group, slot.field, piece.bit + lane * piece.size, piece.size, piece.low)
 
 
-def _shift(element: tuple[int, ...], strides: tuple[int, ...]) -> int:
-    return sum(index * stride for index, stride in zip(element, strides, strict=True))
+def offset_of(index: Sequence[int], strides: Sequence[int]) -> int:
+    """Bytes from the first element of an array to that with this index in each dimension."""
+    return sum(number * stride for number, stride in zip(index, strides, strict=True))
 
 
 def spelled(steps: tuple[tuple[str, int | None], ...], element: tuple[int, ...]) -> str:

@@ -6,19 +6,19 @@ pair that gained nothing is tried again only when one of them has changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..analysis.spaces import Space
 from ..language.semantics import Natures
 from .assembly import Assembly, registers_of
 from .cells import Cell
-from .cost import AccessPattern, CodeBytes, register_cost
+from .constraint_model import LayoutPart
+from .cost import AccessPattern, register_cost, touching_slots
+from .problem import RegisterLayoutProblem
 from .rules import Rules
 
 Key = tuple[frozenset[str], int]  # slots and lanes of a cell
 Move = tuple[tuple[Key, ...], tuple[Key, ...]]  # the cells that go, and those that come in their place
-Measure = Callable[[Mapping[str, int]], tuple[int, int]]  # bytes of registers by space -> size of the map, bytes over
 SWAPS = 64  # pairs of slots of two registers beyond which none change places: full registers have too many
 OVER = 10**9  # what a byte above the limit costs: more than anything else
 
@@ -27,30 +27,32 @@ OVER = 10**9  # what a byte above the limit costs: more than anything else
 class Search:
     """The cells of some spaces, and what is known about the cost of others."""
 
-    natures: Natures
-    how: Assembly
-    weights: tuple[int, int, int]
-    sizes: CodeBytes
-    touching: Mapping[tuple[str, str], Sequence[AccessPattern]]  # the patterns that access a slot
-    rules: Mapping[str, Rules]
-    spaces: Mapping[str, Space]
-    measure: Measure
+    problem: RegisterLayoutProblem
+    parts: Mapping[str, LayoutPart]
     cells: dict[str, list[Key]]  # only what may change
-    companions: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)  # slots accessed with a slot
-    order: dict[str, dict[str, int]] = field(default_factory=dict)  # of the slots of a space
+    how: Assembly = field(init=False)
+    natures: Natures = field(init=False)
+    touching: Mapping[tuple[str, str], Sequence[AccessPattern]] = field(init=False)  # the patterns that access a slot
+    companions: dict[tuple[str, str], frozenset[str]] = field(init=False)  # slots accessed with a slot
+    order: dict[str, dict[str, int]] = field(init=False)  # of the slots of a space
+    bytes: dict[str, int] = field(init=False)  # of all registers of a space
     known: dict[tuple[str, Key], tuple[int, int]] = field(default_factory=dict)
     lawful: dict[tuple[str, frozenset[str]], bool] = field(default_factory=dict)
     maps: dict[tuple[int, ...], int] = field(default_factory=dict)  # the score of a map, by bytes of the spaces
-    bytes: dict[str, int] = field(default_factory=dict)  # of all registers of a space
 
-    def run(self) -> dict[str, tuple[Cell, ...]]:
-        """The cells once no single change makes them cheaper."""
+    def __post_init__(self) -> None:
+        self.how, self.natures = self.problem.how(), Natures(self.problem.description)
+        self.touching = touching_slots(self.problem.patterns)
         self.companions = {
             key: frozenset[str]().union(*(pattern.slots | pattern.known for pattern in patterns))
             for key, patterns in self.touching.items()
         }
-        self.order = {name: {s.name: n for n, s in enumerate(space.slots)} for name, space in self.spaces.items()}
+        spaces = self.problem.spaces
+        self.order = {name: {slot.name: n for n, slot in enumerate(space.slots)} for name, space in spaces.items()}
         self.bytes = {name: sum(self._cost(name, key)[1] for key in keys) for name, keys in self.cells.items()}
+
+    def run(self) -> dict[str, tuple[Cell, ...]]:
+        """The cells once no single change makes them cheaper."""
         while sum(map(self._settle, self.cells)):
             pass  # sizes of spaces hang together where they are padded or limited
         return {name: tuple(self._cell(name, key) for key in keys) for name, keys in self.cells.items()}
@@ -85,30 +87,30 @@ class Search:
         sizes = {**self.bytes, name: self.bytes[name] + more}
         key = tuple(sizes.values())
         if key not in self.maps:
-            size, over = self.measure(sizes)
-            self.maps[key] = self.weights[2] * size + OVER * over
+            size, limit = self.problem.map_of(self.parts, sizes), self.problem.goal.max_map
+            over = 0 if limit is None else max(0, size - limit)
+            self.maps[key] = self.problem.goal.weights[2] * size + OVER * over
         return self.maps[key]
 
     def _change(self, name: str, gone: Iterable[Key], come: Iterable[Key]) -> tuple[int, int]:
         """The difference in score and bytes when the cells `gone` are replaced by `come`."""
-        before, after = [[self._cost(name, key) for key in keys] for keys in (gone, come)]
-        return sum(c for c, _ in after) - sum(c for c, _ in before), sum(b for _, b in after) - sum(
-            b for _, b in before
-        )
+        before, after = ([self._cost(name, key) for key in keys] for keys in (gone, come))
+        score, more = (sum(cost[n] for cost in after) - sum(cost[n] for cost in before) for n in (0, 1))
+        return score, more
 
     def _cost(self, name: str, key: Key) -> tuple[int, int]:
         """Code and accesses of a register, weighed, and its bytes."""
         if (name, key) not in self.known:
-            space = self.spaces[name]
-            (register, _), *_ = registers_of(space, self._cell(name, key), self.rules[name].bus, self.how)
+            space, rules, goal = self.problem.spaces[name], self.problem.rules[name], self.problem.goal
+            (register, _), *_ = registers_of(space, self._cell(name, key), rules.bus, self.how)
             code = accesses = 0
-            has_views = self.rules[name].views and key[1] == 1
+            has_views = rules.views and key[1] == 1
             patterns = dict.fromkeys(pattern for slot in key[0] for pattern in self.touching.get((name, slot), ()))
             for pattern in (part for whole in patterns for part in whole.inside(key[0])):
-                here, bus, _ = register_cost(self.natures, space, register, pattern, self.sizes, has_views)
+                here, bus, _ = register_cost(self.natures, space, register, pattern, goal.sizes, has_views)
                 code, accesses = code + here, accesses + bus
-            addresses = 1 + (len(self.rules[name].partial(key[0])) if has_views else 0)
-            self.known[name, key] = self.weights[0] * code + self.weights[1] * accesses, register.end * addresses
+            addresses = 1 + (len(rules.partial(key[0])) if has_views else 0)
+            self.known[name, key] = goal.weights[0] * code + goal.weights[1] * accesses, register.end * addresses
         return self.known[name, key]
 
     def _cell(self, name: str, key: Key) -> Cell:
@@ -117,7 +119,7 @@ class Search:
     def _moves(self, name: str, key: Key) -> Iterator[Move]:
         """Every lawful move of a cell that may gain something: by itself, or with another one."""
         slots, lanes = key
-        rules = self.rules[name]
+        rules = self.problem.rules[name]
         for come in _split_off(rules, slots, lanes):
             if self._is_lawful(name, come):
                 yield (key,), come
@@ -140,7 +142,8 @@ class Search:
     def _merged(self, name: str, key: Key, other: Key) -> Iterator[tuple[Key, ...]]:
         """Two registers that nothing accesses together as one, if the bytes that saves may be worth the shifts."""
         (slots, _), (more, _) = key, other
-        loss = self.weights[0] * min(self.sizes.shift, self.sizes.mask)
+        goal = self.problem.goal
+        loss = goal.weights[0] * min(goal.sizes.shift, goal.sizes.mask)
         if not self._near(name, slots) or not self._near(name, more):
             loss = 0
         saved = min(self._cost(name, key)[1], self._cost(name, other)[1])
@@ -165,7 +168,7 @@ class Search:
 
     def _may_share(self, name: str, slots: frozenset[str]) -> bool:
         if (name, slots) not in self.lawful:
-            rules = self.rules[name]
+            rules = self.problem.rules[name]
             self.lawful[name, slots] = rules.is_whole(slots) and rules.together(sorted(slots))
         return self.lawful[name, slots]
 

@@ -9,7 +9,7 @@ the others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -22,10 +22,9 @@ from ...cpsat import cp_model
 from ...errors import Infeasible
 from ..analysis.spaces import Joint, Spaces
 from ..language.description import Description
-from ..language.semantics import Natures
 from .cells import Cell, Cells
 from .constraint_model import LayoutPart, Linear, Model, PartVariables, add_part, add_size, cells_of, content, hint
-from .cost import LayoutGoal, cost_of, touching_slots
+from .cost import LayoutGoal, cost_of
 from .judge import checked
 from .layout import Layout
 from .local_search import Search
@@ -79,11 +78,9 @@ def _limited(problem: RegisterLayoutProblem, patience: float) -> Layout:
     """The layout of least cost that keeps the limit of a problem."""
     description, spaces, joints, goal = problem.description, problem.spaces, problem.joints, problem.goal
     assert goal.max_map is not None
-    attempts = (
-        [problem] if not goal.power_of_two else [problem, replace(problem, goal=replace(goal, power_of_two=False))]
-    )
+    attempts = dict.fromkeys((goal, replace(goal, power_of_two=False)))
     undecided = False
-    for one in attempts:
+    for one in (replace(problem, goal=other) for other in attempts):
         start = _searched(one)
         try:
             found = _at_once(one, start, patience)
@@ -135,29 +132,12 @@ class _Found:
 def _searched(problem: RegisterLayoutProblem) -> Cells:
     """Where the models start: the paper's cells, or those of first fit, after local search."""
     parts = {name: problem.part(name) for name in problem.spaces}
-    limit = problem.goal.max_map
-
-    def measure(sizes: Mapping[str, int]) -> tuple[int, int]:
-        size = problem.map_of(parts, sizes)
-        return size, 0 if limit is None else max(0, size - limit)
-
     paper = problem.paper()
     whole = {name: (*problem.fixed(name), *of) for name, of in paper.items()}
     tight = {name: packed(problem.rules[name], parts[name].free) for name in paper}
     first = tight if problem.goal.minimise == "map" or not _fits(problem, whole) else paper
     cells = {n: [(frozenset(c.slots), c.lanes) for c in of] for n, of in first.items()}
-    search = Search(
-        Natures(problem.description),
-        problem.how(),
-        problem.goal.weights,
-        problem.goal.sizes,
-        touching_slots(problem.patterns),
-        problem.rules,
-        problem.spaces,
-        measure,
-        cells,
-    )
-    return {name: (*problem.fixed(name), *of) for name, of in search.run().items()}
+    return {name: (*problem.fixed(name), *of) for name, of in Search(problem, parts, cells).run().items()}
 
 
 def _each_by_itself(problem: RegisterLayoutProblem, start: Cells, patience: float) -> _Found:
@@ -171,7 +151,7 @@ def _each_by_itself(problem: RegisterLayoutProblem, start: Cells, patience: floa
             continue
         done = problem.assembled(cells).spaces
         areas = sum(done[area.space].size * prod(area.counts) for area in space.areas)
-        model = Model(problem.goal.weights, problem.goal.power_of_two, problem.goal.sizes)
+        model = Model(problem.goal)
         chosen = _added(model, problem, problem.part(name), start)
         size = add_size(model, chosen, areas, problem.most(space) + areas)
         try:
@@ -199,7 +179,7 @@ def _in_pieces(
         if not 1 < len(component) <= MANY:  # nothing to solve, or more than can be
             cells += [cell for cell in start if set(cell.slots) <= component]
             continue
-        model = Model(problem.goal.weights, problem.goal.power_of_two, problem.goal.sizes)
+        model = Model(problem.goal)
         free = tuple(slot for slot in part.free if slot in component)
         patterns = tuple(pattern for pattern in part.patterns if pattern.slots & component)
         chosen = _added(model, problem, replace(part, free=free, patterns=patterns, settled=0), {name: start})
@@ -218,7 +198,7 @@ def _at_once(problem: RegisterLayoutProblem, start: Cells, patience: float) -> _
     most = limit = problem.goal.max_map
     assert most is not None and limit is not None
     while limit > 0:
-        model = Model(problem.goal.weights, problem.goal.power_of_two, problem.goal.sizes)
+        model = Model(problem.goal)
         sizes: dict[str, Linear] = {}
         parts = []
         for name, space in problem.spaces.items():
@@ -260,7 +240,7 @@ def _solved(
     problem: RegisterLayoutProblem, model: Model, parts: Sequence[PartVariables], size: Linear, clock: _SolvingTime
 ) -> _Found | None:
     """The best cells found, with those that were settled before; None where there are none."""
-    model.cp.minimize(sum(weight * variable for weight, variable in model.terms) + model.weights[2] * size)
+    model.cp.minimize(sum(weight * variable for weight, variable in model.terms) + model.goal.weights[2] * size)
     solver = cp_model.CpSolver()
     status = clock.solve(solver, model.cp)
     if status == cp_model.INFEASIBLE:

@@ -116,13 +116,12 @@ def _space(space: Space, layout: SpaceLayout) -> dict[str, Any]:
         }
         for register in sorted(layout.registers, key=lambda register: register.offset)
     ]
-    places = {place.area: place for place in layout.areas}
     areas = [
         {
             "name": pattern(area.steps),
             "group": area.space,
-            "offset": places[area.name].offset,
-            **({"counts": area.counts, "strides": places[area.name].strides} if area.counts else {}),
+            "offset": (place := layout.place_of(area.name)).offset,
+            **({"counts": area.counts, "strides": place.strides} if area.counts else {}),
         }
         for area in space.areas
     ]

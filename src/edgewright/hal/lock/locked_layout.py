@@ -14,7 +14,7 @@ from ...errors import InputError
 from ..analysis.spaces import Area, Joint, Slot, Space, Spaces
 from ..language.description import Description
 from ..layout.assembly import register_at, space_size
-from ..layout.layout import AreaPlace, Layout, Register, SpaceLayout, WriteView, elaborate
+from ..layout.layout import AreaPlace, Layout, Register, SpaceLayout, WriteView, elaborate, offset_of
 from ..layout.rules import Rules
 from .lock_file import RELOCK, Lock, LockedPiece, pattern
 from .register_fit import ElementPlace, Irregular, KnownPlaces, fit_area, fit_slot, prefix_of
@@ -195,7 +195,7 @@ def _expand(
 ) -> None:
     for register in lock.spaces[name].registers:
         for element in product(*map(range, register.counts)):
-            offset = start + register.offset + _shift(element, register.strides)
+            offset = start + register.offset + offset_of(element, register.strides)
             for piece in register.pieces:
                 for path, bit in _lanes(piece, element):
                     at = ElementPlace(offset, register.width, bit, piece.size, piece.low, piece.lanes)
@@ -203,7 +203,7 @@ def _expand(
     for area in lock.spaces[name].areas:
         for element in product(*map(range, area.counts)):
             inner = f"{prefix}{_numbered(area.name, element)}."
-            starts[inner] = start + area.offset + _shift(element, area.strides)
+            starts[inner] = start + area.offset + offset_of(element, area.strides)
             _expand(lock, area.group, starts[inner], inner, found, starts)
 
 
@@ -213,10 +213,6 @@ def _lanes(piece: LockedPiece, element: tuple[int, ...]) -> Iterator[tuple[str, 
         index = element if piece.lanes == 1 else (*element[:-1], element[-1] * piece.lanes + lane)
         if all(i < count for i, count in zip(index, piece.counts, strict=True)):
             yield _numbered(piece.name, index), piece.bit + lane * piece.size
-
-
-def _shift(element: tuple[int, ...], strides: tuple[int, ...]) -> int:
-    return sum(index * stride for index, stride in zip(element, strides, strict=True))
 
 
 def _numbered(name: str, index: Sequence[int]) -> str:
@@ -243,12 +239,12 @@ def _joined(registers: Sequence[Register]) -> tuple[Register, ...]:
 
 
 def _shows_part(register: Register, slots: Sequence[str]) -> bool:
-    return register.lanes == 1 and set(slots) < {piece.slot for piece in register.pieces}
+    return register.lanes == 1 and set(slots) < register.slots
 
 
 def _bytes(register: Register) -> Iterator[int]:
     for element in product(*map(range, register.counts)):
-        start = register.offset + _shift(element, register.strides)
+        start = register.offset + offset_of(element, register.strides)
         yield from range(start, start + register.width // 8)
 
 
@@ -262,5 +258,5 @@ def _appended(area: Area, end: int, placed: Mapping[str, SpaceLayout]) -> AreaPl
 
 
 def _area_end(area: Area, place: AreaPlace, placed: Mapping[str, SpaceLayout]) -> int:
-    steps = sum((count - 1) * stride for count, stride in zip(area.counts, place.strides, strict=True))
-    return place.offset + steps + placed[area.space].size
+    last = offset_of([count - 1 for count in area.counts], place.strides)
+    return place.offset + last + placed[area.space].size

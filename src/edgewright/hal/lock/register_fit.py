@@ -8,7 +8,7 @@ from itertools import product
 from math import prod
 
 from ..analysis.spaces import Area, Slot
-from ..layout.layout import AreaPlace, Piece, Register, spelled
+from ..layout.layout import AreaPlace, Piece, Register, offset_of, spelled
 
 
 class Irregular(Exception):
@@ -79,7 +79,7 @@ def _register(slot: Slot, places: Sequence[ElementPlace]) -> Register:
     for index, at in zip(product(*map(range, slot.counts)), places, strict=True):
         lane = index[-1] % lanes if lanes > 1 else 0
         place = (*index[:-1], index[-1] // lanes) if lanes > 1 else index
-        offset = first.offset + sum(i * stride for i, stride in zip(place, strides, strict=True))
+        offset = first.offset + offset_of(place, strides)
         if (offset, first.bit + lane * first.size, first.size, first.low) != (at.offset, at.bit, at.size, at.low):
             told = "its elements do not lie at regular distances in the lock"
             raise Irregular(f"'{slot.name}' is indexed at run time now, and {told}")
@@ -121,7 +121,7 @@ def fit_area(area: Area, size: int, known: KnownPlaces) -> AreaPlace | None:
 
 def _check_regular(area: Area, bases: Sequence[int], strides: Sequence[int]) -> None:
     for index, base in zip(product(*map(range, area.counts)), bases, strict=True):
-        if base != bases[0] + sum(i * stride for i, stride in zip(index, strides, strict=True)):
+        if base != bases[0] + offset_of(index, strides):
             told = "its elements do not lie at regular distances in the lock"
             raise Irregular(f"'{area.name}' is reached through a pointer now, and {told}")
 

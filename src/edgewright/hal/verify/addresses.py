@@ -10,7 +10,7 @@ from itertools import product
 
 from ..analysis.spaces import Spaces
 from ..language.description import Description
-from ..layout.layout import Layout, spelled
+from ..layout.layout import Layout, offset_of, spelled
 from .build import BUFFERS, DATA, Built
 
 _TEXT = 64  # bytes of a constant without a name that are compared
@@ -77,9 +77,8 @@ def instances_of(description: Description, spaces: Spaces, layout: Layout) -> In
 
 def _inside(spaces: Spaces, layout: Layout, space: str, address: int, name: str) -> Iterator[tuple[str, int, str]]:
     yield space, address, name
-    places = {place.area: place for place in layout.spaces[space].areas}
     for area in spaces[space].areas:
-        place = places[area.name]
+        place = layout.spaces[space].place_of(area.name)
         for element in product(*map(range, area.counts)):
-            at = address + place.offset + sum(i * stride for i, stride in zip(element, place.strides, strict=True))
+            at = address + place.offset + offset_of(element, place.strides)
             yield from _inside(spaces, layout, area.space, at, f"{name}.{spelled(area.steps, element)}")

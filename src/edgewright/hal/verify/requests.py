@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from ..analysis.accesses import Kind
 from ..analysis.spaces import Spaces
 from ..generate.calls import Call, Mark
-from ..layout.layout import Layout
+from ..layout.layout import Layout, offset_of
 from .addresses import Instances
 from .verification import Fault, StopReason
 
@@ -68,6 +68,6 @@ def _bits(request: Request, layout: Layout, base: int, element: tuple[int, ...])
             continue
         lane = element[-1] % register.lanes if element else 0
         steps = (*element[:-1], element[-1] // register.lanes)[: len(register.strides)] if element else ()
-        address = base + register.offset + sum(i * s for i, s in zip(steps, register.strides, strict=True))
+        address = base + register.offset + offset_of(steps, register.strides)
         found[address] = frozenset(piece.bit + lane * piece.size for piece in pieces)
     return found
