@@ -214,8 +214,7 @@ class MemberPlanner:
 
     @cached_property
     def _has_rows(self) -> bool:
-        found = Relations(self.application).preemptions.items()
-        return any(low == self.member.name and one.points is PreemptionPoints.ROWS for (_, low), one in found)
+        return PreemptionPoints.ROWS in Relations(self.application).interrupted_at(self.member.name)
 
 
 def planners(application: Application, known: Mapping[str, MemberPlanner] | None = None) -> Mapping[str, MemberPlanner]:

@@ -58,6 +58,10 @@ class Relations:
         """Whether another member may start while this one runs."""
         return any(member in pair for pair in self._parallel) or any(low == member for _, low in self.preemptions)
 
+    def interrupted_at(self, member: str) -> set[PreemptionPoints]:
+        """The kinds of points at which others may interrupt the member."""
+        return {one.points for one in self.preemptions.values() if one.low == member}
+
     @cached_property
     def frames(self) -> tuple[tuple[tuple[str, str], ...], ...]:
         """Frames that lie in memory once: (network, input) in the order in which they are read."""
