@@ -39,13 +39,6 @@ class SelfTimed:
     iterations: Fraction = Fraction(1)  # that the part makes before it is back in the same state
     firings: tuple[Firing, ...] = ()  # of the first iterations, as many as asked for, by their start
 
-    @property
-    def throughput(self) -> Fraction | None:
-        """Iterations per unit of time; None where nothing limits it."""
-        if self.period is None:
-            return Fraction(0)
-        return 1 / self.period if self.period else None
-
 
 def self_timed(graph: Graph, capacities: Mapping[str, int] | None = None, iterations: int = 0) -> SelfTimed:
     """The period of self-timed execution and, where asked for, the firings of the first iterations."""
