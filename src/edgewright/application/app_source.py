@@ -36,7 +36,7 @@ class AppWriter:
         return AppRings(self.gate, {x.name: self._place(x.slot_name()) for x in made}, calls)
 
     def _resumed(self, member: AppMember) -> str:
-        """C of the call that goes on where a run has stopped: inputs that were given as a whole have been read."""
+        """C of the call that resumes a run; inputs that were passed whole have been read, and are not passed again."""
         names, kept = self._parameters(member), self._kept(member)
         gone = {*names.inputs.values(), *names.outputs.values()} - set(kept)
         arguments = ["0" if name in gone else kept.get(name, name) for name in self._arguments(member)]

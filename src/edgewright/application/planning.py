@@ -169,7 +169,7 @@ class MemberPlanner:
 
     @cached_property
     def _least_search(self) -> PlanSearch:
-        """Whose routes are priced once, up to the peak of whole layers, and asked for every budget."""
+        """The search for the least RAM: its routes are priced once, up to the peak of whole layers, for all budgets."""
         return self._search(self._least_limits, reserved=self.reserved)
 
     def _search(self, limits: Limits, room: int = 0, reserved: tuple[str, int] | None = None) -> PlanSearch:
