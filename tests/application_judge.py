@@ -261,7 +261,7 @@ class Interleaving:
 
     def _stops_at_a_row(self, member: str, run: _MemberRun) -> bool:
         """Whether it stops within its stage: at the next place where others may come, or at one after that."""
-        kinds = [p.points for p in self.relations.preemptions.values() if p.low == member]
+        kinds = self.relations.interrupted_at(member)
         places = {place for kind in kinds for place in self.layout.problem.allowed(member, kind).rows}
         assert run.steps is not None
         if self.random.random() < 0.4 or not any(stage == run.next for stage, _ in places):

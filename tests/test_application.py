@@ -37,7 +37,9 @@ from edgewright.platform.sentences import parse_toml
 from edgewright.program import faults
 from edgewright.samples.builder import ModelBuilder
 
+PIPELINED = "[[relation]]\nkind = 'pipelined'\nnetworks = ['a.1', 'a.2']"
 TWO = '[[network]]\nname = "a"\nfile = "a.onnx"\n[[network]]\nname = "b"\nfile = "b.onnx"\n'
+IN_PARTS = TWO.replace('"a.onnx"', '"a.onnx"\npartitions = ["x", "y"]')
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +64,13 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("[[network]]\nname = 'a'\nfil = 'x'", 'network[0].fil is not a key here; did you mean "file"?'),
         (TWO.replace('"b"', '"a"'), 'network[1].name is "a", which is taken'),
         (TWO.replace('"b.onnx"', '"b.onnx"\nprefix = "a"'), 'network[1].prefix is "a", as in network[0]'),
+        (TWO.replace('"b.onnx"', '"b.onnx"\nprefix = "app_Kernels"'), 'is "app_kernels", as a file of the application'),
+        (IN_PARTS.replace('"b"', '"a_2"') + PIPELINED, 'network[1].prefix is "a_2", as in network[0]'),
+        (
+            '[[network]]\nname = "a_1"\nfile = "a.onnx"\n' + IN_PARTS + PIPELINED,
+            'network[1].prefix gives a partition the C name "a_1", as in network[0]',
+        ),
+        (TWO + "".join(f"[[buffer]]\nname = '{n}'\nsize = 1\n" for n in ("Log", "log")), 'is "log", which is taken'),
         (TWO + "[[relation]]\nkind = 'next'\nnetworks = ['a', 'b']", "expected one of exclusive, parallel"),
         (TWO + "[[relation]]\nkind = 'parallel'\nnetworks = ['a', 'c']", 'names "c"; expected one of a, b'),
         (TWO + "[[relation]]\nkind = 'parallel'\nnetworks = ['a', 'a']", "names a network twice"),

@@ -34,8 +34,7 @@ def given_ends(layout: JointLayout, member: AppMember) -> tuple[list[str], list[
 
 def polled_rows(layout: JointLayout, member: str) -> Mapping[int, tuple[int, ...]]:
     """For each stage, the turns after which the member may be interrupted."""
-    relations, kind = layout.problem.relations, PreemptionPoints.ROWS
-    if not any(low == member and one.points is kind for (_, low), one in relations.preemptions.items()):
+    if PreemptionPoints.ROWS not in layout.problem.relations.interrupted_at(member):
         return {}
-    places = sorted(layout.problem.allowed(member, kind).rows)
+    places = sorted(layout.problem.allowed(member, PreemptionPoints.ROWS).rows)
     return {stage: tuple(turn for at, turn in places if at == stage) for stage, _ in places}

@@ -61,10 +61,6 @@ class AppRings:
         return self.gate.name
 
     @property
-    def libraries(self) -> Mapping[str, Library]:
-        return self.gate.libraries
-
-    @property
     def rings(self) -> tuple[CrossingTensor, ...]:
         return self.gate.layout.rings
 
@@ -74,10 +70,13 @@ class AppRings:
         return sum(2 + self._paused(ring) + 2 * len(self._pulled(ring)) for ring in self.rings)
 
     def _pulled(self, ring: CrossingTensor) -> tuple[str, ...]:
-        return asked_inputs(self.gate.layout, self.libraries[ring.source[0]].plan, ring.source[0])
+        return asked_inputs(self.gate.layout, self._producer_of(ring).plan, ring.source[0])
 
     def _paused(self, ring: CrossingTensor) -> int:
-        return paused_words(self.libraries[ring.source[0]].plan)
+        return paused_words(self._producer_of(ring).plan)
+
+    def _producer_of(self, ring: CrossingTensor) -> Library:
+        return self.gate.libraries[ring.source[0]]
 
     def prototypes(self) -> Iterator[str]:
         """What the producers call."""
@@ -93,7 +92,7 @@ class AppRings:
         for number, ring in enumerate(self.rings):
             yield f"static int32_t paused_{number}[{self._paused(ring)}]; /* where its producer stopped */"
             if self._pulled(ring):
-                library = self.libraries[ring.source[0]]
+                library = self._producer_of(ring)
                 names = parameters(library.name, library.network, library.plan.arenas).inputs
                 for name in self._pulled(ring):
                     yield f"static {library.name}_pull_{names[name]} kept_{number}_{names[name]}; /* whom it asks */"
@@ -122,7 +121,7 @@ class AppRings:
 
     def _reader(self, c: CWriter, number: int, ring: CrossingTensor) -> None:
         guard, frame = self.name.upper(), self.gate.frame(ring.readers[0][0])
-        source, tensor = self.gate.index[ring.source[0]], self.libraries[ring.source[0]].network.tensors[ring.source[1]]
+        source, tensor = self.gate.index[ring.source[0]], self._producer_of(ring).network.tensors[ring.source[1]]
         ctype = C_TYPES[tensor.dtype.value]
         with c.block(f"static void pull_{number}(void *context, int32_t row, {ctype} *target)"):
             c.line(f"const uint32_t at = {frame} * {ring.height}u + (uint32_t)row;")

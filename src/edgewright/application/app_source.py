@@ -36,7 +36,7 @@ class AppWriter:
         return AppRings(self.gate, {x.name: self._place(x.slot_name()) for x in made}, calls)
 
     def _resumed(self, member: AppMember) -> str:
-        """C of the call that goes on where a run has stopped: inputs that were given as a whole have been read."""
+        """C of the call that resumes a run; inputs that were passed whole have been read, and are not passed again."""
         names, kept = self._parameters(member), self._kept(member)
         gone = {*names.inputs.values(), *names.outputs.values()} - set(kept)
         arguments = ["0" if name in gone else kept.get(name, name) for name in self._arguments(member)]
@@ -162,18 +162,10 @@ class AppWriter:
         library = self.libraries[member.name]
         return parameters(library.name, member.network, library.plan.arenas)
 
-    def _is_given(self, member: AppMember, tensor: str) -> bool:
-        """Whether the caller says where a tensor comes from or goes to."""
-        inputs, outputs = given_ends(self.layout, member)
-        return tensor in (*inputs, *outputs)
-
     def _signature(self, member: AppMember) -> str:
         names, plan = self._parameters(member), self.libraries[member.name].plan
-        given = Parameters(
-            {},
-            {tensor: name for tensor, name in names.inputs.items() if self._is_given(member, tensor)},
-            {tensor: name for tensor, name in names.outputs.items() if self._is_given(member, tensor)},
-        )
+        inputs, outputs = given_ends(self.layout, member)
+        given = Parameters({}, {x: names.inputs[x] for x in inputs}, {x: names.outputs[x] for x in outputs})
         return ", ".join(declared(c_name(member), plan, member.network, given)) or "void"
 
     def _write_run(self, c: CWriter, member: AppMember) -> None:
@@ -207,6 +199,7 @@ class AppWriter:
         names, plan = self._parameters(member), self.libraries[member.name].plan
         yield from map(self._arena, names.arenas)
         pulled = {ring.readers[0]: number for number, ring in enumerate(self.layout.rings)}
+        given = {tensor for ends in given_ends(self.layout, member) for tensor in ends}
         for group, is_input in ((names.inputs, True), (names.outputs, False)):
             for tensor, parameter in group.items():
                 ctype = C_TYPES[member.network.tensors[tensor].dtype.value]
@@ -214,7 +207,7 @@ class AppWriter:
                     yield from (f"pull_{pulled[member.name, tensor]}", "0")
                 elif tensor in plan.outside:
                     yield f"({ctype} *)(void *)({self._slot(member, tensor)})"
-                elif not self._is_given(member, tensor):
+                elif tensor not in given:
                     yield "0"
                 else:
                     yield parameter

@@ -3,8 +3,9 @@ wait."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from .. import text
 from ..errors import Infeasible
@@ -17,6 +18,8 @@ from .members import Application
 from .preemption_points import InterruptionPoints, choices, with_rows
 from .relations import Preemption, Relations
 from .response_time import timed_pieces
+
+Choice = TypeVar("Choice")
 
 
 @dataclass(frozen=True)
@@ -66,13 +69,17 @@ def blocking_front(application: Application, plans: Mapping[str, Plan]) -> tuple
     """For each pair of networks of which one interrupts the other, RAM against waiting, from most RAM to least."""
     found: list[BlockingTrade] = []
     for preemption in Relations(application).preemptions.values():
-        trades = _trades(application, plans, preemption)
-        best: list[BlockingTrade] = []
-        for trade in sorted(trades, key=lambda t: (t.peak_bytes, t.wait)):
-            if not best or trade.wait < best[-1].wait - 1e-9:
-                best.append(trade)
-        found += best[::-1]
+        found += undominated(_trades(application, plans, preemption), lambda trade: (trade.peak_bytes, trade.wait))
     return tuple(found)
+
+
+def undominated(found: Iterable[Choice], costs: Callable[[Choice], tuple[int, float]]) -> tuple[Choice, ...]:
+    """Those that none beats in both of two costs: bytes, from most to least, and a share or a time."""
+    best: list[Choice] = []
+    for one in sorted(found, key=costs):
+        if not best or costs(one)[1] < costs(best[-1])[1] - 1e-9:
+            best.append(one)
+    return tuple(best[::-1])
 
 
 def _trades(application: Application, plans: Mapping[str, Plan], preemption: Preemption) -> Iterator[BlockingTrade]:

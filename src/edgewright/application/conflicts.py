@@ -254,7 +254,7 @@ class JointProblem:
         return self._liveness[member]
 
     def _handed_over(self) -> dict[tuple[str, str], tuple[str, str]]:
-        """(member, buffer) -> the first of those that are the same bytes."""
+        """(member, buffer) -> the first of the buffers that share its bytes, since one is handed over as the other."""
         first: dict[tuple[str, str], tuple[str, str]] = {}
         links = [*self.relations.cascades, *(pair for frame in self.relations.frames for pair in _pairs(frame))]
         for before, after in links:

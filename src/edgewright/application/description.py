@@ -15,6 +15,7 @@ from pydantic_core import PydanticCustomError
 from ..platform.sentences import Bytes, Entry, Seconds, read_toml
 
 ALWAYS = "always"
+FILES = ("kernels", "weights", "probe")  # of the C library, whose names begin with the application's
 SHARE = "a share from 0, such as 0.05 for 5 %"
 
 NetworkName = Annotated[str, StringConstraints(strict=True, max_length=48, pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
@@ -189,29 +190,26 @@ def _broken_rules(app: ApplicationFile) -> Iterator[tuple[str, str]]:
 
 
 def _broken_names(app: ApplicationFile) -> Iterator[tuple[str, str]]:
-    names = [*(one.name for one in app.networks), *(one.name for one in app.buffers)]
-    for index, name in enumerate(names):
-        if name in names[:index]:
-            where = f"network[{index}]" if index < len(app.networks) else f"buffer[{index - len(app.networks)}]"
-            yield f"{where}.name", f'is "{name}", which is taken; expected a unique name'
-    memories = [one.name.lower() for one in app.memories]
-    for index, name in enumerate(memories):
-        if name in memories[:index]:
-            yield f"memory[{index}].name", f'is "{name}", which is taken; expected a unique name'
+    networks = [one.name for one in app.networks]
+    # In C the names of buffers and memories are in lower case.
+    buffers, memories = ([one.name.lower() for one in entries] for entries in (app.buffers, app.memories))
+    for key, names in (("network", networks), ("buffer", buffers), ("memory", memories)):
+        for index, name in enumerate(names):
+            if name in names[:index] or (key == "buffer" and app.buffers[index].name in networks):
+                yield f"{key}[{index}].name", f'is "{name}", which is taken; expected a unique name'
     if app.memories and app.limits.ram is not None:
         yield "limits.ram", "is given beside [[memory]], whose sizes are the limits; expected one of them"
-    prefixes = [(one.prefix or one.name).lower() for one in app.networks]
-    for index, prefix in enumerate(prefixes):
-        if prefix in prefixes[:index]:
-            yield (
-                f"network[{index}].prefix",
-                f'is "{prefix}", as in network[{prefixes.index(prefix)}]; expected one C prefix for each network',
-            )
-        if prefix == app.name.lower():
-            yield (
-                f"network[{index}].prefix",
-                f'is "{prefix}", as the name of the application; expected another one',
-            )
+    own, taken = app.name.lower(), dict[str, str]()
+    taken |= {own: "the name of the application"} | {f"{own}_{part}": "a file of the application" for part in FILES}
+    pipelined = {one.networks[0].partition(".")[0] for one in app.relations if one.kind is RelationKind.PIPELINED}
+    for index, one in enumerate(app.networks):
+        prefix = (one.prefix or one.name).lower()
+        parts = [f"{prefix}_{n + 1}" for n in range(len(one.partitions) if one.name in pipelined else 0)]
+        for name in (prefix, *parts):
+            if name in taken:
+                said = "is" if name == prefix else "gives a partition the C name"
+                yield f"network[{index}].prefix", f'{said} "{name}", as {taken[name]}; expected another one'
+        taken |= dict.fromkeys((prefix, *parts), f"in network[{index}]")
 
 
 def _broken_networks(app: ApplicationFile) -> Iterator[tuple[str, str]]:

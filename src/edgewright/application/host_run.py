@@ -193,18 +193,16 @@ def _deployment(layout: JointLayout, owner: str, selected: dict[str, Plan]) -> D
     network, members = application.networks[owner], application.members_of(owner)
     parts = tuple(_parts(layout, owner, selected))
     workers = tuple(Worker(f"worker{n}", THIS, "cpu", (), (part.name,)) for n, part in enumerate(parts))
-    fifos = []
-    for tensor in network.inputs:
-        readers = tuple(part.name for part in parts if any(w.tensor == tensor for w in part.inputs.values()))
-        fifos.append(Fifo(_whole(layout, owner, tensor), OUTSIDE, readers, DOUBLE))
+    readers: dict[str, list[str]] = {}
+    for part in parts:
+        for tensor in dict.fromkeys(what.tensor for what in part.inputs.values()):
+            readers.setdefault(tensor, []).append(part.name)
+    fifos = [Fifo(_whole(layout, owner, x), OUTSIDE, tuple(readers.get(x, ())), DOUBLE) for x in network.inputs]
     for part in parts:
         for what in part.outputs.values():
-            readers = tuple(
-                other.name for other in parts if any(w.tensor == what.tensor for w in other.inputs.values())
-            )
-            if what.tensor in network.outputs:
-                readers = (*readers, OUTSIDE)
-            fifos.append(Fifo(what, part.name, readers, max(DOUBLE, len(members))))
+            results = (OUTSIDE,) if what.tensor in network.outputs else ()
+            ends = (*readers.get(what.tensor, ()), *results)
+            fifos.append(Fifo(what, part.name, ends, max(DOUBLE, len(members))))
     draft = Deployment((network,), parts, workers, tuple(fifos), {})
     return replace(draft, arenas=reserved(draft))
 

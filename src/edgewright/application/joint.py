@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ..memory.layout import ConflictGraph, LayoutEffort, Placement, conflicts, place_graph
-from ..memory.layout.graph import components, heaviest_clique
+from ..memory.layout.graph import components
 from ..memory.layout.problem import align_up
 from ..program import ROWS, Buffer, Plan
 from ..program.plan import slot_name
@@ -91,11 +91,6 @@ class JointLayout:
     def _owners(self, buffer: JointBuffer) -> tuple[str, ...]:
         members = [use.member for use in buffer.uses] or (sorted(buffer.during) if buffer.crossing is not None else [])
         return tuple(self.application.by_name[member].owner for member in members) or (buffer.name,)
-
-    @property
-    def fullest(self) -> tuple[str, ...]:
-        """Buffers that all conflict with each other and together need the most bytes: a lower bound of the arena."""
-        return heaviest_clique(self.graph)
 
     def at(self, name: str) -> int:
         """Where a buffer begins in its arena."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from ..dataflow.cnn.rows import row_count
 from ..errors import InputError
 from ..fusion.by_hand import layer_range
 from ..memory.row_windows import pullable
@@ -14,7 +15,6 @@ from ..network import Network
 from ..network.parts import NetworkPart, cut, given_outside
 from ..platform import Board, load_board
 from ..platform.target import TARGETS, Target, target_of
-from ..program import ROWS
 from .description import ApplicationFile, AppNetworkEntry, RelationKind, read_application
 from .quantisation import read_network
 
@@ -201,8 +201,6 @@ def _crossings(
                 slots = max(later for later, _ in readers) - number + 1
                 named = tuple((names[later], name) for later, name in readers)
                 tensor = network.tensors[what.tensor]
-                height = tensor.shape[ROWS] if len(tensor.shape) == 4 and tensor.shape[0] == 1 else 1
-                found.append(
-                    CrossingTensor(owner, what.tensor, tensor.bytes, (names[number], own), named, slots, height)
-                )
+                ends, height = (names[number], own), row_count(tensor.shape)
+                found.append(CrossingTensor(owner, what.tensor, tensor.bytes, ends, named, slots, height))
     return found

@@ -239,7 +239,7 @@ def check_flash(application: Application) -> None:
 
 
 def flash_notes(application: Application) -> tuple[str, ...]:
-    """What is to be known about flash: a board's that is too small, since a plan for RAM is of use all the same."""
+    """Notes about flash. That of a board may be too small: the plan for RAM is of use all the same."""
     found = [
         f"weights of '{entry.name}' are rounded to fp16 and counted so; the C library stores them as float32"
         for entry in application.file.networks

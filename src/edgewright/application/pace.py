@@ -136,7 +136,7 @@ class PipelinePace:
 
 
 class _Simulation:
-    """When what happened, as far as is known."""
+    """The pipeline simulated step by step: when each partition reached what."""
 
     def __init__(self, pace: PipelinePace) -> None:
         self.pace = pace

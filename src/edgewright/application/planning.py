@@ -169,7 +169,7 @@ class MemberPlanner:
 
     @cached_property
     def _least_search(self) -> PlanSearch:
-        """Whose routes are priced once, up to the peak of whole layers, and asked for every budget."""
+        """The search for the least RAM: its routes are priced once, up to the peak of whole layers, for all budgets."""
         return self._search(self._least_limits, reserved=self.reserved)
 
     def _search(self, limits: Limits, room: int = 0, reserved: tuple[str, int] | None = None) -> PlanSearch:
@@ -214,8 +214,7 @@ class MemberPlanner:
 
     @cached_property
     def _has_rows(self) -> bool:
-        found = Relations(self.application).preemptions.items()
-        return any(low == self.member.name and one.points is PreemptionPoints.ROWS for (_, low), one in found)
+        return PreemptionPoints.ROWS in Relations(self.application).interrupted_at(self.member.name)
 
 
 def planners(application: Application, known: Mapping[str, MemberPlanner] | None = None) -> Mapping[str, MemberPlanner]:

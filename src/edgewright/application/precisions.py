@@ -16,7 +16,7 @@ from .search import JointSearch
 
 @dataclass(frozen=True)
 class PrecisionRow:
-    """What all networks come to in one precision."""
+    """The figures of all networks in one precision."""
 
     precision: Precision
     ram_bytes: int

@@ -12,6 +12,7 @@ from functools import cached_property
 from itertools import accumulate
 from math import ceil
 
+from ..dataflow.cnn.rows import has_rows
 from ..fusion.timing import TimedPlan
 from ..program import ROWS, Buffer, FusedLayers, Plan, Split, Stage, Step, Sweep, even_ends, faults, sums_name
 from ..program.legal import problems
@@ -95,8 +96,7 @@ class Liveness:
 
     def _is_by_rows(self, name: str) -> bool:
         view, tensor = self.plan.views[name], self.plan.network.tensors[name]
-        is_image = len(tensor.shape) == 4 and tensor.shape[0] == 1
-        return is_image and view.window is None and not view.tiled and view.strides == tensor.strides
+        return has_rows(tensor.shape) and view.window is None and not view.tiled and view.strides == tensor.strides
 
     def _first_read(self, turn: Sequence[Step], name: str) -> int:
         """The first row of a tensor that a turn reads; one beyond all where it reads none."""

@@ -24,7 +24,7 @@ class Preemption:
 
 @dataclass(frozen=True)
 class Relations:
-    """What was said about pairs of members. Nothing said: they are exclusive."""
+    """The relations of pairs of members; pairs without one are exclusive."""
 
     application: Application
 
@@ -34,7 +34,7 @@ class Relations:
         return frozenset(
             frozenset((x.name, y.name))
             for x, y in combinations(self.application.members, 2)
-            if x.owner == y.owner or frozenset((x.owner, y.owner)) in said  # partitions of a pipeline, or as was said
+            if x.owner == y.owner or frozenset((x.owner, y.owner)) in said  # partitions of a pipeline, or a relation
         )
 
     @cached_property
@@ -58,9 +58,13 @@ class Relations:
         """Whether another member may start while this one runs."""
         return any(member in pair for pair in self._parallel) or any(low == member for _, low in self.preemptions)
 
+    def interrupted_at(self, member: str) -> set[PreemptionPoints]:
+        """The kinds of points at which others may interrupt the member."""
+        return {one.points for one in self.preemptions.values() if one.low == member}
+
     @cached_property
     def frames(self) -> tuple[tuple[tuple[str, str], ...], ...]:
-        """Frames that lie in memory once: (network, input) in the order in which they are read."""
+        """Inputs that share one buffer: (network, input) in the order in which they are read."""
         return tuple(
             tuple((name, self._end(name, "inputs", relation.input)) for name in relation.networks)
             for relation in self.of(RelationKind.SAME_INPUT)
@@ -74,7 +78,7 @@ class Relations:
 
     @cached_property
     def cascades(self) -> tuple[tuple[tuple[str, str], tuple[str, str]], ...]:
-        """((network, output), (network, input)) of networks of which one goes on with the other's output."""
+        """((network, output), (network, input)) where the second network reads the output of the first."""
         found = []
         for relation in self.of(RelationKind.AFTER):
             first, second = relation.networks

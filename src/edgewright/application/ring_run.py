@@ -102,7 +102,7 @@ class RingPipeline:
                 if member is self._members[0]:
                     begun.append(time.perf_counter())
                 self._run(member, frame[member.name])
-        except BaseException as error:  # told to who waits for the rows
+        except BaseException as error:  # raised again where the rows are waited for
             self._fault = error
 
     def _run(self, member: AppMember, ends: FrameEnds) -> None:
@@ -110,7 +110,7 @@ class RingPipeline:
         while status := self._calls[member.name](*ends.pointers):
             if status > 2:
                 raise EdgewrightError(f"partition '{member.name}' ended with {status}; please report this")
-            if self._fault is not None:  # nobody goes on there any more
+            if self._fault is not None:  # the thread that fills the ring has ended
                 raise self._fault
             time.sleep(PAUSE)
 

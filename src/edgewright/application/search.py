@@ -9,7 +9,7 @@ from functools import cached_property
 from .. import text
 from ..errors import Infeasible
 from ..program import Plan
-from .blocking import BlockingTrade, blocking_front, choose_points
+from .blocking import BlockingTrade, blocking_front, choose_points, undominated
 from .joint import JointLayout, lay_out_jointly
 from .members import Application, CrossingTensor
 from .memories import in_memories
@@ -251,7 +251,7 @@ class JointSearch:
                 found.append(self.within(ram))
             except Infeasible:
                 continue
-        return _undominated([*found, self.least, self.smallest])
+        return undominated([*found, self.least, self.smallest], lambda plan: (plan.peak_bytes, plan.slowdown))
 
     def blocking_front(self) -> tuple[BlockingTrade, ...]:
         """RAM against the worst wait, where networks interrupt others and a board says how fast they are."""
@@ -309,11 +309,3 @@ class JointSearch:
             f"{'set' if len(least.layout.setters) > 1 else 'sets'}, and {text.size(ram)} are there{because}; raise the "
             "limit, pull an input by rows, or let fewer networks run together"
         )
-
-
-def _undominated(plans: list[JointPlan]) -> tuple[JointPlan, ...]:
-    found: list[JointPlan] = []
-    for plan in sorted(plans, key=lambda p: (p.peak_bytes, p.slowdown)):
-        if not found or plan.slowdown < found[-1].slowdown - 1e-9:
-            found.append(plan)
-    return tuple(found[::-1])

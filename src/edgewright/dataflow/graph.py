@@ -64,7 +64,7 @@ class Actor:
 
     name: str
     phases: int = 1
-    times: tuple[Time, ...] | None = None  # of the phases, initial ones first; None where nobody said
+    times: tuple[Time, ...] | None = None  # of the phases, initial ones first; None where unknown
     initial_phases: int = 0
     note: str = ""  # what it stands for, in words for people: a layer and its operator
 

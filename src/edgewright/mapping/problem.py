@@ -40,7 +40,7 @@ class CorePool:
     slowdown: tuple[float, ...] = (1.0,)  # of each, when so many are busy: [0] for one
     reading: MoveCost = MoveCost()
     writing: MoveCost = MoveCost()
-    numbers: tuple[int, ...] = ()  # of its cores, as the system counts them; none where nobody said
+    numbers: tuple[int, ...] = ()  # of its cores, as the system counts them; none where unknown
 
     def slowed(self, busy: int) -> float:
         return self.slowdown[min(busy, len(self.slowdown)) - 1]

@@ -27,7 +27,7 @@ from .techniques import PLAIN, Techniques
 from .views import no_views
 
 MOST_ALIGNMENT = 4096
-MOST_TRIED = 1_000  # layers; with more, what single techniques save is told with views wherever they can be
+MOST_TRIED = 1_000  # layers; with more, the savings of single techniques are found with one choice of views
 
 
 def plan(

@@ -10,7 +10,7 @@ How a group runs is decided by its last layers alone. So one trace per end gives
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
@@ -254,18 +254,20 @@ class Pricer:
 
     @cached_property
     def dying(self) -> list[list[str]]:
-        found: list[list[str]] = [[] for _ in self.layers]
-        for root, (_, last) in self.spans.items():
-            if not self.problem.stores[root].is_output:
-                found[last].append(root)
-        return found
+        """For each layer the roots that are needed for the last time there."""
+        stores = self.problem.stores
+        return self._grouped((last, root) for root, (_, last) in self.spans.items() if not stores[root].is_output)
 
     @cached_property
     def born(self) -> list[list[str]]:
+        """For each layer the roots that are needed for the first time there."""
+        stores = self.problem.stores
+        return self._grouped((first, root) for root, (first, _) in self.spans.items() if not stores[root].is_input)
+
+    def _grouped(self, roots: Iterable[tuple[int, str]]) -> list[list[str]]:
         found: list[list[str]] = [[] for _ in self.layers]
-        for root, (first, _) in self.spans.items():
-            if not self.problem.stores[root].is_input:
-                found[first].append(root)
+        for at, root in roots:
+            found[at].append(root)
         return found
 
     @cached_property

@@ -46,9 +46,6 @@ class Line:
     produced: list[int]  # tokens ever there after so many firings of the source, initial ones included
     consumed: list[int]  # tokens consumed by so many firings of the target
 
-    def held(self, state: Sequence[int]) -> int:
-        return self.produced[state[self.source]] - self.consumed[state[self.target]]
-
     def space(self, state: Sequence[int]) -> int:
         """The capacity that the next firing of the source needs."""
         return self.produced[state[self.source] + 1] - self.consumed[state[self.target]]

@@ -18,7 +18,7 @@ from ..graph import ROOM, Channel, Graph, Rates, labelled, listed, quoted
 from .relative_rates import MOST_BITS, ChannelTraversal, RelativeRates, relative_rates, too_large, tying
 
 MOST_STEPS = 8  # of a cycle that are written out
-MOST_FIXES = 3  # that are told
+MOST_FIXES = 3  # that are listed
 _TRIED_FIXES = 30
 
 
@@ -137,7 +137,7 @@ def _written(step: ChannelTraversal) -> str:
     return f"{quoted(channel.name)} ({arrow}, {channel.production.total:,} made : {channel.consumption.total:,} taken)"
 
 
-_LOOKED_AT = 50  # channels that do not fit, of which the one with the shortest cycle is told
+_LOOKED_AT = 50  # channels that do not fit, of which the one with the shortest cycle is reported
 
 
 def repetitions(graph: Graph) -> Mapping[str, int]:

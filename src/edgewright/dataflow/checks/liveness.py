@@ -11,7 +11,7 @@ from .consistency import cycles, repetitions
 from .deadlock import BlockedFiring, Deadlock, Fix
 from .demand import Demand, Supply, components, supplies
 
-MOST_FIXES = 3  # that are told
+MOST_FIXES = 3  # that are listed
 _TRIED_FIXES = 8  # channels of the blocking cycle that are looked at
 _TRIED_RAISES = 20  # of one channel
 _FIX_FIRINGS = 50_000  # of an iteration; beyond it a fix is not tried out

@@ -1,4 +1,4 @@
-"""A dataflow graph from a file: SDF3 XML or JSON, told by its content."""
+"""A dataflow graph from a file: SDF3 XML or JSON, which its first characters tell apart."""
 
 from __future__ import annotations
 

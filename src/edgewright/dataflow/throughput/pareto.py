@@ -20,7 +20,7 @@ from ..graph import Graph
 from .storage import Cut, Levels, SizedChannel, Storage
 
 EFFORT = 200_000_000  # entries of tables looked at: a minute or two
-ENDLESS = 50  # points told of a front that has no end, since nothing but the channels limits the period
+ENDLESS = 50  # points listed of a front that has no end, since nothing but the channels limits the period
 
 
 @dataclass(frozen=True)

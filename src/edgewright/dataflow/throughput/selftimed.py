@@ -19,7 +19,7 @@ from ..graph import Actor, Graph, check_times, quoted
 from .event_simulation import EventSimulator
 
 MOST_WORK = 20_000_000  # firings and entries of remembered states: some minutes, some hundred MB
-MOST_SHOWN = 200_000  # firings that are told: a few seconds, and far more than a picture has pixels
+MOST_SHOWN = 200_000  # firings that are listed: a few seconds, and far more than a picture has pixels
 
 
 @dataclass(frozen=True)
@@ -35,16 +35,9 @@ class SelfTimed:
     """How a graph runs by itself; times are those of its slowest part."""
 
     period: Fraction | None  # per iteration; None: it comes to a stop
-    transient: Fraction = Fraction(0)  # before the part does again and again the same
+    transient: Fraction = Fraction(0)  # before its behaviour repeats
     iterations: Fraction = Fraction(1)  # that the part makes before it is back in the same state
     firings: tuple[Firing, ...] = ()  # of the first iterations, as many as asked for, by their start
-
-    @property
-    def throughput(self) -> Fraction | None:
-        """Iterations per unit of time; None where nothing limits it."""
-        if self.period is None:
-            return Fraction(0)
-        return 1 / self.period if self.period else None
 
 
 def self_timed(graph: Graph, capacities: Mapping[str, int] | None = None, iterations: int = 0) -> SelfTimed:
