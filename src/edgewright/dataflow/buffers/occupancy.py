@@ -19,6 +19,8 @@ from .bounds import least_capacities
 from .schedule import Schedule, Sized, Weight, lazy_schedule, live_firings, price, runs_of
 from .untimed import Untimed, untimed
 
+Moves = tuple[Sequence[int], Sequence[int]]  # rises and falls of an actor, firing after firing
+
 
 @dataclass(frozen=True, eq=False)
 class Load:
@@ -42,6 +44,10 @@ class Load:
                     peak = held
                 held -= falls[firing]
         return peak
+
+    def moves(self, graph: Untimed) -> list[Moves]:
+        """Rises and falls by the number of the actor."""
+        return [(self.rises[name], self.falls[name]) for name in graph.actors]
 
     def least_peak(self) -> int:
         """What no order can go below: each firing holds all that it consumes and produces."""
@@ -122,31 +128,31 @@ def downstream_first(graph: Untimed, load: Load) -> list[int]:
 
     A firing that leaves no more than it found, within the peak so far, goes before all others (see `least_peak`).
     """
-    depth = _depths(graph)
+    depth, moves = _depths(graph), load.moves(graph)
     place = graph.start()
     able = {actor for actor in range(len(graph.actors)) if graph.has_tokens(actor, place)}
     held = peak = load.base
     order: list[int] = []
     while able:
-        actor = _next(graph, load, place, depth, able, peak - held)
-        name = graph.actors[actor]
+        ranked = sorted(able, key=lambda actor: (-depth[actor], actor))
+        actor = (_free_moves(moves, ranked, place, peak - held) or ranked)[0]
+        rise, fall = (moved[place[actor]] for moved in moves[actor])
         order.append(actor)
-        peak = max(peak, held + load.rises[name][place[actor]])
-        held += load.rises[name][place[actor]] - load.falls[name][place[actor]]
+        peak = max(peak, held + rise)
+        held += rise - fall
         place[actor] += 1
         for other in {actor, *(graph.lines[at].target for at in graph.outputs[actor])}:
             (able.add if graph.has_tokens(other, place) else able.discard)(other)
     return order
 
 
-def _next(graph: Untimed, load: Load, place: list[int], depth: list[int], able: set[int], room: int) -> int:
-    """Of the actors that can fire one that costs nothing, else the one furthest downstream."""
-    ranked = sorted(able, key=lambda actor: (-depth[actor], actor))
-    for actor in ranked:
-        rise, fall = load.rises[graph.actors[actor]][place[actor]], load.falls[graph.actors[actor]][place[actor]]
+def _free_moves(moves: Sequence[Moves], able: Sequence[int], place: Sequence[int], room: int) -> list[int]:
+    """The first of these actors whose next firing leaves no more than it found and rises within the room; or none."""
+    for actor in able:
+        rise, fall = (moved[place[actor]] for moved in moves[actor])
         if rise <= fall and rise <= room:
-            return actor
-    return ranked[0]
+            return [actor]
+    return []
 
 
 def _depths(graph: Untimed) -> list[int]:
@@ -181,7 +187,7 @@ def least_peak(graph: Untimed, load: Load, bound: int, known: int) -> LeastPeak:
     """
     if sum(graph.each) * len(graph.actors) > _SEARCHED_LOOKS:
         return LeastPeak(bound, None)
-    actors = [(load.rises[name], load.falls[name]) for name in graph.actors]
+    moves = load.moves(graph)
     start = tuple(graph.start())
     came: dict[_Place, tuple[_Place, int]] = {}
     heap = [(max(bound, load.base), 0, start, load.base, start, -1)]
@@ -196,25 +202,14 @@ def least_peak(graph: Untimed, load: Load, bound: int, known: int) -> LeastPeak:
             return LeastPeak(bound, _order(came, place))
         if peak >= known or looks > _SEARCHED_LOOKS:
             break
-        looks += len(actors)
-        for one in _useful(graph, actors, place, peak, held):
-            rises, falls = actors[one]
+        looks += len(moves)
+        able = [actor for actor in range(len(moves)) if graph.has_tokens(actor, place)]
+        for one in _free_moves(moves, able, place, peak - held) or able:
+            rises, falls = moves[one]
             risen = held + rises[place[one]]
             after = (*place[:one], place[one] + 1, *place[one + 1 :])
             heappush(heap, (max(peak, risen), done - 1, after, risen - falls[place[one]], place, one))
     return LeastPeak(min(bound, known), None)
-
-
-def _useful(
-    graph: Untimed, actors: Sequence[tuple[Sequence[int], Sequence[int]]], place: _Place, peak: int, held: int
-) -> list[int]:
-    """The actors that can fire; one alone, if that leaves no more than before and keeps within the peak."""
-    able = [actor for actor in range(len(actors)) if graph.has_tokens(actor, place)]
-    for actor in able:
-        rise, fall = (moved[place[actor]] for moved in actors[actor])
-        if rise <= fall and held + rise <= peak:
-            return [actor]
-    return able
 
 
 def _order(came: dict[_Place, tuple[_Place, int]], place: _Place) -> tuple[int, ...]:

@@ -106,15 +106,15 @@ def _least(grid: Grid, bound: int, enough: int, effort: LayoutEffort) -> _Answer
         return best
     status, found = _search(grid, enough, effort.value, offsets)
     if found is not None:
-        return _Answer(found.offsets, found.peak, bound, found.method)
+        return replace(found, bound=bound)
     low = enough + (status is Status.IMPOSSIBLE)  # a peak this low is not excluded
-    best = _Answer(best.offsets, best.peak, low if status is Status.IMPOSSIBLE else bound, best.method)
+    best = replace(best, bound=low if status is Status.IMPOSSIBLE else bound)
     if len(grid.boxes) > _SMALL:
         best = _bisect(grid, low, best)
     proven, proven_bound = minimise(grid, best.offsets, best.bound, effort.proof)
-    if grid.peak(proven) < best.peak:
-        return _Answer(proven, grid.peak(proven), proven_bound, "search for the least peak")
-    return _Answer(best.offsets, best.peak, proven_bound, best.method)
+    if (peak := grid.peak(proven)) < best.peak:
+        best = _Answer(proven, peak, proven_bound, "search for the least peak")
+    return replace(best, bound=proven_bound)
 
 
 def _bisect(grid: Grid, low: int, best: _Answer) -> _Answer:
@@ -126,7 +126,7 @@ def _bisect(grid: Grid, low: int, best: _Answer) -> _Answer:
         if found is None:
             low = middle + 1
         else:
-            best = _Answer(found.offsets, found.peak, best.bound, found.method)
+            best = replace(found, bound=best.bound)
             high = best.peak
     return best
 
@@ -138,7 +138,7 @@ def _within(part: LayoutProblem, grid: Grid, bound: int, capacity: int, effort: 
         return _Answer(offsets, peak, bound, method)
     status, found = _search(grid, capacity, max(1, effort.value), offsets)
     if found is not None:
-        return _Answer(found.offsets, found.peak, bound, found.method)
+        return replace(found, bound=bound)
     if status is Status.IMPOSSIBLE:
         raise Infeasible(f"no placement exists in {capacity} bytes, as an exhaustive search showed; {_crowd(part)}")
     raise NotFound(f"no placement found in {capacity} bytes, though one may exist; {_crowd(part)}")
