@@ -37,6 +37,7 @@ from random_networks import KINDS, network_of_seed
 from tools import needs
 
 FRAMES = 12
+pytestmark = pytest.mark.usefixtures("lightly_compiled")
 
 
 def small_network():
@@ -61,7 +62,7 @@ def in_parts(*planners):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder(tmp_path_factory, lightly_compiled):
     """A pipeline of three parts, the last of them twice, as built into a folder."""
     where = tmp_path_factory.mktemp("pipeline")
     build_pipeline(in_parts(), where)

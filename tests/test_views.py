@@ -37,6 +37,12 @@ def test_branches_write_into_the_concat():
     assert agrees(plan(fire()), fire())
 
 
+def test_copies_stand_in_the_order_of_the_network():
+    """Whatever the order of the set that names them: plan files would differ from run to run."""
+    names = [list(with_copies(fire(), tensors).tensors) for tensors in (["e1", "e3"], ["e3", "e1"])]
+    assert names[0] == names[1] and names[0][-2:] == ["e1:copy", "e3:copy"]
+
+
 def test_a_concat_costs_nothing():
     cat, squeeze = 4 * 4 * 8 * 4, 4 * 4 * 2 * 4
     techniques = Techniques(in_place=False, overlap=False, planes=False)

@@ -40,22 +40,23 @@ def app(
     verify: bool,
     as_json: bool,
 ) -> None:
-    if asked_front and method != "joint":
-        raise click.UsageError("--pareto and --method contradict each other: the front is one of joint plans.")
-    if asked_front and ram is not None:
-        raise click.UsageError("--pareto and --ram contradict each other: --pareto shows every trade; choose a point.")
-    if compiles and (asked_front or method != "joint"):
-        raise click.UsageError("--compile takes one plan: leave --pareto and --method out.")
-    if is_run and (asked_front or method != "joint"):
-        raise click.UsageError("--run takes one plan: leave --pareto and --method out.")
-    if asked_precisions and (asked_front or method != "joint" or compiles or is_run or page is not None or ram):
-        raise click.UsageError("--quantise compares plans and runs them: leave other options out.")
-    if page is not None and method != "joint":
-        raise click.UsageError("--page shows a joint plan: leave --method out.")
-    if page is not None and asked_front:
-        raise click.UsageError("--page shows the front too: leave --pareto out.")
-    if output is not None and not compiles:
-        raise click.UsageError("-o is the folder of --compile: give both.")
+    is_paper = method != "joint"
+    is_several = asked_front or is_paper
+    for is_wrong, why in (
+        (asked_front and is_paper, "--pareto and --method contradict each other: the front is one of joint plans."),
+        (asked_front and ram, "--pareto and --ram contradict each other: --pareto shows every trade; choose a point."),
+        (compiles and is_several, "--compile takes one plan: leave --pareto and --method out."),
+        (is_run and is_several, "--run takes one plan: leave --pareto and --method out."),
+        (
+            asked_precisions and (is_several or compiles or is_run or page or ram),
+            "--quantise compares plans and runs them: leave other options out.",
+        ),
+        (page and is_paper, "--page shows a joint plan: leave --method out."),
+        (page and asked_front, "--page shows the front too: leave --pareto out."),
+        (output and not compiles, "-o is the folder of --compile: give both."),
+    ):
+        if is_wrong:
+            raise click.UsageError(why)
     if asked_precisions:
         _precisions(application, frames, as_json)
         return

@@ -127,7 +127,7 @@ class _Results:
             console.print(channels_table(graph, sizes))
         console.print(graph_line(graph, firings))
         if wrong:
-            console.print(shown(str(wrong)), style="yellow")
+            console.print(shown(wrong), style="yellow")
         if found is not None:
             console.print(findings_table(found, unit))
         if self.front is not None:

@@ -31,7 +31,7 @@ def actors_table(graph: Graph, firings: Mapping[str, int], unit: str) -> Table:
     has_notes = any(actor.note for actor in graph.actors)
     names = ("actor", "what it is") if has_notes else ("actor",)
     numbers = (">phases", ">firings", f">time, {unit}" if unit else ">time")
-    made = table(f"{shown(text.printable(graph.name))}: actors", *names, *numbers)
+    made = table(f"{shown(graph.name)}: actors", *names, *numbers)
     kept = _busiest(graph, firings)
     for actor in graph.actors:
         if actor.name in kept:
@@ -52,9 +52,9 @@ def _busiest(graph: Graph, firings: Mapping[str, int]) -> set[str]:
 def _actor_row(actor: Actor, firings: Mapping[str, int], has_note: bool) -> Iterator[str]:
     fires = firings.get(actor.name)
     time = None if fires is None else busy_time(actor, fires)
-    yield shown(text.printable(actor.name))
+    yield shown(actor.name)
     if has_note:
-        yield shown(text.shortened(text.printable(actor.note), 60))
+        yield shown(text.shortened(actor.note, 60))
     yield f"{actor.initial_phases} + {actor.phases}" if actor.initial_phases else text.count(actor.phases)
     yield "–" if fires is None else text.count(fires)
     yield "–" if time is None else exact(time)
@@ -62,26 +62,24 @@ def _actor_row(actor: Actor, firings: Mapping[str, int], has_note: bool) -> Iter
 
 def channels_table(graph: Graph, capacities: Mapping[str, int] | None = None) -> Table:
     """The channels; loops that only keep firings from overlapping are counted, not shown."""
-    shown = [channel for channel in graph.channels if not channel.is_serial]
-    table = Table(title="channels", title_justify="left")
-    table.add_column("channel", overflow="fold", min_width=24)
+    channels = [channel for channel in graph.channels if not channel.is_serial]
+    made = Table(title="channels", title_justify="left", caption_justify="left")
+    made.add_column("channel", overflow="fold", min_width=24)
     for heading in ("produced", "consumed"):
-        table.add_column(heading, overflow="fold", min_width=10, max_width=30)
+        made.add_column(heading, overflow="fold", min_width=10, max_width=30)
     for heading in ("initial", "B each", *(("capacity", "bytes") if capacities else ())):
-        table.add_column(heading, justify="right", no_wrap=True)
-    if any(channel.note for channel in shown):
-        table.add_column("what it is", no_wrap=True, overflow="ellipsis", max_width=28)
-    kept = _largest(shown, capacities)
-    for channel in shown:
+        made.add_column(heading, justify="right", no_wrap=True)
+    if any(channel.note for channel in channels):
+        made.add_column("what it is", no_wrap=True, overflow="ellipsis", max_width=28)
+    kept = _largest(channels, capacities)
+    for channel in channels:
         if channel.name in kept:
-            table.add_row(*list(_channel_row(channel, capacities))[: len(table.columns)])
-    loops = len(graph.channels) - len(shown)
-    if len(kept) < len(shown):
-        table.add_row(f"… {len(shown) - len(kept)} more; --json has all")
-    if loops:
-        table.caption = f"and {text.plural(loops, 'self-loop')} of one token: firings of that actor do not overlap"
-        table.caption_justify = "left"
-    return table
+            made.add_row(*list(_channel_row(channel, capacities))[: len(made.columns)])
+    if len(kept) < len(channels):
+        made.add_row(f"… {len(channels) - len(kept)} more; --json has all")
+    if loops := len(graph.channels) - len(channels):
+        made.caption = f"and {text.plural(loops, 'self-loop')} of one token: firings of that actor do not overlap"
+    return made
 
 
 def _largest(channels: Sequence[Channel], capacities: Mapping[str, int] | None) -> set[str]:
@@ -103,20 +101,16 @@ def _channel_row(channel: Channel, capacities: Mapping[str, int] | None) -> Iter
     if capacities:
         yield text.count(capacities[channel.name])
         yield text.count(capacities[channel.name] * channel.token_bytes)
-    yield shown(text.printable(channel.note.removesuffix(f" {channel.source} -> {channel.target}")))
+    yield shown(channel.note.removesuffix(f" {channel.source} -> {channel.target}"))
 
 
 def _name(channel: Channel) -> str:
     """The channel's name and its ends, which the name of a channel of a CNN begins with."""
     ends = f"{channel.source}->{channel.target}"
-    short_ends = "->".join(_shortened(name, LONGEST_NAME) for name in (channel.source, channel.target))
+    short_ends = "->".join(text.shortened(name, LONGEST_NAME) for name in (channel.source, channel.target))
     if channel.name.startswith(ends):
-        return short_ends + text.printable(channel.name.removeprefix(ends))
-    return f"{_shortened(channel.name, LONGEST_NAME)}: {short_ends}"
-
-
-def _shortened(name: str, room: int) -> str:
-    return text.shortened(text.printable(name), room)
+        return short_ends + channel.name.removeprefix(ends)
+    return f"{text.shortened(channel.name, LONGEST_NAME)}: {short_ends}"
 
 
 def graph_line(graph: Graph, firings: Mapping[str, int]) -> str:

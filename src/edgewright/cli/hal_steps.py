@@ -245,13 +245,13 @@ def _print(made: HalResult, asked: HalOptions, written: Sequence[Path]) -> None:
         console.print(functions_table(made.design, made.before))
     console.print(summary(made.design, made.before))
     for advice in advice_for(made.design)[:MOST_ADVICE]:
-        console.print(shown(str(advice)), style="cyan", soft_wrap=True)
+        console.print(shown(advice), style="cyan", soft_wrap=True)
     if made.front:
         console.print(front_table(made.front))
     if made.verification:
         console.print(verification_table(made.verification))
         for difference in made.verification.differences:
-            console.print(shown(str(difference)), style="red")
+            console.print(shown(difference), style="red")
     elif made.unverified:
         console.print(f"not verified: {shown(made.unverified)}", style="yellow")
     if written:

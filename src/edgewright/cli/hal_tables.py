@@ -130,7 +130,7 @@ def verification_table(found: Verification) -> Table:
 
 def explanation(design: Design, function: Function) -> Tree:
     """One function: its regions with their accesses, what excludes what, what became one and what did not."""
-    tree = Tree(f"[bold]{shown(function.name)}[/]  [dim]{shown(str(function.place))}[/]")
+    tree = Tree(f"[bold]{shown(function.name)}[/]  [dim]{shown(function.place)}[/]")
     regions, merging = design.analysis.regions[function.name], design.merging[function.name]
     names = {a.number: f"{a.number} {a.kind.value} {a.name}" for a in function.accesses}
     places = {a.number: f"line {a.place.line}" for a in function.accesses}

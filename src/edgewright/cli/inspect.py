@@ -66,7 +66,7 @@ def _headline(network: Network) -> Table:
     for label, names in (("input", network.inputs), ("output", network.outputs)):
         for name in names:
             tensor = network.tensors[name]
-            grid.add_row(label, shown(str(tensor)), f"{text.count(tensor.bytes)} B")
+            grid.add_row(label, shown(tensor), f"{text.count(tensor.bytes)} B")
     grid.add_row("layers", text.count(len(network.layers)))
     grid.add_row("weights", f"{text.count(network.weight_bytes)} B", text.rounded_size(network.weight_bytes))
     grid.add_row("work", f"{text.count(network.total_macs)} MACs")

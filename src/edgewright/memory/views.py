@@ -66,12 +66,9 @@ def find_views(network: Network, copied: Collection[str] = (), outside: Collecti
 
 def with_copies(network: Network, tensors: Collection[str]) -> Network:
     """The network with these tensors copied before they are joined, so that they need not be born in a concat."""
-    layers, added = [], []
-    renamed = {}
-    for name in tensors:
-        tensor = network.tensors[name]
-        renamed[name] = f"{name}:copy"
-        added.append(replace(tensor, name=renamed[name]))
+    layers, wanted = [], set(tensors)
+    renamed = {name: f"{name}:copy" for name in network.tensors if name in wanted}  # in the order of the network
+    added = [replace(network.tensors[name], name=copy) for name, copy in renamed.items()]
     for layer in network.layers:
         if isinstance(layer.op, Concat):
             layer = replace(layer, inputs=tuple(renamed.get(name, name) for name in layer.inputs))
