@@ -27,6 +27,11 @@ def asset(name: str) -> str:
     return (files(__package__) / "templates" / name).read_text(encoding="utf-8")
 
 
+def escaped(value: str) -> str:
+    """Text from a file or a model as it may stand in a picture."""
+    return escape(text.printable(value))
+
+
 def html_page(template: str, title: str, style: str, *, script: str = "", **values: Any) -> str:
     """One self-contained HTML document; the same values give the same bytes.
 

@@ -11,7 +11,7 @@ from html import escape
 from .. import text
 from ..dataflow.graph import Actor, Graph
 from ..dataflow.throughput.selftimed import Firing
-from .charts import Axis, exact, opening
+from .charts import Axis, escaped, exact, opening
 
 MOST_LANES = 60
 LANE, GAP = 20.0, 4.0  # px, of a lane and between two
@@ -66,7 +66,7 @@ class _Chart:
     def lines(self, standalone: bool) -> Iterator[str]:
         hidden = len(self.graph.actors) - len(self.lanes)
         height = self.base + FOOT + (18 if hidden else 0)
-        title = f"firings of {escape(text.printable(self.graph.name))} over time"
+        title = f"firings of {escaped(self.graph.name)} over time"
         yield from opening("gantt", self.width, height, title, standalone)
         yield from self._names()
         yield from self._grid()

@@ -9,7 +9,7 @@ from .. import text
 from ..network import Layer, Network, describe
 from ..program import Plan
 from ..program.techniques import Technique, layer_techniques, techniques
-from .charts import asset
+from .charts import asset, escaped
 from .graph_edges import routes
 from .graph_layout import ROOMY, GraphDrawing, NodeBox, StageFrame, node_name, place, wiring
 from .occupancy import LayerWork, layer_work
@@ -54,7 +54,7 @@ def _lines(plan: Plan, work: Mapping[str, LayerWork], width: int, standalone: bo
     height = layout.height + LEGEND * len(legend) + 4
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="network-graph" viewBox="0 0 {across:.0f} {height:.0f}" '
-        f'width="{across:.0f}" height="{height:.0f}" role="group" aria-label="graph of {_text(plan.network.name)}">'
+        f'width="{across:.0f}" height="{height:.0f}" role="group" aria-label="graph of {escaped(plan.network.name)}">'
     )
     yield ARROW
     if standalone:
@@ -80,7 +80,7 @@ def _frames(plan: Plan, layout: GraphDrawing) -> Iterator[str]:
         stage, box = stages[frame.stage], frame.box
         kind = kinds[stage.name]
         yield f'<g class="frame {technique_class(kind)}">'
-        yield f"<title>{escape(text.printable(f'stage {frame.stage}: {stage.name}'))}</title>"
+        yield f"<title>{escaped(f'stage {frame.stage}: {stage.name}')}</title>"
         yield _box(box, 7)
         label = f"{frame.stage} · {kind.label} · {text.plural(len(stage.layers), 'layer')}"
         title = label if frame.opens else f"{frame.stage} · continued"
@@ -133,7 +133,7 @@ def _node(
     """A box with one line or two, and what is computed again at its right."""
     lines = [f'<g class="node {kind}" role="img"><title>{escape(text.printable_lines(told))}</title>{_box(box, 5)}']
     base = box.y + (13.5 if roomy else 13)
-    lines.append(f'<text class="op" x="{box.x + 8:.0f}" y="{base:.1f}">{_text(first)}</text>')
+    lines.append(f'<text class="op" x="{box.x + 8:.0f}" y="{base:.1f}">{escaped(first)}</text>')
     if again:
         lines.append(f'<text class="again" x="{box.right - 6:.0f}" y="{base:.1f}">{again}</text>')
     if roomy:
@@ -200,7 +200,3 @@ def _legend(used: Mapping[str, Technique], across: float, top: float) -> Iterato
 
 def _box(box: NodeBox, radius: int) -> str:
     return f'<rect x="{box.x:.0f}" y="{box.y:.0f}" width="{box.width:.0f}" height="{box.height:.0f}" rx="{radius}"/>'
-
-
-def _text(value: str) -> str:
-    return escape(text.printable(value))

@@ -9,7 +9,7 @@ from html import escape
 from .. import text
 from ..network import describe
 from ..program import Buffer, Plan
-from .charts import asset
+from .charts import asset, escaped
 from .occupancy import Occupancy, Role
 
 NARROWEST = 700.0  # px, so that the legend fits
@@ -100,7 +100,7 @@ def _lines(
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="memory-map" viewBox="0 0 {across:.0f} {total:.0f}" '
         f'width="{across:.0f}" height="{total:.0f}" role="{"group" if interactive else "img"}" '
-        f'aria-label="memory map of {_text(plan.network.name)}"{data}>'
+        f'aria-label="memory map of {escaped(plan.network.name)}"{data}>'
     )
     yield "<defs>"
     if not bare:
@@ -145,18 +145,17 @@ def _axes(frame: _Frame, title: str, top: int) -> Iterator[str]:
         yield f'<path class="grid" d="M{LEFT:g} {y:.1f}H{frame.right:.1f}"/>'
         yield f'<text class="tick" x="{LEFT - 6:g}" y="{y + 3.5:.1f}">{address // unit} {name}</text>'
     middle = frame.base - frame.height / 2
-    yield f'<text class="title" transform="translate(13 {middle:.0f}) rotate(-90)">{_text(title)}</text>'
+    yield f'<text class="title" transform="translate(13 {middle:.0f}) rotate(-90)">{escaped(title)}</text>'
 
 
 def _buffers(frame: _Frame, occupancy: Occupancy, memory: str, critical: frozenset[str]) -> Iterator[str]:
     """Large buffers first, so that small ones stay on top and can be pointed at; critical outlines over all."""
-    number = {buffer.name: i for i, buffer in enumerate(occupancy.plan.buffers)}
     mine = [buffer for buffer in occupancy.plan.buffers if buffer.memory == memory]
     mine.sort(key=lambda b: (b.name in critical, -b.size * (b.last - b.first + 1)))
     for buffer in mine:
         w, h = (buffer.last - buffer.first + 1) * frame.step, buffer.size * frame.scale
         mark = " critical" if buffer.name in critical else ""
-        yield f'<g class="b {occupancy.role(buffer.name).value}{mark}" data-b="{number[buffer.name]}">'
+        yield f'<g class="b {occupancy.role(buffer.name).value}{mark}" data-b="{occupancy.numbers[buffer.name]}">'
         yield f"<title>{escape(buffer_words(occupancy, buffer))}</title>"
         yield (
             f'<rect class="buffer" x="{frame.x(buffer.first):.2f}" y="{frame.y(buffer.end):.2f}" '
@@ -286,7 +285,3 @@ def buffer_words(occupancy: Occupancy, buffer: Buffer) -> str:
     if len(inside) > 6:
         lines.append(f"and {len(inside) - 6} more")
     return "\n".join(text.printable(line) for line in lines)
-
-
-def _text(value: str) -> str:
-    return escape(text.printable(value))

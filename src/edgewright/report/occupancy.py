@@ -94,6 +94,11 @@ class Occupancy:
         return {buffer.name: buffer for buffer in self.plan.buffers}
 
     @cached_property
+    def numbers(self) -> Mapping[str, int]:
+        """The number of each buffer, which ties rows of tables to rectangles of pictures."""
+        return {buffer.name: number for number, buffer in enumerate(self.plan.buffers)}
+
+    @cached_property
     def tensors(self) -> Mapping[str, tuple[str, ...]]:
         """The tensors that lie in each buffer, from the lowest address; none in scratch."""
         found: dict[str, list[str]] = {buffer.name: [] for buffer in self.plan.buffers}

@@ -13,7 +13,7 @@ from math import cos, pi, sin
 from .. import text
 from ..hal.analysis.functions import Function, Regions
 from ..hal.export.table import Entry, Table, TableBlock, TableField, TableRegister, about_field
-from .charts import opening
+from .charts import escaped, opening
 
 LEFT, RIGHT, HEAD, ROW, GAP, NOTE = 184.0, 24.0, 22.0, 26.0, 6.0, 15.0  # px
 ACROSS = 896.0  # px for all bits of the widest register
@@ -58,7 +58,7 @@ class _Map:
     def lines(self) -> Iterator[str]:
         drawn = list(self._rows())
         height = max((end for _, end in drawn), default=HEAD) + 4
-        name = escape(text.printable(self.table.group), quote=True)
+        name = escaped(self.table.group)
         yield from opening("registers", LEFT + ACROSS + RIGHT, height, f"registers of {name}", False)
         yield from self._bit_numbers()
         yield from (line for row, _ in drawn for line in row)
@@ -194,16 +194,16 @@ class _Graph:
         }
 
     def lines(self) -> Iterator[str]:
-        name = escape(text.printable(self.function.name), quote=True)
+        name = escaped(self.function.name)
         yield from opening("conflicts", self.size, self.size, f"conflict graph of {name}", False)
         for conflict in self.regions.conflicts or ():
             (x, y), (u, v) = self.at[conflict.first], self.at[conflict.second]
-            told = escape(text.printable(f"{conflict.first} and {conflict.second}: {conflict.reason}"))
+            told = escaped(f"{conflict.first} and {conflict.second}: {conflict.reason}")
             yield f'<path class="edge" d="M{x:.1f} {y:.1f}L{u:.1f} {v:.1f}"><title>{told}</title></path>'
         regions = region_numbers(self.regions)
         for access in self.function.accesses:
             x, y = self.at[access.number]
-            told = escape(text.printable(f"{access.number}: {access.kind.value} {access.name}"))
+            told = escaped(f"{access.number}: {access.kind.value} {access.name}")
             style = f"node r{regions.get(access.number, 0) % COLOURS} {access.kind.value}"
             yield f'<g class="{style}"><title>{told}</title><circle cx="{x:.1f}" cy="{y:.1f}" r="12"/>'
             yield f'<text class="middle" x="{x:.1f}" y="{y + 4:.1f}">{access.number}</text></g>'

@@ -78,32 +78,29 @@ def saving_rows(plan: Plan) -> tuple[SavingRow, ...]:
 
 def critical_rows(occupancy: Occupancy, critical: Sequence[str]) -> tuple[CriticalRow, ...]:
     """The critical buffers, the largest first, as in S 4.3.3."""
-    plan = occupancy.plan
-    number = _numbers(plan)
-    chosen = [plan.buffers[number[name]] for name in occupancy.named(critical)]
+    chosen = [occupancy.buffers[name] for name in occupancy.named(critical)]
     chosen.sort(key=lambda b: (-b.size, b.offset, b.name))
     return tuple(
         CriticalRow(
-            number[buffer.name],
+            occupancy.numbers[buffer.name],
             text.printable(buffer.name),
             _what(occupancy, buffer),
             buffer.size,
             buffer.offset,
             text.stage_range(buffer.first, buffer.last),
-            text.percent(buffer.size, plan.peak_bytes),
+            text.percent(buffer.size, occupancy.plan.peak_bytes),
         )
         for buffer in chosen
     )
 
 
 def stage_rows(occupancy: Occupancy) -> tuple[StageRow, ...]:
-    plan = occupancy.plan
-    return tuple(_stage_row(occupancy, position, stage) for position, stage in enumerate(plan.program.stages))
+    return tuple(_stage_row(occupancy, *each) for each in enumerate(occupancy.plan.program.stages))
 
 
 def tensor_rows(occupancy: Occupancy) -> tuple[TensorRow, ...]:
     """Every tensor that lies in memory, in the order of the network, then scratch."""
-    plan, number = occupancy.plan, _numbers(occupancy.plan)
+    plan, number = occupancy.plan, occupancy.numbers
     rows = []
     for name, tensor in plan.network.tensors.items():
         if name not in plan.views:
@@ -216,7 +213,3 @@ def _tensor_role(plan: Plan, name: str) -> Role:
     if name in plan.network.inputs:
         return Role.INPUT
     return Role.OUTPUT if name in plan.network.outputs else Role.INTERMEDIATE
-
-
-def _numbers(plan: Plan) -> dict[str, int]:
-    return {buffer.name: number for number, buffer in enumerate(plan.buffers)}
