@@ -137,7 +137,7 @@ ACCESSES = (
     access(4, Kind.WRITE, "parity"),
 )
 USES = {("start", a.number): Use(a, "Uart", "uart", a.field, (), frozenset({"uart"}), True) for a in ACCESSES}
-FUNCTION = Function("start", "uart.c", Place("uart.c", 8, 1), (0, 0), "void", (), ACCESSES, Flow((), ()), frozenset())
+FUNCTION = Function("start", "uart.c", Place("uart.c", 8, 1), (0, 0), (), ACCESSES, Flow((), ()))
 REGIONS = Regions(
     (Conflict(0, 3, "reads cannot be combined with writes"), Conflict(1, 4, "the first must happen before")),
     ((0, 1, 2), (3,), (4,)),

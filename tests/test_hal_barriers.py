@@ -49,7 +49,7 @@ APART = {
     "atomic builtin": "void f(uint32_t *p) { lamp->on = 1; __atomic_store_n(p, 1, 5); lamp->mode = 2; }",
     "volatile by another name": "void f(void) { lamp->on = 1; *(vuint32_t *)0x50000000 = 1; lamp->mode = 2; }",
     "#if": "void f(void) {\nlamp->on = 1;\n#ifdef TRACE\nother();\n#endif\nlamp->mode = 2;\n}",
-    "#if behind a literal that looks like a comment": "const char *url = \"/*\";\n"
+    "#if behind a literal that looks like a comment": 'const char *url = "/*";\n'
     "void f(void) {\nlamp->on = 1;\n#ifdef TRACE\nother();\n#endif\nlamp->mode = 2; /* */\n}",
     "#if before the brace": "void f(int n) { lamp->on = 1;\nif (n) {\n#ifdef TRACE\n"
     "other();\n#endif\n}\nlamp->mode = 2; }",

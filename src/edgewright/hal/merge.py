@@ -145,9 +145,9 @@ def _lacks_view(merge: Merge, judge: Conflicts, spaces: Spaces, layout: Layout) 
     placed, space = layout.spaces[merge.at.space], spaces[merge.at.space]
     if merge.kind is Kind.READ or not placed.views:
         return False
-    (register,) = written_registers(placed, merge.slots, merge.kept, space, judge.natures)
+    (register,) = written_registers(placed, merge.slots, merge.kept, space, judge.description)
     is_viewed = any(register.slots.intersection(view.slots) for view in placed.views)
-    return is_viewed and rewrites(register, (*merge.slots, *merge.kept), space, judge.natures)
+    return is_viewed and rewrites(register, (*merge.slots, *merge.kept), space, judge.description)
 
 
 def _put_back(
@@ -156,7 +156,7 @@ def _put_back(
     """The assignments whose values fill the register of a write; none where one of them is missing."""
     last = merge.at
     registers = layout.spaces[last.space].holding(last.slot)
-    wanted = put_back(registers[0], merge.slots, spaces[last.space], judge.natures)
+    wanted = put_back(registers[0], merge.slots, spaces[last.space], judge.description)
     if len(registers) > 1 or registers[0].lanes > 1 or not wanted or not last.access.spot.alone or last.is_bit:
         return ()
     known = known_at(last, uses, judge)

@@ -38,16 +38,16 @@ def member_misuses(node: Node, description: Description, source: Source) -> Iter
     here = place(cursor)
     if cursor.kind is KINDS.MEMBER_REF:
         yield Refusal(
-            here,
-            f"'{group}::{cursor.spelling}' stands in offsetof or an initialiser",
-            "where it lies is not fixed",
+            here, f"'{group}::{cursor.spelling}' stands in offsetof or an initialiser", "where it lies is not fixed"
         )
     elif _is_hidden(cursor, source):
         yield Refusal(here, f"a macro hides an access to '{group}::{cursor.spelling}'", _NAME)
     elif (where := _closed(node)) is not None:
         yield Refusal(here, f"'{group}::{cursor.spelling}' {where[0]}", where[1])
     elif (found := field(cursor, description)) is None:
-        yield from _child_misuses(node, f"'{group}::{cursor.spelling}'")
+        if cursor.type.get_canonical().kind in ARRAYS and not node.is_indexed:
+            what = f"'{group}::{cursor.spelling}', an array of groups, is used without an index"
+            yield Refusal(here, what, "write &gpio->pads[0]")
     else:
         name = f"'{group}::{cursor.spelling}'"
         yield from argument_misuses(node, name, source)
@@ -96,13 +96,6 @@ def _closed_by_variable(variable: Cursor) -> tuple[str, str] | None:
     if variable.type.get_canonical().kind is ARRAYS[2]:
         return "is the size of an array", "read it into a variable first"
     return None
-
-
-def _child_misuses(node: Node, name: str) -> Iterator[Refusal]:
-    """Uses of a group inside a group other than stepping through it, indexing it or taking its address."""
-    if node.cursor.type.get_canonical().kind in ARRAYS and not node.is_indexed:
-        what = f"{name}, an array of groups, is used without an index"
-        yield Refusal(place(node.cursor), what, "write &gpio->pads[0]")
 
 
 def _field_misuses(node: Node, found: Field, name: str, description: Description) -> Iterator[Refusal]:

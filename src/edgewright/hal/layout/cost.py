@@ -18,7 +18,6 @@ from importlib import resources
 
 from ..analysis.spaces import Joint, Legs, Space, Spaces, parted
 from ..language.description import Description
-from ..language.semantics import Natures
 from .layout import Layout, Piece, Register
 from .rules import rewrites
 
@@ -116,15 +115,10 @@ def touching_slots(patterns: Iterable[AccessPattern]) -> dict[tuple[str, str], l
 
 
 def cost_of(
-    description: Description,
-    spaces: Spaces,
-    layout: Layout,
-    joints: Sequence[Joint],
-    sizes: CodeBytes | None = None,
+    description: Description, spaces: Spaces, layout: Layout, joints: Sequence[Joint], sizes: CodeBytes | None = None
 ) -> Cost:
     """The cost of all joints with this layout, for a target whose code has these sizes."""
     sizes = sizes or code_bytes()
-    natures = Natures(description)
     code = accesses = cycles = 0
     touching = touching_slots(access_patterns(joints))
     for name, placed in layout.spaces.items():
@@ -132,17 +126,17 @@ def cost_of(
             patterns = dict.fromkeys(w for piece in register.pieces for w in touching.get((name, piece.slot), ()))
             for pattern in (part for whole in patterns for part in whole.inside(register.slots)):
                 has_view = placed.view_of(register, pattern.slots) is not None
-                here, bus, time = register_cost(natures, spaces[name], register, pattern, sizes, has_view)
+                here, bus, time = register_cost(description, spaces[name], register, pattern, sizes, has_view)
                 code, accesses, cycles = code + here, accesses + bus, cycles + time
     return Cost(code, accesses, cycles, layout.map_bytes(description))
 
 
 def register_cost(
-    natures: Natures, space: Space, register: Register, pattern: AccessPattern, sizes: CodeBytes, has_view: bool
+    description: Description, space: Space, register: Register, pattern: AccessPattern, sizes: CodeBytes, has_view: bool
 ) -> tuple[int, int, int]:
     """Bytes of code, bus accesses and cycles that a pattern needs for one of the registers it touches."""
     pieces = [piece for piece in register.pieces if piece.slot in pattern.slots]
-    is_partial = pattern.writes and rewrites(register, pattern.slots | pattern.known, space, natures)
+    is_partial = pattern.writes and rewrites(register, pattern.slots | pattern.known, space, description)
     is_rewritten = is_partial and not has_view
     known = 0 if is_partial else sum(piece.slot in pattern.known for piece in register.pieces)
     once = sizes.access + (sizes.join * (len(pieces) + known - 1) if pattern.writes else 0)
