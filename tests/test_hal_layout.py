@@ -70,7 +70,7 @@ def access(group_name, base, path, *, device=None, number=0, owner=""):
     for word in path.split("."):
         member, _, index = word.rstrip("]").partition("[")
         hops.append(Hop(member, expression(index) if index else None))
-    spot = Spot("driver.c", Form.READ, (0, 0), (0, 0), None, "", (0, 0), False, True, True)
+    spot = Spot("driver.c", Form.READ, (0, 0), None, "", (0, 0), False, True, True)
     return Access(number, "go", Kind.READ, group_name, expression(base), device, tuple(hops), owner, HERE, spot, 0)
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from .analysis.accesses import Access, Kind
-from .analysis.clusters import SeparatePair, Uses, clustered, known_at, read_before, separate_pairs
+from .analysis.clusters import Uses, clustered, known_at, read_before, separate_pairs
 from .analysis.conflicts import Conflicts, may_alias
-from .analysis.functions import Regions
+from .analysis.functions import Conflict, Regions
 from .analysis.paths import Paths
 from .analysis.spaces import Spaces, Use
 from .layout.layout import Layout
@@ -42,7 +42,7 @@ class Merge:
 @dataclass(frozen=True, slots=True)
 class Merging:
     merges: tuple[Merge, ...]
-    kept: tuple[SeparatePair, ...] = ()
+    kept: tuple[Conflict, ...] = ()
 
 
 def merged(
@@ -169,10 +169,10 @@ def _put_back(
     return tuple(done[slot] for slot in sorted(wanted)) if wanted <= set(done) else ()
 
 
-def _spread(clusters: list[list[Use]], layout: Layout) -> Iterable[SeparatePair]:
+def _spread(clusters: list[list[Use]], layout: Layout) -> Iterable[Conflict]:
     """Neighbours of a cluster that the layout has in different registers."""
     for cluster in clusters:
         for first, second in pairwise(cluster):
             places = [layout.spaces[use.space].holding(use.slot) for use in (first, second)]
             if places[0] != places[1]:
-                yield SeparatePair(first.access.number, second.access.number, "they lie in different registers")
+                yield Conflict(first.access.number, second.access.number, "they lie in different registers")

@@ -50,7 +50,6 @@ class Spot:
     file: str
     form: Form
     whole: Span  # what is replaced: the member expression of a read, the whole assignment of a write
-    target: Span  # the member expression
     value: Span | None  # right-hand side of an assignment or update
     operator: str  # "=", "|=", "++", …; empty for a read
     statement: Span  # the statement (with its semicolon) or declaration the access is in

@@ -300,7 +300,6 @@ class Evaluator:
             self.file,
             form,
             own,
-            written_span(target, in_argument),
             value,
             operator,
             frame.statement,

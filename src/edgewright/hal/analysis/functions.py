@@ -82,7 +82,7 @@ LISTED = 128  # accesses of a function up to which its conflicts are listed: the
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Two accesses that must not become one, and why (an edge of the conflict graph, S 6.4.2)."""
+    """Two accesses that do not become one, and why: an edge of the conflict graph (S 6.4.2), or beyond it."""
 
     first: int
     second: int

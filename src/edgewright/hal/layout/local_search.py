@@ -104,7 +104,7 @@ class Search:
             has_views = rules.views and key[1] == 1
             patterns = dict.fromkeys(pattern for slot in key[0] for pattern in self.touching.get((name, slot), ()))
             for pattern in (part for whole in patterns for part in whole.inside(key[0])):
-                here, bus, _ = register_cost(self.problem.description, space, register, pattern, goal.sizes, has_views)
+                here, bus = register_cost(self.problem.description, space, register, pattern, goal.sizes, has_views)
                 code, accesses = code + here, accesses + bus
             addresses = 1 + (len(rules.partial(key[0])) if has_views else 0)
             self.known[name, key] = goal.weights[0] * code + goal.weights[1] * accesses, register.end * addresses
