@@ -28,6 +28,16 @@ from .nodes import ARRAYS, STEPS, Node, accesses, acts, field, owner
 from .source import Source
 
 _NAME = "name the field in the function: gpio->dir = 1"
+_READ = "read it into a variable first"
+# Constructs in which an access cannot be rewritten, and what to write instead.
+_CLOSED = {
+    KINDS.StmtExpr: ("is accessed in a statement expression", "write a function instead"),
+    KINDS.ASM_STMT: ("is an operand of inline assembly", _READ),
+    KINDS.GENERIC_SELECTION_EXPR: ("is accessed in _Generic", _READ),
+    KINDS.CXX_UNARY_EXPR: ("is measured with sizeof or _Alignof", "the size of a field in memory is not fixed"),
+    KINDS.STATIC_ASSERT: ("stands in a static assertion", "a field has no constant value"),
+    KINDS.TYPEDEF_DECL: ("stands in typeof", "write the type"),
+}
 
 
 def member_misuses(node: Node, description: Description, source: Source) -> Iterator[Refusal]:
@@ -68,23 +78,10 @@ def _is_hidden(cursor: Cursor, source: Source) -> bool:
 
 def _closed(node: Node) -> tuple[str, str] | None:
     """The construct around an access in which it cannot be rewritten, or nothing."""
-    read_it = "read it into a variable first"
     for above in node.above:
         kind = above.cursor.kind
-        if kind is KINDS.StmtExpr:
-            return "is accessed in a statement expression", "write a function instead"
-        if kind is KINDS.ASM_STMT:
-            return "is an operand of inline assembly", read_it
-        if kind is KINDS.GENERIC_SELECTION_EXPR:
-            return "is accessed in _Generic", read_it
-        if kind is KINDS.CXX_UNARY_EXPR:
-            return "is measured with sizeof or _Alignof", "the size of a field in memory is not fixed"
-        if kind is KINDS.STATIC_ASSERT:
-            return "stands in a static assertion", "a field has no constant value"
-        if kind is KINDS.VAR_DECL and (where := _closed_by_variable(above.cursor)):
+        if where := _closed_by_variable(above.cursor) if kind is KINDS.VAR_DECL else _CLOSED.get(kind):
             return where
-        if kind is KINDS.TYPEDEF_DECL:
-            return "stands in typeof", "write the type"
     return None
 
 
@@ -94,7 +91,7 @@ def _closed_by_variable(variable: Cursor) -> tuple[str, str] | None:
     if "typeof" in variable.type.spelling:
         return "stands in typeof", "write the type"
     if variable.type.get_canonical().kind is ARRAYS[2]:
-        return "is the size of an array", "read it into a variable first"
+        return "is the size of an array", _READ
     return None
 
 
