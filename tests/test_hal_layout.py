@@ -356,7 +356,8 @@ def every_layout(description, spaces, joints, goal):
             choices = [[*cells, option] for cells in choices for option in options]
         for cells in choices:
             score, layout = scored(description, spaces, joints, tuple(cells), goal)
-            if not faults(description, spaces, layout, joints, goal.max_map):
+            is_small = goal.max_map is None or layout.map_bytes(description) <= goal.max_map
+            if is_small and not faults(description, spaces, layout, joints):
                 yield score
 
 
