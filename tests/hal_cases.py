@@ -6,7 +6,6 @@ from edgewright.hal.analysis.bodies import read_functions
 from edgewright.hal.analysis.colouring import regions_of
 from edgewright.hal.analysis.conflicts import Conflicts
 from edgewright.hal.language.groups import describe
-from edgewright.hal.language.semantics import Natures
 from edgewright.hal.language.source import read_source
 
 GPIO = """
@@ -93,7 +92,7 @@ class Checked:
         source = read_source([path])
         description = describe(source)
         function = next(f for f in read_functions(source, description) if f.name == name)
-        found = regions_of(Conflicts(function, Natures(description)))
+        found = regions_of(Conflicts(function, description))
         self.function = function
         self.conflicts = {(c.first, c.second): c.reason for c in found.conflicts}
         self.regions = [[self.said(n) for n in region] for region in found.regions]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from edgewright.hal.analysis.accesses import Access, Expression, Form, Hop, Kind, Spot
-from edgewright.hal.analysis.clusters import SeparatePair
 from edgewright.hal.analysis.functions import Conflict, Flow, Function, Regions
 from edgewright.hal.analysis.spaces import Area, Slot, Space, Use
 from edgewright.hal.design import Analysis, Design
@@ -123,7 +122,7 @@ LAYOUT = Layout(
 
 
 def access(number, kind, *members, function="start", base="uart"):
-    spot = Spot("uart.c", Form.READ, (0, 0), (0, 0), None, "", (0, 0), False, True, True)
+    spot = Spot("uart.c", Form.READ, (0, 0), None, "", (0, 0), False, True, True)
     hops = tuple(Hop(member) for member in members)
     place = Place("uart.c", 10 + number, 5)
     return Access(number, function, kind, "Uart", Expression((0, 0), base), None, hops, "Uart", place, spot, 0)
@@ -137,7 +136,7 @@ ACCESSES = (
     access(4, Kind.WRITE, "parity"),
 )
 USES = {("start", a.number): Use(a, "Uart", "uart", a.field, (), frozenset({"uart"}), True) for a in ACCESSES}
-FUNCTION = Function("start", "uart.c", Place("uart.c", 8, 1), (0, 0), "void", (), ACCESSES, Flow((), ()), frozenset())
+FUNCTION = Function("start", "uart.c", Place("uart.c", 8, 1), (0, 0), (), ACCESSES, Flow((), ()))
 REGIONS = Regions(
     (Conflict(0, 3, "reads cannot be combined with writes"), Conflict(1, 4, "the first must happen before")),
     ((0, 1, 2), (3,), (4,)),
@@ -149,9 +148,7 @@ def design(layout=LAYOUT):
     analysis = Analysis(source, DESCRIPTION, (FUNCTION,), {"start": REGIONS}, SPACES, USES, ())
     use = [USES["start", number] for number in range(5)]
     merges = (Merge(Kind.WRITE, tuple(use[:3])), Merge(Kind.READ, (use[3],)), Merge(Kind.WRITE, (use[4],)))
-    return Design(
-        analysis, layout, {"start": Merging(merges, (SeparatePair(0, 4, "the value of 1 is needed <first>"),))}
-    )
+    return Design(analysis, layout, {"start": Merging(merges, (Conflict(0, 4, "the value of 1 is needed <first>"),))})
 
 
 def with_field(description, group, new):

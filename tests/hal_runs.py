@@ -14,7 +14,6 @@ from random import Random
 
 from edgewright.hal.design import Design
 from edgewright.hal.generate.calls import names_of, needed_calls
-from edgewright.hal.language.semantics import Natures
 from edgewright.hal.layout.layout import elaborate
 from edgewright.hal.verify.abi import Type
 from edgewright.hal.verify.addresses import instances_of
@@ -102,7 +101,7 @@ class Known:
         analysis = design.analysis
         self.unordered = {device.name for device in analysis.description.devices if device.unordered}
         registers = elaborate(analysis.description, analysis.spaces, design.layout)
-        self.model_fields = fields_of_models(analysis.description, registers, Natures(analysis.description))
+        self.model_fields = fields_of_models(analysis.description, registers)
         kind = Still if is_still else Peripheral
         self.models = {name: kind(name, wires, seed) for name, wires in self.model_fields.items()}
         self.seed = seed

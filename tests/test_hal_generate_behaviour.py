@@ -18,7 +18,6 @@ from edgewright.hal.generate.read_functions import read_function
 from edgewright.hal.generate.space_registers import SpaceRegisters
 from edgewright.hal.generate.write_functions import write_function
 from edgewright.hal.language.description import Bus, Description, Device, Field, Group, Mode, Place
-from edgewright.hal.language.semantics import Natures
 from edgewright.hal.layout.layout import Piece, Register, SpaceLayout
 
 HERE = Place("random.c", 1)
@@ -51,9 +50,7 @@ def random_case(number: int) -> Case:
     group = Group(name, tuple(slot.field for slot in slots), HERE)
     description = Description({name: group}, (Device("d", name, 0, HERE, Bus(32, 8)),))
     slots = [replace(slot, group=name) for slot in slots]
-    ground = SpaceRegisters(
-        Space(name, tuple(slots)), SpaceLayout(name, tuple(registers), (), offset), Natures(description)
-    )
+    ground = SpaceRegisters(Space(name, tuple(slots)), SpaceLayout(name, tuple(registers), (), offset), description)
     return Case(name, ground, _calls(rng, name, ground))
 
 

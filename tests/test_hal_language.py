@@ -104,7 +104,7 @@ def test_definitions_and_files_are_found_in_headers_too(tmp_path: Path) -> None:
     source = read_source([tmp_path / "main.c", tmp_path / "other.c"])
     header = str(tmp_path / "regs.h")
     assert set(source.files) == {str(tmp_path / "main.c"), str(tmp_path / "other.c"), header}
-    texts = [source.text(header, where) for where in source.definitions[header]]
+    texts = [source.files[header][slice(*where)].decode() for where in source.definitions[header]]
     assert texts == ["bfGroup G { bit a; } /* ; */ ;", "make_device(G, g,\n  0x100) ;"]
     assert [device.name for device in describe(source).devices] == ["g"]
 
@@ -115,7 +115,7 @@ def test_spans_of_macro_uses_have_their_arguments(tmp_path: Path) -> None:
     source = source_of(tmp_path, PADS + macros + text)
     file = str(source.main[0])
     function = next(cursor for cursor in source.cursors if cursor.spelling == "f")
-    texts = {cursor.kind: source.text(file, span(cursor)) for cursor in walk(function)}
+    texts = {cursor.kind: source.files[file][slice(*span(cursor))].decode() for cursor in walk(function)}
     assert texts[KINDS.ARRAY_SUBSCRIPT_EXPR] == "ID(p)->level[3 * ADD(ID(i))]"
     assert texts[KINDS.MEMBER_REF_EXPR] == "ID(p)->level"
 
@@ -414,7 +414,10 @@ def test_line_ends_and_byte_order_marks_leave_spans_right(tmp_path: Path, mark: 
     path.write_bytes(mark + text.encode().replace(b"\n", end))
     source = read_source([path])
     where = source.definitions[str(path)]
-    assert [source.text(str(path), at) for at in where] == ["bfGroup G { bit a; };", "make_device(G, g, 0x100);"]
+    assert [source.files[str(path)][slice(*at)].decode() for at in where] == [
+        "bfGroup G { bit a; };",
+        "make_device(G, g, 0x100);",
+    ]
     assert misuses(source, describe(source)) == ()
 
 

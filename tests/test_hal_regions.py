@@ -18,7 +18,6 @@ from edgewright.hal.analysis.flattening import flatten
 from edgewright.hal.analysis.functions import LISTED, Function
 from edgewright.hal.language.description import Description
 from edgewright.hal.language.groups import describe
-from edgewright.hal.language.semantics import Natures
 from edgewright.hal.language.source import read_source
 from hal_cases import GROUPS
 from hal_random import draw_program
@@ -33,9 +32,9 @@ def read(text: str) -> tuple[tuple[Function, ...], Description]:
         return read_functions(source, description), description
 
 
-def coloured(function: Function, natures: Natures) -> tuple[tuple[int, ...], ...]:
+def coloured(function: Function, description: Description) -> tuple[tuple[int, ...], ...]:
     """Each access in the first region of its kind in which it conflicts with none; every pair is judged."""
-    judge = Conflicts(function, natures)
+    judge = Conflicts(function, description)
     regions: list[list[int]] = []
     for access in function.accesses:
         for region in regions:
@@ -52,11 +51,10 @@ def coloured(function: Function, natures: Natures) -> tuple[tuple[int, ...], ...
 def check_regions(text: str) -> int:
     """Compares the regions of every function; the number of accesses in regions of several."""
     functions, description = read(text)
-    natures = Natures(description)
     merged = 0
     for function in functions:
-        found = regions_of(Conflicts(function, natures)).regions
-        assert found == coloured(function, natures), f"{function.name} in\n{text}"
+        found = regions_of(Conflicts(function, description)).regions
+        assert found == coloured(function, description), f"{function.name} in\n{text}"
         merged += sum(len(region) for region in found if len(region) > 1)
     return merged
 
@@ -159,11 +157,10 @@ def driver(accesses: int, shape: str, kinds: str) -> str:
 def work(text: str) -> int:
     """Calls of functions, Python's and C's, on the way from a function's events to its clusters."""
     (function,), description = read(text)
-    natures = Natures(description)
     _, uses = flatten(description, (function,))
     counter = Profile()
     counter.enable()
-    judge = Conflicts(function, natures)
+    judge = Conflicts(function, description)
     clusters_of(judge, regions_of(judge), uses)
     counter.disable()
     return sum(entry.callcount for entry in counter.getstats())

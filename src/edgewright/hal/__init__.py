@@ -1,5 +1,4 @@
-"""The driver generator (S 6): from C with bit fields that have no place yet to registers, a HAL and the rewritten
-driver.
+"""The driver generator (S 6): from C whose bit fields have no place yet to registers, a HAL and the rewritten driver.
 
 `design_flow.analyse` reads a driver, `layout_choice.chosen_design` lays it out and merges, `generate.generate` writes
 the C, `export.exports` the documents, `verify.verify` runs it. Nothing is imported here: libclang and the emulator are

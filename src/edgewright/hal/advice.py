@@ -13,7 +13,6 @@ from .analysis.functions import LISTED, Function
 from .analysis.spaces import Use
 from .design import Design, acts
 from .language.description import Place
-from .language.semantics import Natures
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ def _advice(design: Design, function: Function) -> Iterator[Advice]:
     )
     other = replace(function, accesses=tuple(marked.values()), flow=replace(function.flow, blocks=blocks))
     uses = {(function.name, n): replace(analysis.uses[function.name, n], access=a) for n, a in marked.items()}
-    judge = Conflicts(other, Natures(analysis.description))
+    judge = Conflicts(other, analysis.description)
     home = {number: act for act in acts(design, function.name) for number in act.numbers}
     for cluster in clusters_of(judge, regions_of(judge), uses):
         saved = len({home[use.access.number] for use in cluster}) - 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from .analysis.accesses import Kind
@@ -10,11 +10,10 @@ from .analysis.conflicts import Conflicts
 from .analysis.functions import Function, Regions
 from .analysis.spaces import Joint, Spaces, Use
 from .language.description import Description
-from .language.semantics import Natures
 from .language.source import Source
 from .layout.layout import Layout
 from .layout.rules import rewrites, written_registers
-from .merge import Merging
+from .merge import Merge, Merging
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +64,23 @@ class Act:
 
 def acts(design: Design, function: str) -> tuple[Act, ...]:
     """What a function of the driver does on the bus, in the order of the source."""
-    natures = Natures(design.analysis.description)
-    found = [_act(design, natures, *part) for part in _parts(design, function)]
-    return tuple(sorted(found, key=lambda act: act.numbers))
+    merges = design.merging[function].merges
+    done = {use.access.number for merge in merges for use in merge.uses}
+    own = (use for (name, number), use in design.analysis.uses.items() if name == function and number not in done)
+    single = (Merge(use.access.kind, (use,)) for use in own)
+    return tuple(sorted((_act(design, merge) for merge in (*merges, *single)), key=lambda act: act.numbers))
+
+
+def _act(design: Design, merge: Merge) -> Act:
+    numbers = tuple(use.access.number for use in merge.uses)
+    name, slots = merge.at.space, merge.slots
+    placed, space, description = design.layout.spaces[name], design.analysis.spaces[name], design.analysis.description
+    if merge.kind is Kind.READ:
+        registers = {register for slot in slots for register in placed.holding(slot)}
+        return Act(merge.kind, name, slots, numbers, len(registers), 0)
+    written = list(written_registers(placed, slots, merge.kept, space, description))
+    reads = sum(rewrites(register, (*slots, *merge.kept), space, description) for register in written)
+    return Act(merge.kind, name, slots, numbers, reads, len(written))
 
 
 def total(found: tuple[Act, ...]) -> int:
@@ -77,36 +90,3 @@ def total(found: tuple[Act, ...]) -> int:
 def totals(design: Design) -> Mapping[str, int]:
     """Accesses in the code of each function."""
     return {function.name: total(acts(design, function.name)) for function in design.analysis.functions}
-
-
-def _parts(
-    design: Design, function: str
-) -> Iterator[tuple[Kind, str, tuple[str, ...], tuple[int, ...], tuple[str, ...]]]:
-    """Merges, and the accesses that are in none."""
-    done: set[int] = set()
-    for merge in design.merging[function].merges:
-        numbers = tuple(use.access.number for use in merge.uses)
-        done.update(numbers)
-        yield merge.kind, merge.at.space, merge.slots, numbers, merge.kept
-    for (name, number), use in design.analysis.uses.items():
-        if name == function and number not in done:
-            yield use.access.kind, use.space, (use.slot,), (number,), ()
-
-
-def _act(
-    design: Design,
-    natures: Natures,
-    kind: Kind,
-    space: str,
-    slots: tuple[str, ...],
-    numbers: tuple[int, ...],
-    kept: tuple[str, ...],
-) -> Act:
-    placed = design.layout.spaces[space]
-    if kind is Kind.READ:
-        registers = {register for slot in slots for register in placed.holding(slot)}
-        return Act(kind, space, slots, numbers, len(registers), 0)
-    around = design.analysis.spaces[space]
-    written = list(written_registers(placed, slots, kept, around, natures))
-    reads = sum(rewrites(register, (*slots, *kept), around, natures) for register in written)
-    return Act(kind, space, slots, numbers, reads, len(written))

@@ -18,7 +18,6 @@ from .design import Analysis, Design
 from .language.description import Bus, Refusal, Refused
 from .language.groups import describe
 from .language.misuse import misuses
-from .language.semantics import Natures
 from .language.source import read_source
 from .layout.assembly import lay_out_naive
 from .layout.judge import faults
@@ -45,8 +44,7 @@ def analyse(
     functions = read_functions(source, description)
     found = interrupts_of(source, functions, interrupts)
     description = shared_fields(description, functions, found)
-    natures = Natures(description)
-    judges = {function.name: Conflicts(function, natures) for function in functions}
+    judges = {function.name: Conflicts(function, description) for function in functions}
     regions = {name: regions_of(judge) for name, judge in judges.items()}
     spaces, uses = flatten(description, functions)
     clusters = {name: clusters_of(judge, regions[name], uses) for name, judge in judges.items()}
@@ -54,7 +52,7 @@ def analyse(
     refusals = tuple(
         refusal
         for name, of in moments.items()
-        for refusal in (*split_moments(of, judges[name], spaces), *partial_writes(of, natures, spaces))
+        for refusal in (*split_moments(of, judges[name], spaces), *partial_writes(of, description, spaces))
     )
     if refusals:
         raise Refused(refusals)

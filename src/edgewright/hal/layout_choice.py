@@ -1,5 +1,4 @@
-"""The choice of a driver's layout: by the optimiser, by the paper's heuristic, or from a lock file; judged before
-use."""
+"""The choice of a driver's layout: by the optimiser, the paper's heuristic or a lock file; judged before use."""
 
 from __future__ import annotations
 
@@ -186,10 +185,7 @@ def _mixed(best: _Candidate, twin: _Candidate, measure: Measure, goal: LayoutGoa
 
 def _without_bits(layout: Layout) -> object:
     return {
-        name: (
-            of.views,
-            [(register.offset, register.slots) for register in of.registers],
-        )
+        name: (of.views, [(register.offset, register.slots) for register in of.registers])
         for name, of in layout.spaces.items()
     }
 

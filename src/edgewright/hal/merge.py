@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from .analysis.accesses import Access, Kind
-from .analysis.clusters import SeparatePair, Uses, clustered, known_at, read_before, separate_pairs
+from .analysis.clusters import Uses, clustered, known_at, read_before, separate_pairs
 from .analysis.conflicts import Conflicts, may_alias
-from .analysis.functions import Regions
+from .analysis.functions import Conflict, Regions
 from .analysis.paths import Paths
 from .analysis.spaces import Spaces, Use
 from .layout.layout import Layout
@@ -42,7 +42,7 @@ class Merge:
 @dataclass(frozen=True, slots=True)
 class Merging:
     merges: tuple[Merge, ...]
-    kept: tuple[SeparatePair, ...] = ()
+    kept: tuple[Conflict, ...] = ()
 
 
 def merged(
@@ -145,9 +145,9 @@ def _lacks_view(merge: Merge, judge: Conflicts, spaces: Spaces, layout: Layout) 
     placed, space = layout.spaces[merge.at.space], spaces[merge.at.space]
     if merge.kind is Kind.READ or not placed.views:
         return False
-    (register,) = written_registers(placed, merge.slots, merge.kept, space, judge.natures)
+    (register,) = written_registers(placed, merge.slots, merge.kept, space, judge.description)
     is_viewed = any(register.slots.intersection(view.slots) for view in placed.views)
-    return is_viewed and rewrites(register, (*merge.slots, *merge.kept), space, judge.natures)
+    return is_viewed and rewrites(register, (*merge.slots, *merge.kept), space, judge.description)
 
 
 def _put_back(
@@ -156,7 +156,7 @@ def _put_back(
     """The assignments whose values fill the register of a write; none where one of them is missing."""
     last = merge.at
     registers = layout.spaces[last.space].holding(last.slot)
-    wanted = put_back(registers[0], merge.slots, spaces[last.space], judge.natures)
+    wanted = put_back(registers[0], merge.slots, spaces[last.space], judge.description)
     if len(registers) > 1 or registers[0].lanes > 1 or not wanted or not last.access.spot.alone or last.is_bit:
         return ()
     known = known_at(last, uses, judge)
@@ -169,10 +169,10 @@ def _put_back(
     return tuple(done[slot] for slot in sorted(wanted)) if wanted <= set(done) else ()
 
 
-def _spread(clusters: list[list[Use]], layout: Layout) -> Iterable[SeparatePair]:
+def _spread(clusters: list[list[Use]], layout: Layout) -> Iterable[Conflict]:
     """Neighbours of a cluster that the layout has in different registers."""
     for cluster in clusters:
         for first, second in pairwise(cluster):
             places = [layout.spaces[use.space].holding(use.slot) for use in (first, second)]
             if places[0] != places[1]:
-                yield SeparatePair(first.access.number, second.access.number, "they lie in different registers")
+                yield Conflict(first.access.number, second.access.number, "they lie in different registers")

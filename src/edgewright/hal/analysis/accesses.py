@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from ..language.description import Place, Span
+from ..language.description import Child, Description, Field, Place, Span
 
 
 class Kind(Enum):
@@ -49,7 +50,6 @@ class Spot:
     file: str
     form: Form
     whole: Span  # what is replaced: the member expression of a read, the whole assignment of a write
-    target: Span  # the member expression
     value: Span | None  # right-hand side of an assignment or update
     operator: str  # "=", "|=", "++", …; empty for a read
     statement: Span  # the statement (with its semicolon) or declaration the access is in
@@ -83,6 +83,14 @@ class Access:
     @property
     def field(self) -> str:
         return self.hops[-1].member
+
+    def members(self, description: Description) -> Iterator[tuple[str, Hop, Field | Child]]:
+        """The hops, each with the member that it names and the group that has it."""
+        group = self.group
+        for hop in self.hops:
+            member = description.groups[group].member(hop.member)
+            yield group, hop, member
+            group = member.group if isinstance(member, Child) else group
 
     @property
     def name(self) -> str:

@@ -82,8 +82,7 @@ def _with_own_names(functions: Iterable[Function]) -> Iterator[Function]:
 
 
 def _summary(function: Function) -> frozenset[str] | None:
-    """The variables that a call may change, for a function that touches no field, calls nothing unknown and always
-    returns."""
+    """The variables that a call may change; None for a function with accesses, barriers or loops."""
     if Paths(function.flow).has_loop:
         return None
     changed: set[str] = set()
@@ -112,11 +111,9 @@ def _function(
         file,
         place(cursor),
         span(body),
-        cursor.result_type.spelling,
         tuple(_parameter(p, description) for p in cursor.get_arguments()),
         tuple(evaluator.accesses),
         build.flow(),
-        _identifiers(source),
         frozenset(evaluator.escaping),
         _ambiguous(cursor),
         cursor.get_usr(),
@@ -141,7 +138,7 @@ def _check_text(body: Cursor, file: str, source: Source, cleanups: Iterable[Curs
         Refusal(place(declared), f"a function is called at the end of the block of '{declared.spelling}'", "call it")
         for declared in cleanups
     ]
-    if source.macros.has_choice(file, span(body)):
+    if source.macros.choices_in(file, span(body)):
         found += [
             Refusal(place(inner), "a line of #if stands in a statement", _WHOLE) for inner in _cut(body, file, source)
         ]
@@ -170,8 +167,8 @@ def _cut(block: Cursor, file: str, source: Source) -> Iterator[Cursor]:
     """Statements with a line of #if in them, except between the statements of an inner block."""
     for statement in block.get_children():
         inner = [cursor for cursor in walk(statement) if cursor.kind is KINDS.COMPOUND_STMT]
-        whole = source.macros.within(file, span(statement))
-        inside = {line for cursor in inner for line in source.macros.within(file, span(cursor))}
+        whole = source.macros.choices_in(file, span(statement))
+        inside = {line for cursor in inner for line in source.macros.choices_in(file, span(cursor))}
         if any(line not in inside for line in whole):
             yield statement
         outermost = [one for one in inner if not any(_holds(other, one) for other in inner)]
@@ -182,14 +179,6 @@ def _cut(block: Cursor, file: str, source: Source) -> Iterator[Cursor]:
 def _holds(outer: Cursor, inner: Cursor) -> bool:
     (first, last), (start, end) = span(outer), span(inner)
     return outer != inner and first <= start and end <= last
-
-
-def _identifiers(source: Source) -> frozenset[str]:
-    """All names in the driver's files: a macro may use one that no function shows."""
-    if not source.identifiers:
-        for content in source.files.values():
-            source.identifiers.update(re.findall(r"[A-Za-z_]\w*", content.decode("latin-1")))
-    return frozenset(source.identifiers)
 
 
 def _ambiguous(cursor: Cursor) -> frozenset[str]:
@@ -208,7 +197,7 @@ _VARIABLES = (KINDS.VAR_DECL, KINDS.PARM_DECL)
 
 def _parameter(cursor: Cursor, description: Description) -> Parameter:
     group = group_of(cursor.type)
-    return Parameter(cursor.spelling, cursor.type.spelling, group if group in description.groups else None)
+    return Parameter(cursor.spelling, group if group in description.groups else None)
 
 
 @dataclass(slots=True)
@@ -236,7 +225,7 @@ class _Statements:
     def _is_odd(self, statement: Cursor, before: Span, whole: Span) -> bool:
         """Adds a barrier where text may mean something else: a macro that is redefined, or lines under #if."""
         file = self.evaluate.file
-        if self.macros.has_choice(file, before):
+        if self.macros.choices_in(file, before):
             self.build.add(Barrier("a line of #if", place(statement), True))
         if self.macros.is_unsteady(file, whole):
             self.build.add(Barrier("text that may mean something else", place(statement), True))

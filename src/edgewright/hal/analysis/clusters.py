@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice, pairwise
 
 from .accesses import Access, Form, Kind
 from .conflicts import REACH, Conflicts
-from .functions import Event, Regions
+from .functions import Conflict, Event, Regions
 from .paths import Paths
 from .spaces import Joint, Use
 
 Uses = Mapping[tuple[str, int], Use]
-
-
-@dataclass(frozen=True, slots=True)
-class SeparatePair:
-    """Two accesses of one region that cannot be merged, and why."""
-
-    first: int
-    second: int
-    reason: str
 
 
 def hindrance(first: Use, second: Use, judge: Conflicts) -> str | None:
@@ -106,12 +97,12 @@ def _may_join(lead: Use, use: Use, judge: Conflicts) -> bool:
     return hindrance(first, second, judge) is None
 
 
-def separate_pairs(judge: Conflicts, regions: Regions, uses: Uses) -> Iterator[SeparatePair]:
+def separate_pairs(judge: Conflicts, regions: Regions, uses: Uses) -> Iterator[Conflict]:
     """Pairs of accesses of one region that no layout can merge, with reasons."""
     name = judge.function.name
     for first, second in (pair for region in regions.regions for pair in pairwise(region)):
         if reason := hindrance(uses[name, first], uses[name, second], judge):
-            yield SeparatePair(first, second, reason)
+            yield Conflict(first, second, reason)
 
 
 def joints_of(clusters: Iterable[list[Use]]) -> list[Joint]:

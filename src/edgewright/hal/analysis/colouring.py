@@ -51,7 +51,7 @@ def _coloured(judge: Conflicts) -> tuple[tuple[int, ...], ...]:
 def _may_join(judge: Conflicts, region: list[Access], access: Access, free: set[int]) -> bool:
     """Whether an access conflicts with none of a region."""
     for member in region:
-        if may_alias(member, access) and judge.same_field(member, access):
+        if may_alias(member, access) and judge.same_field(member):
             return False
         is_before = access.kind is Kind.WRITE or judge.paths.is_always_before(member.number, access.number)
         if is_before and member.number not in free:

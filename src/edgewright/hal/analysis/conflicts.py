@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ..language.cursors import spelling
-from ..language.semantics import Nature, Natures
+from ..language.description import Description
+from ..language.semantics import Nature
 from .accesses import Access, Kind
 from .functions import Assigned, Barrier, Conflict, Event, Function
 from .paths import Paths
@@ -50,7 +51,7 @@ class Conflicts:
     """Judges pairs of accesses of one function."""
 
     function: Function
-    natures: Natures
+    description: Description
     _devices: dict[str, frozenset[str]] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
@@ -64,7 +65,7 @@ class Conflicts:
         return [Conflict(one.number, other.number, why) for one, other in pairs if (why := self.reason(one, other))]
 
     def nature(self, access: Access) -> Nature:
-        return self.natures.of(access.owner, access.field)
+        return self.description.nature(access.owner, access.field)
 
     def acts(self, access: Access) -> bool:
         """Whether the access does something in the device beyond the value read or stored."""
@@ -96,7 +97,7 @@ class Conflicts:
         if self.leader(first) is not None:
             return self._reads(first, second)
         if may_alias(first, second):
-            same = self.same_field(first, second)
+            same = self.same_field(first)
             if same is not None:
                 return same
         if self.paths.guard(first.number) != self.paths.guard(second.number):
@@ -111,7 +112,8 @@ class Conflicts:
         """Whether two reads may differ though the function writes nothing in between."""
         return self.nature(access).may_differ
 
-    def same_field(self, first: Access, second: Access) -> str | None:
+    def same_field(self, first: Access) -> str | None:
+        """Why two accesses to the field of this one must not become one."""
         if first.kind is Kind.WRITE:
             return f"both write {first.field}"
         if self.changes(first) and self.leader(first) is None:
@@ -237,7 +239,7 @@ class Conflicts:
 
     def are_together(self, first: Access, second: Access) -> bool:
         """Whether both are accesses of one kind to fields of one set that are accessed at once."""
-        known = self.natures.description.field(first.owner, first.field).together
+        known = self.description.field(first.owner, first.field).together
         is_beside = first.kind is second.kind and first.owner == second.owner and second.field in known
         is_pinned_beside = self._pinned_word(first) == self._pinned_word(second) != ()
         return (is_beside or is_pinned_beside) and _way(first) == _way(second)
@@ -269,14 +271,14 @@ class Conflicts:
         is_changed = any(
             other == word and nature.by_hardware and nature.kept and not nature.acts
             for (owner, name), other in self._words.items()
-            if owner == access.owner and (nature := self.natures.of(owner, name))
+            if owner == access.owner and (nature := self.description.nature(owner, name))
         )
         return (access.owner, word) if is_changed else ()
 
     @cached_property
     def _words(self) -> dict[tuple[str, str], int]:
         """The registers that pins put fields into, counted from the start of their groups."""
-        description = self.natures.description
+        description = self.description
         return {
             (group.name, field.name): (8 * field.pinned[0] + field.pinned[1]) // description.bus_of(group.name).width
             for group in description.groups.values()
@@ -286,7 +288,7 @@ class Conflicts:
 
     def bond(self, access: Access) -> tuple[object, ...]:
         """The set of fields that the access's is together with, if any: they become one before all others."""
-        known = self.natures.description.field(access.owner, access.field).together
+        known = self.description.field(access.owner, access.field).together
         return (access.owner, *known) if known else self._pinned_word(access)
 
     def stops_writes(self, event: Access) -> bool:
@@ -338,21 +340,21 @@ class Conflicts:
     @cached_property
     def has_exceptions(self) -> bool:
         """Whether some write may pass what stops all others."""
-        groups = self.natures.description.groups.values()
-        natures = [self.natures.of(group.name, f.name) for group in groups for f in group.fields]
+        groups = self.description.groups.values()
+        natures = [self.description.nature(group.name, f.name) for group in groups for f in group.fields]
         is_any_open = any(nature.by_hardware and nature.kept and not nature.acts for nature in natures)
         is_any_bound = any(f.together or f.pinned for group in groups for f in group.fields)
         return self.has_unordered or is_any_open or is_any_bound
 
     @cached_property
     def _unordered(self) -> frozenset[str]:
-        return frozenset(device.name for device in self.natures.description.devices if device.unordered)
+        return frozenset(device.name for device in self.description.devices if device.unordered)
 
     def _affected(self, event: Access, access: Access) -> str | None:
         """Why an access of another device matters all the same: it says that it touches the field."""
-        field = self.natures.description.field(event.owner, event.field)
+        field = self.description.field(event.owner, event.field)
         targets = field.rse if event.kind is Kind.READ else field.wse
-        if self.natures.touched(targets, access.owner, access.field):
+        if self.description.touched(targets, access.owner, access.field):
             return f"{_doing(event)} {event.field} in between affects {access.field} (line {event.place.line})"
         return None
 
@@ -361,7 +363,7 @@ class Conflicts:
         if access.device is not None:
             return frozenset({access.device})
         if access.group not in self._devices:
-            description = self.natures.description
+            description = self.description
             self._devices[access.group] = frozenset(
                 device.name for device in description.devices if access.group in description.inside(device.group)
             )
@@ -384,14 +386,14 @@ class Conflicts:
 
     def touches(self, acting: Access, other: Access) -> bool:
         """Whether an acting access may change, or depend on the order of, the other."""
-        field = self.natures.description.field(acting.owner, acting.field)
+        field = self.description.field(acting.owner, acting.field)
         targets = field.rse if acting.kind is Kind.READ else field.wse
         is_open = not targets or any(
             (target.group, target.member) == (acting.owner, acting.field) for target in targets
         )
         if is_open and acting.kind is Kind.WRITE:
             return True
-        return self.nature(other).by_hardware or self.natures.touched(targets, other.owner, other.field)
+        return self.nature(other).by_hardware or self.description.touched(targets, other.owner, other.field)
 
 
 def _is_same_base(first: Access, second: Access) -> bool:

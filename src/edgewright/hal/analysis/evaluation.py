@@ -300,13 +300,12 @@ class Evaluator:
             self.file,
             form,
             own,
-            written_span(target, in_argument),
             value,
             operator,
             frame.statement,
             alone,
             frame.in_block,
-            self._is_first() and not is_inside,
+            self._has_only_read(frame.block, frame.events) and not is_inside,
             frame.scope,
             frame.labelled,
             None if is_inside else self._condition(),
@@ -318,7 +317,7 @@ class Evaluator:
         """Whether an access is an argument of the macro that its whole statement comes from."""
         start = self.frame.statement[0]
         return any(
-            first == start and own[1] <= last and own[0] > start for first, last, _ in self.macros.at(self.file, start)
+            own[1] <= last and own[0] > start for _, last, _ in self.macros.beginning(self.file, (start, start + 1))
         )
 
     def _condition(self) -> Span | None:
@@ -328,11 +327,8 @@ class Evaluator:
         where, block, events = self.frame.condition
         return where if self._has_only_read(block, events) else None
 
-    def _is_first(self) -> bool:
-        """Whether the statement has done nothing yet but read."""
-        return self._has_only_read(self.frame.block, self.frame.events)
-
     def _has_only_read(self, block: int, events: int) -> bool:
+        """Whether nothing but reads has happened since this block had so many events."""
         if self.build.at != block:
             return False
         before = self.build.blocks[self.build.at].events[events:]

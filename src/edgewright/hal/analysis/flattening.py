@@ -40,14 +40,16 @@ class _Flat:
 
     def space(self, name: str) -> Space:
         areas = tuple(
-            Area(child.name, ((child.name, None if child.count is None else -1),), child.group, _counts(child))
+            Area(child.name, ((child.name, None),), child.group)
+            if child.count is None
+            else Area(child.name, ((child.name, -1),), child.group, (child.count,))
             for child in self.description.groups[name].children
             if child.group in self.kept
         )
         taken = {area.name for area in areas}
         slots: list[Slot] = []
         for steps, group, field, counts in self._fields(name, (), ()):
-            slots.append(Slot(_unique(_joined(steps), taken), steps, group, field, counts))
+            slots.append(Slot(_unique_name(steps, taken), steps, group, field, counts))
             taken.add(slots[-1].name)
         return Space(name, tuple(slots), areas)
 
@@ -91,14 +93,8 @@ def _indexed(description: Description, accesses: Iterable[Access]) -> frozenset[
     found = {
         (group.name, field.name) for group in description.groups.values() for field in group.fields if field.pinned
     }
-    for access in accesses:
-        group = access.group
-        for hop in access.hops:
-            if hop.index is not None and hop.index.value is None:
-                found.add((group, hop.member))
-            member = description.groups[group].member(hop.member)
-            group = member.group if isinstance(member, Child) else group
-    return frozenset(found)
+    steps = ((group, hop) for access in accesses for group, hop, _ in access.members(description))
+    return frozenset(found | {(group, hop.member) for group, hop in steps if hop.index and hop.index.value is None})
 
 
 def _use(flat: _Flat, spaces: Spaces, access: Access) -> Use:
@@ -107,9 +103,8 @@ def _use(flat: _Flat, spaces: Spaces, access: Access) -> Use:
     steps: list[tuple[str, int | None]] = []
     indices: list[Expression] = []
     outer: list[Expression] = [access.base]
-    group, is_bit = access.group, False
-    for hop in access.hops:
-        member = flat.description.groups[group].member(hop.member)
+    is_bit = False
+    for group, hop, member in access.members(flat.description):
         if isinstance(member, Child) and member.group in flat.kept:
             area_path += f".{hop.member}" + (f"[{hop.index.text}]" if hop.index else "")
             outer += [hop.index] if hop.index else []
@@ -123,7 +118,6 @@ def _use(flat: _Flat, spaces: Spaces, access: Access) -> Use:
             indices.append(hop.index)
         else:
             steps.append((hop.member, hop.index.value))
-        group = member.group if isinstance(member, Child) else group
     needed = [*outer, *indices]
     return Use(
         access,
@@ -155,15 +149,8 @@ def _base(text: str, area_path: str) -> str:
     return f"&{pointer}->{area_path[1:]}"
 
 
-def _counts(child: Child) -> tuple[int, ...]:
-    return () if child.count is None else (child.count,)
-
-
-def _joined(steps: Steps) -> str:
-    return "_".join(member if index is None or index < 0 else f"{member}_{index}" for member, index in steps)
-
-
-def _unique(name: str, taken: set[str]) -> str:
+def _unique_name(steps: Steps, taken: set[str]) -> str:
+    name = "_".join(member if index is None or index < 0 else f"{member}_{index}" for member, index in steps)
     while name in taken:
         name += "_"
     return name

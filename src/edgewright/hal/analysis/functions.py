@@ -55,7 +55,6 @@ class Flow:
 @dataclass(frozen=True, slots=True)
 class Parameter:
     name: str
-    type: str  # as written
     group: str | None = None  # for a pointer to a group
 
 
@@ -65,11 +64,9 @@ class Function:
     file: str
     place: Place
     body: Span
-    result: str  # type, as written
     parameters: tuple[Parameter, ...]
     accesses: tuple[Access, ...]
     flow: Flow
-    names: frozenset[str]  # identifiers in it: new ones must differ
     escaping: frozenset[str] = frozenset()  # variables that a pointer or another function can reach
     ambiguous: frozenset[str] = frozenset()  # names that mean several things in it
     usr: str = ""  # libclang's name for it, different for every function
@@ -85,7 +82,7 @@ LISTED = 128  # accesses of a function up to which its conflicts are listed: the
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Two accesses that must not become one, and why (an edge of the conflict graph, S 6.4.2)."""
+    """Two accesses that do not become one, and why: an edge of the conflict graph (S 6.4.2), or beyond it."""
 
     first: int
     second: int

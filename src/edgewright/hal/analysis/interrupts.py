@@ -27,11 +27,11 @@ _CMSIS = re.compile(r"\w+_IRQHandler|(SysTick|PendSV|SVC|NMI|HardFault|MemManage
 
 @dataclass(frozen=True, slots=True)
 class Interrupts:
-    """The functions that run in interrupts (by USR), and those of them that nothing else calls."""
+    """The functions that run in interrupts, by USR."""
 
     routines: frozenset[str]
-    reached: frozenset[str]
-    only: frozenset[str]
+    reached: frozenset[str]  # the routines, and all that they call
+    only: frozenset[str]  # of these, what nothing else calls
 
 
 def interrupts_of(source: Source, functions: Sequence[Function], named: Iterable[str] = ()) -> Interrupts:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ..language.description import Refusal
-from ..language.semantics import Natures
+from ..language.description import Description, Refusal
 from .accesses import Kind
 from .clusters import hindrance
 from .conflicts import Conflicts
@@ -62,7 +61,7 @@ def split_moments(moments: Sequence[tuple[Use, ...]], judge: Conflicts, spaces: 
             yield Refusal(other.access.place, what + why, f"let one follow the other (line {one.access.place.line})")
 
 
-def partial_writes(moments: Sequence[tuple[Use, ...]], natures: Natures, spaces: Spaces) -> Iterator[Refusal]:
+def partial_writes(moments: Sequence[tuple[Use, ...]], description: Description, spaces: Spaces) -> Iterator[Refusal]:
     """Writes of some of the fields that are together, where the others could not be put back."""
     bonds = bonded(spaces)
     for moment in moments:
@@ -70,7 +69,7 @@ def partial_writes(moments: Sequence[tuple[Use, ...]], natures: Natures, spaces:
             continue
         space = spaces[moment[0].space]
         slots = [space.slot(name) for name in bonds[space.name, moment[0].slot]]
-        found = {slot.field.name: natures.of(slot.group, slot.field.name) for slot in slots}
+        found = {slot.field.name: description.nature(slot.group, slot.field.name) for slot in slots}
         written = {use.access.field for use in moment}
         left = sorted(name for name, nature in found.items() if nature.kept and name not in written)
         changing = sorted(name for name, nature in found.items() if nature.by_hardware)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from edgewright.hal.verify.peripheral import Peripheral
 
 SLOW = 3  # looks until a sequence ends
@@ -12,7 +10,7 @@ SLOW = 3  # looks until a sequence ends
 class Adc(Peripheral):
     """Results follow from channels, times and the number of sequences so far."""
 
-    group: ClassVar[str | None] = "AdcType"
+    group = "AdcType"
 
     def read(self, name: str) -> int:
         self.reads[name] += 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from typing import ClassVar
 
 from edgewright.hal.verify.peripheral import ModelField, Peripheral
 
@@ -15,7 +14,7 @@ FRAME = ("id", "extended", "remote", "length", "low", "high")
 class Can(Peripheral):
     """A mailbox is sent when its flag is looked at; the FIFO holds three frames."""
 
-    group: ClassVar[str | None] = "CanType"
+    group = "CanType"
 
     def __init__(self, name: str, model_fields: Mapping[str, ModelField], seed: int = 0) -> None:
         super().__init__(name, model_fields, seed)

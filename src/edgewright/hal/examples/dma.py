@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from edgewright.hal.verify.peripheral import Peripheral
 
 BURST = 64  # elements that move between two looks
@@ -12,7 +10,7 @@ BURST = 64  # elements that move between two looks
 class Dma(Peripheral):
     """A channel runs until its count is 0; it fails when it would copy something onto itself."""
 
-    group: ClassVar[str | None] = "DmaType"
+    group = "DmaType"
 
     def read(self, name: str) -> int:
         self.reads[name] += 1

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from edgewright.hal.verify.peripheral import Peripheral
 
 
 class Gpio(Peripheral):
     """Every input has a level that the seed says and keeps it; interrupts come as they please, until they are read."""
 
-    group: ClassVar[str | None] = "GPIOType"
+    group = "GPIOType"
 
     def read(self, name: str) -> int:
         if not name.endswith(".in"):

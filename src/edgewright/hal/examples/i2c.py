@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from edgewright.hal.verify.peripheral import Peripheral
 
 SLOW = 2  # looks at `go` until a step ends
@@ -13,7 +11,7 @@ NOBODY = 0x7F  # the address that no slave has
 class I2c(Peripheral):
     """Steps end after some looks; what is received counts up from the seed."""
 
-    group: ClassVar[str | None] = "I2cType"
+    group = "I2cType"
 
     def read(self, name: str) -> int:
         self.reads[name] += 1
@@ -29,9 +27,6 @@ class I2c(Peripheral):
             self.state["done"] &= ~value
         else:
             self.state[name] = value
-
-    def peek(self, name: str) -> int:
-        return self.state.get(name, 0)
 
     def _look(self) -> int:
         """What was so when it was looked at; only then does time pass."""

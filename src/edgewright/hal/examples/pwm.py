@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from edgewright.hal.verify.peripheral import Peripheral
 
 STEP = 0x0123
@@ -12,7 +10,7 @@ STEP = 0x0123
 class Pwm(Peripheral):
     """Channels that are switched on match as soon as the count is looked at."""
 
-    group: ClassVar[str | None] = "PwmType"
+    group = "PwmType"
 
     def read(self, name: str) -> int:
         self.reads[name] += 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from edgewright.hal.verify.peripheral import Peripheral
 
 LIMITS = (
@@ -19,7 +17,7 @@ LIMITS = (
 class Rtc(Peripheral):
     """All months have 28 days; the alarm goes off when its second is passed."""
 
-    group: ClassVar[str | None] = "RtcType"
+    group = "RtcType"
 
     def read(self, name: str) -> int:
         self.reads[name] += 1

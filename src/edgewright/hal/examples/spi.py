@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from typing import ClassVar
 
 from edgewright.hal.verify.peripheral import ModelField, Peripheral
 
@@ -16,7 +15,7 @@ DEPTH = 8
 class Spi(Peripheral):
     """It is busy as long as there is something to receive; a full FIFO gets room by being looked at."""
 
-    group: ClassVar[str | None] = "SPIType"
+    group = "SPIType"
 
     def __init__(self, name: str, model_fields: Mapping[str, ModelField], seed: int = 0) -> None:
         super().__init__(name, model_fields, seed)

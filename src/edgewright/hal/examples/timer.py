@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 from edgewright.hal.verify.peripheral import ModelField, Peripheral
 
@@ -14,7 +13,7 @@ WORD = 0xFFFFFFFF
 class Timer(Peripheral):
     """Reading the low half of the clock stores the upper half; a channel matches when its count is looked at."""
 
-    group: ClassVar[str | None] = "TimerType"
+    group = "TimerType"
 
     def __init__(self, name: str, model_fields: Mapping[str, ModelField], seed: int = 0) -> None:
         super().__init__(name, model_fields, seed)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from typing import ClassVar
 
 from edgewright.hal.verify.peripheral import ModelField, Peripheral
 
@@ -15,7 +14,7 @@ FRAMING = 4
 class Uart(Peripheral):
     """A line that is looped back: each look at the level of the FIFO lets one character pass."""
 
-    group: ClassVar[str | None] = "UartType"
+    group = "UartType"
 
     def __init__(self, name: str, model_fields: Mapping[str, ModelField], seed: int = 0) -> None:
         super().__init__(name, model_fields, seed)

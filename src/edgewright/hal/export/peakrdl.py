@@ -84,7 +84,7 @@ class _Complaints:
     def __init__(self) -> None:
         self.errors: list[str] = []
 
-    def print_message(self, severity: Any, text: str, src_ref: Any) -> None:
+    def print_message(self, severity: Any, text: str, _: Any) -> None:
         if severity.name == "ERROR":
             self.errors.append(text)
 

@@ -24,12 +24,7 @@ def record(design: Design, before: Design, files: Sequence[str] = ()) -> dict[st
         "map_bytes_before": before.layout.map_bytes(analysis.description),
         "functions": {f.name: function_record(design, before, f.name) for f in analysis.functions},
         "refused": [],
-        "layout": {
-            "made_by": layout.made_by,
-            "optimal": layout.optimal,
-            "cost": layout.cost,
-            "bound": layout.bound,
-        },
+        "layout": {"made_by": layout.made_by, "optimal": layout.optimal, "cost": layout.cost, "bound": layout.bound},
         "files": list(files),
     }
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile
 
 from ..design import Design
-from ..language.description import Field
-from ..language.semantics import Nature, Natures
+from ..language.description import Description, Field
+from ..language.semantics import Nature
 from ..layout.layout import FieldAt, RegisterAt, elaborate
 
 _INDEX = re.compile(r"\[(\d+)\]")
@@ -82,18 +82,17 @@ class Table:
 def tables(design: Design) -> tuple[Table, ...]:
     """One table for each group that a device has, in the order of the devices."""
     description = design.analysis.description
-    natures = Natures(description)
     found: dict[str, Table] = {}
     registers = elaborate(description, design.analysis.spaces, design.layout)
     for device in description.devices:
         if device.group not in found:
             own = [register for register in registers if register.device == device.name]
             size = design.layout.spaces[device.group].size
-            found[device.group] = Table(device.group, size, tuple(entries(own, natures)))
+            found[device.group] = Table(device.group, size, tuple(entries(own, description)))
     return tuple(found.values())
 
 
-def entries(registers: Sequence[RegisterAt], natures: Natures) -> list[Entry]:
+def entries(registers: Sequence[RegisterAt], description: Description) -> list[Entry]:
     """The registers of one device, folded into arrays and blocks where they are regular."""
     runs = list(_runs(registers))
     homes = _homes(runs)
@@ -101,9 +100,9 @@ def entries(registers: Sequence[RegisterAt], natures: Natures) -> list[Entry]:
     rows: list[Entry] = []
     for group in groups:
         if any(_overlap(group, other) for other in groups if other is not group):
-            rows += [_row([register], natures, homes) for run in group for register in run]
+            rows += [_row([register], description, homes) for run in group for register in run]
         else:
-            together = [_row(run, natures, homes) for run in group]
+            together = [_row(run, description, homes) for run in group]
             rows.append(together[0] if len(together) == 1 else _block(together))
     rows.sort(key=lambda row: row.offset)
     return _with_unique_names(rows)
@@ -150,7 +149,7 @@ def _group_path(at: FieldAt) -> str:
     return _INDEX.sub("[]", at.name.rpartition(".")[0])
 
 
-def _row(run: Run, natures: Natures, homes: frozenset[str]) -> TableRegister:
+def _row(run: Run, description: Description, homes: frozenset[str]) -> TableRegister:
     first = run[0]
     whole = [_identifier(at, run) for at in first.fields]
     paths = {_group_path(at) for at in first.fields}
@@ -161,7 +160,7 @@ def _row(run: Run, natures: Natures, homes: frozenset[str]) -> TableRegister:
         first_declared = min(range(len(whole)), key=lambda n: (first.fields[n].field.place, first.fields[n].bit))
         name, names = whole[first_declared], _unique(whole)
     fields = tuple(
-        TableField(name, at.name, at.field, natures.of(at.group, at.field.name), at.bit, at.size, at.low)
+        TableField(name, at.name, at.field, description.nature(at.group, at.field.name), at.bit, at.size, at.low)
         for name, at in zip(names, first.fields, strict=True)
     )
     name = f"{name}_alone" if first.is_view else name

@@ -39,15 +39,7 @@ def _targets(design: Design) -> dict[str, str]:
     source = design.analysis.source
     root = commonpath([str(Path(path).absolute().parent) for path in source.main])
     found = {}
-    for file, content in source.files.items():
-        _check_text(file, content)
+    for file in source.files:
         relative = Path(relpath(Path(file).absolute(), root))
         found[file] = relative.name if relative.parts[0] == ".." else relative.as_posix()
     return found
-
-
-def _check_text(file: str, content: bytes) -> None:
-    try:
-        content.decode()
-    except UnicodeDecodeError as error:
-        raise InputError(f"{file}: byte {error.start} is not UTF-8. Save the file as UTF-8.") from error

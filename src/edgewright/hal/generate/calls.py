@@ -32,8 +32,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What the source promises about an access beyond its field: that it happens together with others, or at the same
-    moment."""
+    """What the source promises about when an access happens: together with others, or as of an earlier read."""
 
     moment: str = ""  # accesses of fields that are together
     snapshot: str = ""  # reads that may all be served by the first of them
@@ -93,8 +92,7 @@ def _calls(design: Design, function: Function, marks: Marks) -> Iterator[Call]:
 
 
 def merges_by_access(design: Design, function: Function) -> dict[int, Merge]:
-    merging = design.merging.get(function.name)
-    return {use.access.number: merge for merge in (merging.merges if merging else ()) for use in merge.uses}
+    return {use.access.number: merge for merge in design.merging[function.name].merges for use in merge.uses}
 
 
 def names_of(calls: tuple[Call, ...]) -> Mapping[Call, str]:

@@ -31,11 +31,9 @@ class EditedFile:
     _sorted: list[Edit] = field(default_factory=list)
 
     def replace(self, span: Span, text: Callable[[], str]) -> None:
-        """Records an edit. The first one for a span counts, since a file that several units include is visited more
-        than once."""
+        """Records an edit; the first for a span counts: a file that several units include is visited again."""
         if span not in self.edits:
-            self.edits[span] = Edit(span, text)
-            self._sorted = []
+            self.put(span, text)
 
     def put(self, span: Span, text: Callable[[], str]) -> Edit:
         """As `replace`, and gives the edit back, for a text that asks for what is below it."""

@@ -12,7 +12,7 @@ from ..layout.layout import Piece, Register, SpaceLayout
 from .c_text import literal
 from .calls import Call
 from .read_functions import read_function
-from .space_registers import SpaceRegisters, space_registers
+from .space_registers import space_registers
 from .support import struct_alignments, struct_sizes, support_struct
 from .write_functions import needs_critical_section, write_function
 
@@ -74,15 +74,11 @@ def _devices(design: Design) -> str:
 
 
 def _function(design: Design, call: Call, name: str) -> list[str]:
-    placement: SpaceRegisters = space_registers(design, call.space)
+    placement = space_registers(design, call.space)
     write = write_function if call.kind is Kind.WRITE else read_function
-    return [*_note(placement, call), *write(placement, call, name)]
-
-
-def _note(placement: SpaceRegisters, call: Call) -> list[str]:
-    if len(placement.registers(call)) < 2:
-        return []
-    return ["/* Wider than the bus: the low part first, not all at one time. */"]
+    is_wide = len(placement.registers(call)) > 1
+    note = ["/* Wider than the bus: the low part first, not all at one time. */"] if is_wide else []
+    return [*note, *write(placement, call, name)]
 
 
 def map_comment(design: Design) -> list[str]:
@@ -101,8 +97,8 @@ def _rows(space: Space, placed: SpaceLayout) -> Iterator[str]:
     for register in map(placed.seen, placed.views):
         rows.append((register.offset, f"{_register(register)}, written alone"))
     for area in space.areas:
-        offset = placed.place_of(area.name).offset
-        rows.append((offset, f"0x{offset:03x}     {area.space} {area.name}{_lengths(area.counts)}"))
+        offset, lengths = placed.place_of(area.name).offset, "".join(f"[{count}]" for count in area.counts)
+        rows.append((offset, f"0x{offset:03x}     {area.space} {area.name}{lengths}"))
     yield from (text for _, text in sorted(rows))
 
 
@@ -121,7 +117,3 @@ def _bits(piece: Piece) -> str:
     part = f" from bit {piece.low}" if piece.low else ""
     lanes = f" and {piece.lanes - 1} more elements above" if piece.lanes > 1 else ""
     return f"{bits} {piece.slot}{part}{lanes}"
-
-
-def _lengths(counts: tuple[int, ...]) -> str:
-    return "".join(f"[{count}]" for count in counts)

@@ -17,10 +17,15 @@ def read_function(placement: SpaceRegisters, call: Call, name: str) -> list[str]
     words = {register: "word" if len(registers) == 1 else f"word{n}" for n, register in enumerate(registers)}
     loads = [line for register, word in words.items() for line in _load(placement, call, register, word)]
     values = [_value(placement, slot, words, call) for slot in slots]
+    kinds = [result_type(slot, call) for slot in slots]
+    indices = [f"uint32_t {index}" for index in placement.indices(call)]
+    parameters = [f"const struct {call.space} *grp", *indices]
     if len(slots) == 1:
-        return [_single_head(placement, call, name, slots[0]), "{", *loads, f"    return {values[0]};", "}"]
+        head = f"static inline {kinds[0]} {name}({', '.join(parameters)})"
+        return [head, "{", *loads, f"    return {values[0]};", "}"]
+    results = [f"{kind} *v{n}" for n, kind in enumerate(kinds)]
     stores = [f"    *v{n} = {value};" for n, value in enumerate(values)]
-    return [_combined_head(placement, call, name, slots), "{", *loads, *stores, "}"]
+    return [f"static inline void {name}({', '.join([*parameters, *results])})", "{", *loads, *stores, "}"]
 
 
 def _load(placement: SpaceRegisters, call: Call, register: Register, word: str) -> Iterator[str]:
@@ -32,20 +37,6 @@ def _load(placement: SpaceRegisters, call: Call, register: Register, word: str) 
     end = max(end_bit(piece) for piece in register.pieces)
     if end < register.width and not placement.is_fixed and not call.is_polled:
         yield f"    EDGEWRIGHT_ASSUME({word} <= {literal(ones(end))});"
-
-
-def _parameters(placement: SpaceRegisters, call: Call) -> list[str]:
-    indices = [f"uint32_t {index}" for index in placement.indices(call)]
-    return [f"const struct {call.space} *grp", *indices]
-
-
-def _single_head(placement: SpaceRegisters, call: Call, name: str, slot: Slot) -> str:
-    return f"static inline {result_type(slot, call)} {name}({', '.join(_parameters(placement, call))})"
-
-
-def _combined_head(placement: SpaceRegisters, call: Call, name: str, slots: tuple[Slot, ...]) -> str:
-    results = [f"{result_type(slot, call)} *v{n}" for n, slot in enumerate(slots)]
-    return f"static inline void {name}({', '.join([*_parameters(placement, call), *results])})"
 
 
 def _value(placement: SpaceRegisters, slot: Slot, words: dict[Register, str], call: Call) -> str:

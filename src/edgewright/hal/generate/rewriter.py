@@ -67,12 +67,11 @@ class Rewriter:
     def __post_init__(self) -> None:
         self.paths = Paths(self.function.flow)
         self.merge_of = merges_by_access(self.design, self.function)
-        self.temporaries = temporaries_of(self.function, self.merges, self._can_wait)
+        self.temporaries = temporaries_of(self.merges, self.design.analysis.source.identifiers, self._can_wait)
 
     @property
     def merges(self) -> tuple[Merge, ...]:
-        merging = self.design.merging.get(self.function.name)
-        return merging.merges if merging else ()
+        return self.design.merging[self.function.name].merges
 
     def rewrite(self) -> None:
         """Adds the edits; they are carried out when the sheet is asked for its text."""
@@ -135,8 +134,7 @@ class Rewriter:
         return self._in_a_row(last, stored, call)
 
     def _in_a_row(self, access: Access, first: str, second: str) -> str:
-        """C: two expressions, or a declaration and an expression, in place of one; on separate lines where it is a
-        statement."""
+        """C: two expressions, or a declaration and an expression, in place of one."""
         if access in self.temporaries.early:
             return f"{first}, {second}"
         text = self.sheet.original

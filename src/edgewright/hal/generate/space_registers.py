@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from ..analysis.accesses import Kind
 from ..analysis.spaces import Slot, Space
 from ..design import Design
-from ..language.semantics import Nature, Natures
+from ..language.description import Description
+from ..language.semantics import Nature
 from ..layout.layout import Piece, Register, SpaceLayout
 from ..layout.rules import written_registers
 from .c_text import field_type, read_type
@@ -18,12 +19,12 @@ from .calls import Call
 class SpaceRegisters:
     space: Space
     layout: SpaceLayout
-    natures: Natures
+    description: Description
     is_fixed: bool = False  # hardware that exists: bits without a field are not ours to change
 
     def nature(self, slot: str) -> Nature:
         found = self.space.slot(slot)
-        return self.natures.of(found.group, found.field.name)
+        return self.description.nature(found.group, found.field.name)
 
     def slots(self, names: tuple[str, ...]) -> tuple[Slot, ...]:
         return tuple(self.space.slot(name) for name in names)
@@ -32,11 +33,11 @@ class SpaceRegisters:
         """The registers that a function reads, or those and the views that it writes: low parts of fields first."""
         slots = call.slots
         found = (
-            written_registers(self.layout, slots, call.kept, self.space, self.natures)
+            written_registers(self.layout, slots, call.kept, self.space, self.description)
             if call.kind is Kind.WRITE
             else {register: None for slot in slots for register in self.layout.holding(slot)}
         )
-        return tuple(sorted(found, key=lambda register: min(p.low for p in _of(register, slots))))
+        return tuple(sorted(found, key=lambda register: min(p.low for p in register.pieces if p.slot in slots)))
 
     def indices(self, call: Call) -> list[str]:
         """C: the indices that a function takes, in order."""
@@ -47,14 +48,9 @@ class SpaceRegisters:
         return any(self.space.slot(piece.slot).field.shared_with_isr for piece in register.pieces)
 
 
-def _of(register: Register, slots: tuple[str, ...]) -> tuple[Piece, ...]:
-    return tuple(piece for piece in register.pieces if piece.slot in slots)
-
-
 def space_registers(design: Design, space: str) -> SpaceRegisters:
-    analysis = design.analysis
-    layout, natures = design.layout, Natures(analysis.description)
-    return SpaceRegisters(analysis.spaces[space], layout.spaces[space], natures, layout.is_fixed)
+    analysis, layout = design.analysis, design.layout
+    return SpaceRegisters(analysis.spaces[space], layout.spaces[space], analysis.description, layout.is_fixed)
 
 
 def address(register: Register, qualifier: str = "") -> str:

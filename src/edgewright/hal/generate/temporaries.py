@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count
 
 from ..analysis.accesses import Access, Expression, Kind
-from ..analysis.functions import Assigned, Barrier, Event, Function
+from ..analysis.functions import Assigned, Barrier, Event
 from ..merge import Merge
 
 
@@ -24,13 +24,13 @@ class Temporaries:
 
 
 def temporaries_of(
-    function: Function, merges: tuple[Merge, ...], can_wait: Callable[[Access, Access], bool]
+    merges: Iterable[Merge], taken: Container[str], can_wait: Callable[[Access, Access], bool]
 ) -> Temporaries:
-    """Names for all that needs one, in the order of the source, different from every name in the function.
+    """Names for all that needs one, in the order of the source, different from those that are taken.
 
     `can_wait` tells whether the value of an assignment is the same at a later access.
     """
-    fresh = (f"tmp{n}" for n in count(1) if f"tmp{n}" not in function.names)
+    fresh = (f"tmp{n}" for n in count(1) if f"tmp{n}" not in taken)
     names: dict[int, str] = {}
     dropped: set[int] = set()
     early: list[Access] = []

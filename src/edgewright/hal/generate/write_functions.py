@@ -21,8 +21,8 @@ def write_function(placement: SpaceRegisters, call: Call, name: str) -> list[str
     stores = _stores(placement, call)
     if len(slots) > 1:
         return [f"static inline void {name}({parameters})", "{", *stores, "}"]
-    result = value_type(slots[0], call)
-    stored = _stored(1 if call.is_bit else slots[0].field.bits)
+    result, bits = value_type(slots[0], call), 1 if call.is_bit else slots[0].field.bits
+    stored = "v0" if bits == type_bits(bits) else f"({result})(v0 & {literal(ones(bits))})"
     return [f"static inline {result} {name}({parameters})", "{", *stores, f"    return {stored};", "}"]
 
 
@@ -38,24 +38,15 @@ def _stores(placement: SpaceRegisters, call: Call) -> list[str]:
 def needs_critical_section(placement: SpaceRegisters, call: Call) -> bool:
     """Whether the function reads, modifies and writes a register that an interrupt handler uses."""
     return any(
-        placement.is_shared(register) and is_read_modify_write(placement, call.given, register)
+        placement.is_shared(register) and _kept(placement, call.given, register)
         for register in placement.registers(call)
     )
-
-
-def is_read_modify_write(placement: SpaceRegisters, slots: tuple[str, ...], register: Register) -> bool:
-    """Whether a write of the slots must put back other bits of the register."""
-    return _kept(placement, slots, register) != 0
-
-
-def _stored(bits: int) -> str:
-    return "v0" if bits == type_bits(bits) else f"({field_type(bits)})(v0 & {literal(ones(bits))})"
 
 
 def _store(placement: SpaceRegisters, call: Call, register: Register) -> Iterator[str]:
     terms = " | ".join(_term(placement, call, register, p) for p in register.pieces if p.slot in call.given)
     cast = f"(uint{register.width}_t)" if register.width < 32 else ""
-    if not is_read_modify_write(placement, call.given, register):
+    if not _kept(placement, call.given, register):
         yield f"*{address(register)} = {f'{cast}({terms})' if cast else terms};"
         return
     shared = placement.is_shared(register)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...errors import InputError
+from .input_file import read_input
 
-MOST_BYTES = 16 << 20
 DEEPEST = 64  # nodes in nodes
 Cells = list[int | None]  # None where the file has a reference or an expression
 _TOKEN = re.compile(
@@ -29,13 +29,7 @@ _DIRECTIVE = re.compile(
 def read_addresses(path: Path) -> dict[str, int]:
     """The address of every device that a file names: a .toml, else the source of a devicetree."""
     try:
-        text = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read '{path}': {error.strerror or error}") from error
-    if len(text) > MOST_BYTES:
-        raise InputError(f"'{path}' has {len(text):,} bytes; {MOST_BYTES:,} is the limit")
-    try:
-        told = text.decode()
+        told = read_input(path).decode()
     except UnicodeDecodeError as error:
         raise InputError(f"'{path}' is no text in UTF-8") from error
     found = _from_toml(path, told) if path.suffix == ".toml" else _from_devicetree(path, told)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from math import prod
+from typing import TypeVar
 
 from ...errors import InputError
 from ..language.description import Mode
@@ -105,6 +106,7 @@ class FixedCluster:
 
 
 FixedItem = FixedRegister | FixedCluster
+Named = TypeVar("Named", FixedField, FixedItem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +177,12 @@ def _settled_items(items: Sequence[FixedItem], where: str, notes: list[str]) -> 
             inside = replace(item, items=within) if within else None
         if inside is not None:
             kept.append(inside)
-    names = unique_names([item.name for item in kept])
-    return tuple(replace(item, name=name) for item, name in zip(kept, names, strict=True))
+    return _renamed(kept)
+
+
+def _renamed(items: Sequence[Named]) -> tuple[Named, ...]:
+    names = unique_names([item.name for item in items])
+    return tuple(replace(item, name=name) for item, name in zip(items, names, strict=True))
 
 
 def _trouble(item: FixedItem) -> str:
@@ -214,11 +220,7 @@ def _settled_register(register: FixedRegister, path: str, notes: list[str]) -> F
             notes.append(f"{path}.{field.name} lies on the bits of {other.name}")
         else:
             kept.append(field)
-    if not kept:
-        return None
-    names = unique_names([field.name for field in kept])
-    fields = (replace(field, name=name) for field, name in zip(kept, names, strict=True))
-    return replace(register, fields=tuple(fields))
+    return replace(register, fields=_renamed(kept)) if kept else None
 
 
 def unique_names(names: Sequence[str]) -> list[str]:

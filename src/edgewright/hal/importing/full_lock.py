@@ -59,12 +59,7 @@ def _register(register: FixedRegister, path: str, offset: int, around: Dimension
     lanes = register.fields[0].count
     dimensions = around if lanes is None else (*around, (1, register.size))
     fields = [_field(field, register, path, around) for field in register.fields]
-    yield {
-        "offset": offset,
-        "width": register.width,
-        **_both(dimensions),
-        "fields": fields,
-    }
+    yield {"offset": offset, "width": register.width, **_both(dimensions), "fields": fields}
 
 
 def _field(field: FixedField, register: FixedRegister, path: str, around: Dimensions) -> dict[str, Any]:

@@ -13,14 +13,12 @@ from .fixed_map import (
     FixedItem,
     FixedMap,
     FixedRegister,
-    NamedValue,
     ReadEffect,
     WriteEffect,
     unique_names,
 )
 
 LONGEST = 96  # characters of a comment
-_WORDS = {Mode.RO: "ro", Mode.WO: "wo"}
 
 
 def device_name(name: str) -> str:
@@ -73,9 +71,7 @@ def _group(name: str, items: Sequence[FixedItem], about: str) -> Iterator[str]:
         elif not item.is_whole:
             yield from _register_group(f"{name}_{item.name}", item)
             yield ""
-    if about:
-        yield f"/* {_comment_text(about)} */"
-    yield f"bfGroup {name} {{"
+    yield from _head(name, about)
     for item in items:
         length = "" if item.count is None else f"[{item.count}]"
         if isinstance(item, FixedRegister) and item.is_whole:
@@ -86,26 +82,29 @@ def _group(name: str, items: Sequence[FixedItem], about: str) -> Iterator[str]:
 
 
 def _register_group(name: str, register: FixedRegister) -> Iterator[str]:
-    if register.about:
-        yield f"/* {_comment_text(register.about)} */"
-    yield f"bfGroup {name} {{"
+    yield from _head(name, register.about)
     for field in register.fields:
         length = "" if field.count is None else f"[{field.count}]"
         yield _member(field, register, field.name, field.name + length, name, field.about)
     yield "};"
 
 
+def _head(name: str, about: str) -> Iterator[str]:
+    if about:
+        yield f"/* {_comment_text(about)} */"
+    yield f"bfGroup {name} {{"
+
+
 def _member(field: FixedField, register: FixedRegister, name: str, declared: str, group: str, about: str) -> str:
     kind = "bit" if field.size == 1 else f"uint{field.size}"
     words = " ".join([kind, *attributes_of(field, register, name, group), declared])
-    comment = f" /* {_comment_text(about)} */" if about else ""
-    return f"    {words};{comment}"
+    return f"    {words};{_remark(about)}"
 
 
 def attributes_of(field: FixedField, register: FixedRegister, name: str, group: str) -> Iterator[str]:
     """The attributes that say what the file says; `group` is the group that declares the field."""
-    if field.mode in _WORDS:
-        yield _WORDS[field.mode]
+    if field.mode is not Mode.RW:
+        yield field.mode.value
     is_fifo = field.on_read is ReadEffect.TAKES and len(register.fields) == 1 and field.count is None
     is_fifo = is_fifo and field.on_write in (WriteEffect.NONE, WriteEffect.OTHER)
     if is_fifo:
@@ -139,10 +138,12 @@ def _values(items: Sequence[FixedItem], prefix: str) -> Iterator[str]:
         named = list(zip(names, field.values, strict=True))
         if small := [pair for pair in named if pair[1].value < 1 << 31]:
             yield "enum {"
-            yield from (f"    {name} = {value.value},{_remark(value)}" for name, value in small)
+            yield from (f"    {name} = {value.value},{_remark(value.about)}" for name, value in small)
             yield "};"
         yield from (
-            f"#define {name} 0x{value.value:x}u{_remark(value)}" for name, value in named if value.value >= 1 << 31
+            f"#define {name} 0x{value.value:x}u{_remark(value.about)}"
+            for name, value in named
+            if value.value >= 1 << 31
         )
         yield ""
 
@@ -156,8 +157,8 @@ def _fields_with_values(items: Sequence[FixedItem], prefix: str) -> Iterator[tup
             yield from ((f"{path}_{field.name}", field) for field in item.fields if field.values)
 
 
-def _remark(value: NamedValue) -> str:
-    return f" /* {_comment_text(value.about)} */" if value.about else ""
+def _remark(about: str) -> str:
+    return f" /* {_comment_text(about)} */" if about else ""
 
 
 def _comment_text(text: str) -> str:

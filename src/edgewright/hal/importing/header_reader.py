@@ -16,18 +16,9 @@ from typing import Any
 from ...errors import InputError
 from ..language.cursors import KINDS, Cursor, cindex, constant
 from ..language.description import Mode
-from .fixed_map import (
-    FixedCluster,
-    FixedField,
-    FixedItem,
-    FixedMap,
-    FixedRegister,
-    NamedValue,
-    registers_in,
-    settled,
-)
+from .fixed_map import FixedCluster, FixedField, FixedItem, FixedMap, FixedRegister, NamedValue, registers_in, settled
+from .input_file import read_input
 
-MOST_BYTES = 16 << 20
 LONGEST = 512  # characters of a declaration that are looked at
 _KEEP_GOING = 0x200  # CXTranslationUnit_KeepGoing: headers that are not there are no reason to stop
 _STANDARD = Path(__file__).parent.parent / "include" / "standard"
@@ -85,19 +76,10 @@ class _Header:
 
     @classmethod
     def read(cls, path: Path) -> _Header:
-        try:
-            text = path.read_bytes()
-        except OSError as error:
-            raise InputError(f"cannot read '{path}': {error.strerror or error}") from error
-        if len(text) > MOST_BYTES:
-            raise InputError(f"header '{path}' has {len(text):,} bytes; {MOST_BYTES:,} is the limit")
+        read_input(path)  # libclang does not say what is wrong with a file
         unit = _parsed(path, "")
-        names = [
-            cursor.spelling
-            for cursor in unit.cursor.get_children()
-            if cursor.kind is KINDS.MACRO_DEFINITION and _is_in(cursor, path) and _is_value(cursor)
-        ]
-        names = list(dict.fromkeys(names))
+        macros = (cursor for cursor in unit.cursor.get_children() if cursor.kind is KINDS.MACRO_DEFINITION)
+        names = list(dict.fromkeys(macro.spelling for macro in macros if _is_in(macro, path) and _is_value(macro)))
         probes = (
             f"static const unsigned long long ew_value_{n} = (unsigned long long)({name});\n"
             f"static __typeof__({name}) ew_type_{n};\n"

@@ -21,6 +21,7 @@ from .fixed_map import (
     WriteEffect,
     settled,
 )
+from .input_file import read_input
 
 _MODES = {"r": Mode.RO, "w": Mode.WO, "w1": Mode.WO, "rw": Mode.RW, "rw1": Mode.RW}
 _WRITES = {"woclr": WriteEffect.ONE_CLEARS, "woset": WriteEffect.ONE_SETS}
@@ -55,10 +56,7 @@ def _compiled(path: Path) -> Any:
     except ImportError as error:
         raise InputError("--from-rdl needs systemrdl: pip install 'edgewright[rdl]'") from error
     printer = compiler.env.msg.printer
-    try:
-        path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read '{path}': {error.strerror or error}") from error
+    read_input(path)  # what the compiler says of files that it cannot read is no sentence
     try:
         compiler.compile_file(str(path))
         return compiler.elaborate().top

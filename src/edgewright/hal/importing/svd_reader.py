@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
@@ -24,8 +25,8 @@ from .fixed_map import (
     WriteEffect,
     settled,
 )
+from .input_file import read_input
 
-MOST_BYTES = 64 << 20
 DEEPEST = 16  # clusters in clusters
 _MODES = {
     "read-only": Mode.RO,
@@ -58,13 +59,7 @@ def read_svd(path: Path, wanted: Sequence[str] = ()) -> list[FixedMap]:
 
 def _parsed(path: Path) -> Element:
     try:
-        text = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read '{path}': {error.strerror or error}") from error
-    if len(text) > MOST_BYTES:
-        raise InputError(f"SVD file '{path}' has {len(text):,} bytes; {MOST_BYTES:,} is the limit")
-    try:
-        root = ElementTree.fromstring(text)
+        root = ElementTree.fromstring(read_input(path))
     except (ElementTree.ParseError, ValueError, LookupError, RecursionError) as error:
         raise InputError(f"SVD file '{path}' is damaged: {error}") from error
     if root.tag != "device":
@@ -111,9 +106,9 @@ def _maps(peripherals: dict[str, Element], names: Sequence[str], whole: _Default
         if kind in kinds:
             kinds[kind] = replace(kinds[kind], devices=(*kinds[kind].devices, (name, address)))
             continue
-        element = _derived(peripherals[kind], lambda base: peripherals.get(base))
+        element = _derived(peripherals[kind], peripherals.get)
         registers = element.find("registers")
-        items = _Items(list(registers) if registers is not None else []).read(whole.inside(element), 0)
+        items = _items(list(registers) if registers is not None else [], whole.inside(element))
         kinds[kind] = FixedMap(kind, items, ((name, address),), _about(element))
     return [settled(found) for found in kinds.values()]
 
@@ -129,35 +124,23 @@ def _kind(peripherals: dict[str, Element], name: str) -> str:
     return name
 
 
-@dataclass(frozen=True, slots=True)
-class _Items:
+def _items(elements: Sequence[Element], defaults: _Defaults, depth: int = 0) -> tuple[FixedItem, ...]:
     """Registers and clusters side by side."""
+    if depth > DEEPEST:
+        raise _Damaged(f"clusters lie deeper than {DEEPEST} in each other")
+    found: list[FixedItem] = []
+    for element in elements:
+        if element.tag in ("register", "cluster"):
+            whole = _derived(element, partial(_sibling, elements))
+            inner = defaults.inside(whole)
+            is_register = element.tag == "register"
+            found += _arrayed(whole, _register(whole, inner) if is_register else _cluster(whole, inner, depth))
+    return tuple(found)
 
-    elements: Sequence[Element]
 
-    def read(self, defaults: _Defaults, depth: int) -> tuple[FixedItem, ...]:
-        if depth > DEEPEST:
-            raise _Damaged(f"clusters lie deeper than {DEEPEST} in each other")
-        found: list[FixedItem] = []
-        for element in self.elements:
-            if element.tag in ("register", "cluster"):
-                whole = _derived(element, self._find)
-                item = (
-                    _register(whole, defaults.inside(whole))
-                    if element.tag == "register"
-                    else self._cluster(whole, defaults.inside(whole), depth)
-                )
-                found += _arrayed(whole, item)
-        return tuple(found)
-
-    def _cluster(self, element: Element, defaults: _Defaults, depth: int) -> FixedCluster:
-        items = _Items(list(element)).read(defaults, depth + 1)
-        return FixedCluster(_name(element), _number(element, "addressOffset"), items, _about(element))
-
-    def _find(self, path: str) -> Element | None:
-        """The sibling of that name: derivedFrom may say where it is, the last word is its name."""
-        last = path.rpartition(".")[2]
-        return next((other for other in self.elements if other.findtext("name") == last), None)
+def _cluster(element: Element, defaults: _Defaults, depth: int) -> FixedCluster:
+    items = _items(list(element), defaults, depth + 1)
+    return FixedCluster(_name(element), _number(element, "addressOffset"), items, _about(element))
 
 
 def _register(element: Element, defaults: _Defaults) -> FixedRegister:
@@ -177,7 +160,7 @@ def _register(element: Element, defaults: _Defaults) -> FixedRegister:
 
 
 def _fields(element: Element, siblings: Sequence[Element], register: Element, defaults: _Defaults) -> list[FixedField]:
-    whole = _derived(element, lambda base: _named(siblings, base.rpartition(".")[2]))
+    whole = _derived(element, partial(_sibling, siblings))
     bit, size = _bits(whole)
     effects = _effects(whole, defaults.access, register)
     values = tuple(_values(whole))
@@ -225,11 +208,7 @@ def _effects(element: Element, access: str, register: Element | None = None) -> 
     written, read = said("modifiedWriteValues"), said("readAction")
     on_write = _WRITES.get(written, WriteEffect.OTHER) if written else WriteEffect.NONE
     on_read = _READS.get(read, ReadEffect.TOUCHES) if read else ReadEffect.NONE
-    return (
-        mode,
-        WriteEffect.NONE if mode is Mode.RO else on_write,
-        ReadEffect.NONE if mode is Mode.WO else on_read,
-    )
+    return (mode, WriteEffect.NONE if mode is Mode.RO else on_write, ReadEffect.NONE if mode is Mode.WO else on_read)
 
 
 def _values(element: Element) -> Iterable[NamedValue]:
@@ -309,7 +288,9 @@ def _derived(element: Element, find: Callable[[str], Element | None], depth: int
     return merged
 
 
-def _named(elements: Iterable[Element], name: str) -> Element | None:
+def _sibling(elements: Iterable[Element], path: str) -> Element | None:
+    """The element of that name: derivedFrom may say where it is, the last word is its name."""
+    name = path.rpartition(".")[2]
     return next((element for element in elements if element.findtext("name") == name), None)
 
 

@@ -28,6 +28,16 @@ from .nodes import ARRAYS, STEPS, Node, accesses, acts, field, owner
 from .source import Source
 
 _NAME = "name the field in the function: gpio->dir = 1"
+_READ = "read it into a variable first"
+# Constructs in which an access cannot be rewritten, and what to write instead.
+_CLOSED = {
+    KINDS.StmtExpr: ("is accessed in a statement expression", "write a function instead"),
+    KINDS.ASM_STMT: ("is an operand of inline assembly", _READ),
+    KINDS.GENERIC_SELECTION_EXPR: ("is accessed in _Generic", _READ),
+    KINDS.CXX_UNARY_EXPR: ("is measured with sizeof or _Alignof", "the size of a field in memory is not fixed"),
+    KINDS.STATIC_ASSERT: ("stands in a static assertion", "a field has no constant value"),
+    KINDS.TYPEDEF_DECL: ("stands in typeof", "write the type"),
+}
 
 
 def member_misuses(node: Node, description: Description, source: Source) -> Iterator[Refusal]:
@@ -38,16 +48,16 @@ def member_misuses(node: Node, description: Description, source: Source) -> Iter
     here = place(cursor)
     if cursor.kind is KINDS.MEMBER_REF:
         yield Refusal(
-            here,
-            f"'{group}::{cursor.spelling}' stands in offsetof or an initialiser",
-            "where it lies is not fixed",
+            here, f"'{group}::{cursor.spelling}' stands in offsetof or an initialiser", "where it lies is not fixed"
         )
     elif _is_hidden(cursor, source):
         yield Refusal(here, f"a macro hides an access to '{group}::{cursor.spelling}'", _NAME)
     elif (where := _closed(node)) is not None:
         yield Refusal(here, f"'{group}::{cursor.spelling}' {where[0]}", where[1])
     elif (found := field(cursor, description)) is None:
-        yield from _child_misuses(node, f"'{group}::{cursor.spelling}'")
+        if cursor.type.get_canonical().kind in ARRAYS and not node.is_indexed:
+            what = f"'{group}::{cursor.spelling}', an array of groups, is used without an index"
+            yield Refusal(here, what, "write &gpio->pads[0]")
     else:
         name = f"'{group}::{cursor.spelling}'"
         yield from argument_misuses(node, name, source)
@@ -68,23 +78,10 @@ def _is_hidden(cursor: Cursor, source: Source) -> bool:
 
 def _closed(node: Node) -> tuple[str, str] | None:
     """The construct around an access in which it cannot be rewritten, or nothing."""
-    read_it = "read it into a variable first"
     for above in node.above:
         kind = above.cursor.kind
-        if kind is KINDS.StmtExpr:
-            return "is accessed in a statement expression", "write a function instead"
-        if kind is KINDS.ASM_STMT:
-            return "is an operand of inline assembly", read_it
-        if kind is KINDS.GENERIC_SELECTION_EXPR:
-            return "is accessed in _Generic", read_it
-        if kind is KINDS.CXX_UNARY_EXPR:
-            return "is measured with sizeof or _Alignof", "the size of a field in memory is not fixed"
-        if kind is KINDS.STATIC_ASSERT:
-            return "stands in a static assertion", "a field has no constant value"
-        if kind is KINDS.VAR_DECL and (where := _closed_by_variable(above.cursor)):
+        if where := _closed_by_variable(above.cursor) if kind is KINDS.VAR_DECL else _CLOSED.get(kind):
             return where
-        if kind is KINDS.TYPEDEF_DECL:
-            return "stands in typeof", "write the type"
     return None
 
 
@@ -94,15 +91,8 @@ def _closed_by_variable(variable: Cursor) -> tuple[str, str] | None:
     if "typeof" in variable.type.spelling:
         return "stands in typeof", "write the type"
     if variable.type.get_canonical().kind is ARRAYS[2]:
-        return "is the size of an array", "read it into a variable first"
+        return "is the size of an array", _READ
     return None
-
-
-def _child_misuses(node: Node, name: str) -> Iterator[Refusal]:
-    """Uses of a group inside a group other than stepping through it, indexing it or taking its address."""
-    if node.cursor.type.get_canonical().kind in ARRAYS and not node.is_indexed:
-        what = f"{name}, an array of groups, is used without an index"
-        yield Refusal(place(node.cursor), what, "write &gpio->pads[0]")
 
 
 def _field_misuses(node: Node, found: Field, name: str, description: Description) -> Iterator[Refusal]:

@@ -39,8 +39,7 @@ def _written_in(function: Cursor) -> Iterator[tuple[str, int]]:
 
 
 def unused_arguments(function: Cursor, description: Description, source: Source) -> Iterator[Refusal]:
-    """Fields in arguments that a macro drops. They would not be rewritten, and would name members that no longer
-    exist."""
+    """Fields in arguments that a macro drops: they would not be rewritten, and name members that are gone."""
     file = str(function.location.file)
     first, last = span(function)
     uses = [use for use in source.macros.uses.get(file, ()) if first <= use[0] and use[1] <= last]

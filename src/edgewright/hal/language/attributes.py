@@ -49,14 +49,9 @@ def attributed(field: Field, notes: Notes) -> Field:
         values = [constant(argument) or 0 for argument in arguments]
         if kind in _FLAGS:
             field = replace(field, **_FLAGS[kind])
-        elif kind == "rse":
-            field = replace(field, rse=field.rse + _targets(names))
-        elif kind == "wse":
-            field = replace(field, wse=field.wse + _targets(names))
-        elif kind == "together":
-            field = replace(field, together=field.together + names)
-        elif kind == "gathers":
-            field = replace(field, gathers=field.gathers + names)
+        elif kind in ("rse", "wse", "together", "gathers"):
+            more = _targets(names) if kind in ("rse", "wse") else names
+            field = replace(field, **{kind: getattr(field, kind) + more})
         elif kind == "reset_value":
             field = replace(field, reset=values[0])
         elif kind == "pin" and len(values) == 2:

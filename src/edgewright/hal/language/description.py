@@ -6,10 +6,11 @@ Where a field lies is not part of it: that is a Layout.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from ...errors import EdgewrightError
+from .semantics import Nature
 
 Span = tuple[int, int]  # bytes of a source file, half open
 
@@ -128,6 +129,7 @@ class Device:
 class Description:
     groups: Mapping[str, Group]  # in the order of their definitions: children before parents
     devices: tuple[Device, ...]
+    _natures: dict[tuple[str, str], Nature] = field(init=False, default_factory=dict, compare=False, repr=False)
 
     def field(self, group: str, name: str) -> Field:
         member = self.groups[group].member(name)
@@ -152,6 +154,49 @@ class Description:
         for child in self.groups[group].children:
             found |= self.inside(child.group)
         return frozenset(found)
+
+    def touched(self, targets: tuple[EffectTarget, ...], group: str, name: str) -> bool:
+        """Whether a field is among the targets of a side effect, by itself or with its group."""
+        return any(
+            name == target.member if target.member else group in self.inside(target.group)
+            for target in targets
+            if target.member is None or target.group == group
+        )
+
+    def nature(self, group: str, name: str) -> Nature:
+        """What accesses to a field do, given its attributes and those of all others."""
+        if (group, name) not in self._natures:
+            self._natures[group, name] = self._nature(group, name)
+        return self._natures[group, name]
+
+    def _nature(self, group: str, name: str) -> Nature:
+        field, own = self.field(group, name), EffectTarget(group, name)
+        flags = field.w1c or field.w1s
+        changes = field.by_hardware or flags or field.clear_on_read or field.fifo or field.mode is Mode.RO
+        changes = changes or own in field.rse
+        return Nature(
+            reading_acts=any(target != own for target in field.rse) or field.clear_on_read or field.fifo,
+            writing_acts=bool(field.wse) or field.fifo,
+            changes=changes,
+            by_hardware=changes or self._is_written_for(group, name),
+            neutral=field.mode is Mode.RO or flags,
+            readable=field.mode is not Mode.WO,
+            writable=field.mode is not Mode.RO,
+            unguarded=field.unguarded,
+            is_shared=field.shared_with_isr,
+        )
+
+    def _is_written_for(self, group: str, name: str) -> bool:
+        """Whether some write makes the peripheral change the field, at once or later.
+
+        A read that touches it (rse) acts there and then, so that what is read and put back afterwards is its new value.
+        """
+        return any(
+            self.touched(other.wse, group, name)
+            for home in self.groups.values()
+            for other in home.fields
+            if other.wse and (home.name, other.name) != (group, name)
+        )
 
 
 @dataclass(frozen=True, slots=True, order=True)

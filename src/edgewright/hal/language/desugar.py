@@ -16,7 +16,7 @@ from typing import Any
 from .cursors import KINDS, Cursor, bare, binary_operator, is_group, notes, span, unary_operator, walk
 from .description import Span
 from .lexis import blanked
-from .nodes import acts
+from .nodes import ARRAYS, RECORD, acts
 
 _FIELD = re.compile(rb"\s*([A-Za-z_]\w*(?:\s*(?:\.\s*\w+|\[[^\]]*\]))*)\s*=(?!=)")
 _DESIGNATED = re.compile(rb"\s*\.\s*(\w+)\s*=(?!=)")
@@ -53,7 +53,7 @@ def _edited(text: bytes, edits: Iterable[tuple[int, int, bytes]]) -> bytes:
 def _words(
     unit: Any, files: Mapping[str, bytes], codes: Mapping[str, bytes], header: str
 ) -> Iterator[tuple[str, Edits]]:
-    """The edits for each use of `assign` that is not inside another macro."""
+    """The edits for each use of `assign` and `read_and_clear` that is not inside another macro."""
     end = "", 0
     for cursor in unit.cursor.get_children():
         file = str(cursor.extent.start.file)
@@ -81,8 +81,7 @@ def _taken(text: bytes, code: bytes, start: int, inside: int) -> Edits:
 
 
 def _assigned(text: bytes, code: bytes, start: int, inside: int) -> Edits:
-    """The edits for one use of `assign`: the name is removed, each field gets the pointer, and commas become
-    semicolons."""
+    """The edits for one use of `assign`: its name goes, each field gets the pointer, commas become semicolons."""
     commas, end = _commas(code, inside)
     if not commas:
         return []
@@ -176,7 +175,8 @@ def _filled(text: bytes, code: bytes, whole: Span, target: Cursor, value: Cursor
     prefix = (name if not through or _POINTER.fullmatch(name) else b"(" + name + b")") + (b"->" if through else b".")
     members = [member for member in group.get_children() if member.kind is KINDS.FIELD_DECL]
     rest = [member for member in members if member.spelling not in named and not _marks(member) & _UNMOVED]
-    if any(_is_array_or_group(member) for member in members) or any(_marks(member) & _ACTING for member in rest):
+    is_nested = any(member.type.get_canonical().kind in (RECORD, *ARRAYS) for member in members)
+    if is_nested or any(_marks(member) & _ACTING for member in rest):
         return []
     zeros = {member.spelling: prefix + member.spelling.encode() + b" = 0" for member in rest}
     late = [zeros.pop(member.spelling) for member in rest if "hw" in _marks(member)]
@@ -199,7 +199,3 @@ def _is_field(cursor: Cursor) -> bool:
 def _marks(member: Cursor) -> set[str]:
     """The names of a field's attributes."""
     return {name.split(":")[0] for name, _ in notes(member)}
-
-
-def _is_array_or_group(member: Cursor) -> bool:
-    return member.type.get_canonical().kind.name in ("RECORD", "CONSTANTARRAY")

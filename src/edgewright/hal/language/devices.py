@@ -8,7 +8,7 @@ from dataclasses import replace
 from .cursors import KINDS, Cursor, constant, group_of, is_device, place
 from .description import Bus, Device, Group, Refusal
 from .nodes import operand
-from .source import BUS_NARROWEST, BUS_WIDTH, IN_MEMORY, UNORDERED, Source, is_bus, named_device
+from .source import BUS_WIDTH, IN_MEMORY, UNORDERED, Source, named_device
 
 _WIDTHS = (8, 16, 32)
 
@@ -43,11 +43,9 @@ def devices_of(
 def _buses(source: Source, refusals: list[Refusal]) -> dict[str, tuple[Bus, Cursor]]:
     found = {}
     for cursor in source.cursors:
-        if is_bus(cursor):
-            first, second = cursor.get_children()
-            assert second.spelling.startswith(BUS_NARROWEST)
-            bus = Bus(first.enum_value, second.enum_value)
-            found[first.spelling.removeprefix(BUS_WIDTH)] = bus, cursor
+        if (name := named_device(cursor, BUS_WIDTH)) is not None:
+            bus = Bus(*(constant.enum_value for constant in cursor.get_children()))
+            found[name] = bus, cursor
             if bus.width not in _WIDTHS or bus.narrowest not in _WIDTHS or bus.narrowest > bus.width:
                 what = f"a bus of {bus.width} bits with accesses down to {bus.narrowest}"
                 hint = "both are 8, 16 or 32, the second not above the first"

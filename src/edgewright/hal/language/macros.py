@@ -29,21 +29,11 @@ class Macros:
     uses: Mapping[str, list[tuple[int, int, str]]]  # by file: first byte, one past the last, name
     choices: Mapping[str, list[int]]  # by file: where a line of #if, #else or #endif begins
 
-    def used(self, file: str, where: Span) -> tuple[str, ...]:
-        """The macros that a piece of text uses."""
+    def beginning(self, file: str, where: Span) -> list[tuple[int, int, str]]:
+        """The uses that begin in a piece of text."""
         uses = self.uses.get(file, [])
-        at = bisect_left(uses, (where[0], 0, ""))
-        found = []
-        while at < len(uses) and uses[at][0] < where[1]:
-            found.append(uses[at][2])
-            at += 1
-        return tuple(found)
-
-    def at(self, file: str, start: int) -> list[tuple[int, int, str]]:
-        """The uses that begin at a place."""
-        uses = self.uses.get(file, [])
-        first = bisect_left(uses, (start, 0, ""))
-        return [use for use in uses[first : first + 8] if use[0] == start]
+        first, last = (bisect_left(uses, (at, 0, "")) for at in where)
+        return uses[first:last]
 
     def before(self, file: str, text: bytes, at: int, names: frozenset[str]) -> int | None:
         """Where the use of one of these macros begins that stands directly before a place."""
@@ -56,12 +46,9 @@ class Macros:
 
     def is_unsteady(self, file: str, where: Span) -> bool:
         """Whether the text could mean something else at another position, or with other macro definitions."""
-        return any(name in self.unsteady for name in self.used(file, where))
+        return any(name in self.unsteady for _, _, name in self.beginning(file, where))
 
-    def has_choice(self, file: str, where: Span) -> bool:
-        return bool(self.within(file, where))
-
-    def within(self, file: str, where: Span) -> list[int]:
+    def choices_in(self, file: str, where: Span) -> list[int]:
         """The lines in the span that decide what is compiled (#if and the like)."""
         lines = self.choices.get(file, [])
         return lines[bisect_left(lines, where[0]) : bisect_left(lines, where[1])]

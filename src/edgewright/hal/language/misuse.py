@@ -53,8 +53,7 @@ def _of(cursor: Cursor, source: Source, description: Description) -> Iterator[Re
 
 
 def _repeated(source: Source, description: Description) -> Iterator[Refusal]:
-    """Text that is compiled as several functions, as when its file is included twice: it could be rewritten in one way
-    only."""
+    """Text that is compiled as several functions, as when its file is included twice: it is rewritten but once."""
     first: dict[tuple[str, int], str] = {}
     for cursor in source.cursors:
         if is_function(cursor) and accesses(cursor, description):

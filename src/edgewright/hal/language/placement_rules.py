@@ -7,7 +7,6 @@ from dataclasses import replace
 from itertools import combinations
 
 from .description import Bus, Description, Field, Group, Refusal
-from .semantics import Natures
 
 _FARTHEST = 1 << 20  # bytes: no group reaches so far
 
@@ -45,14 +44,13 @@ def _fault(field: Field, other: str, fields: Mapping[str, Field], group: Group) 
 
 def bond_faults(description: Description) -> Iterator[Refusal]:
     """Sets of fields declared together that fit no register."""
-    natures = Natures(description)
     for group in description.groups.values():
         for names in dict.fromkeys(field.together for field in group.fields if field.together):
             fields = [description.field(group.name, name) for name in names]
             for what, hint in _set_faults(fields, description.bus_of(group.name).width):
                 yield Refusal(fields[0].place, f"'{group.name}': {_listed(names)} are together, {what}", hint)
             for field in fields:
-                nature = natures.of(group.name, field.name)
+                nature = description.nature(group.name, field.name)
                 acts = "reading" if nature.reading_acts else "writing" if nature.writing_acts else None
                 if acts or not nature.readable:
                     why = f"{acts} '{field.name}' acts" if acts else f"'{field.name}' is wo"

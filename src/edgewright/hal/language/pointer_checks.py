@@ -22,9 +22,8 @@ def cast_misuses(node: Node, description: Description) -> Iterator[Refusal]:
     origin = _named(inner[0].type, description) if inner else None
     is_dropped = cursor.type.get_canonical().spelling == "void"
     if (target or origin) and not is_dropped and not is_context(node, description):
-        yield Refusal(
-            place(cursor), f"a cast {'to' if target else 'from'} a pointer to group '{target or origin}'", _KEEP
-        )
+        what = f"a cast {'to' if target else 'from'} a pointer to group '{target or origin}'"
+        yield Refusal(place(cursor), what, _KEEP)
 
 
 _KEEP = "declare the pointer as bfGroup Name * wherever it is kept; a parameter void * is taken over once, by a local"
@@ -47,25 +46,18 @@ def conversion_misuses(node: Node, description: Description) -> Iterator[Refusal
     if len(inside) != 1 or cursor.type.get_canonical().kind is not POINTER:
         return
     before, after = _named(inside[0].type, description), _named(cursor.type, description)
-    if before == after or not _is_pointer(inside[0]) or _is_null(inside[0]) or is_context(node, description):
+    is_pointer = inside[0].type.get_canonical().kind is POINTER
+    if before == after or not is_pointer or _is_null(inside[0]) or is_context(node, description):
         return
     around = node.around
-    if before and around is not None and around.cursor.kind is KINDS.CALL_EXPR and is_registration(around.cursor):
-        return
     if before and around is not None and around.cursor.kind is KINDS.CALL_EXPR:
-        called = around.cursor.spelling or "a function"
-        yield Refusal(
-            place(cursor),
-            f"a pointer to group '{before}' is passed to '{called}' as '{cursor.type.spelling}'",
-            _COPY,
-        )
+        if not is_registration(around.cursor):
+            called = around.cursor.spelling or "a function"
+            what = f"a pointer to group '{before}' is passed to '{called}' as '{cursor.type.spelling}'"
+            yield Refusal(place(cursor), what, _COPY)
     else:
         what = f"'{inside[0].type.spelling}' becomes '{cursor.type.spelling}'"
         yield Refusal(place(cursor), f"{what}: a cast of a pointer to group '{before or after}'", _KEEP)
-
-
-def _is_pointer(cursor: Cursor) -> bool:
-    return cursor.type.get_canonical().kind is POINTER
 
 
 def _is_null(cursor: Cursor) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from os.path import isdir
 from pathlib import Path
 from typing import Any
@@ -20,21 +21,13 @@ from .macros import Macros, macros_of
 HEADER = Path(__file__).parent.parent / "include" / "edgewright_hal.h"
 STANDARD = HEADER.parent / "standard"
 # The 32-bit world of microcontrollers, with nothing of the machine that the tool runs on.
-_WORLD = (
-    "-xc",
-    "--target=riscv32-unknown-elf",
-    "-ffreestanding",
-    "-nostdinc",
-    "-std=gnu11",
-    "-w",
-    "-ferror-limit=0",
-)
+_WORLD = ("-xc", "--target=riscv32-unknown-elf", "-ffreestanding", "-nostdinc", "-std=gnu11", "-w", "-ferror-limit=0")
 _OURS = ("-DEDGEWRIGHT_HAL_ANALYSIS", "-isystem", str(HEADER.parent), "-isystem", str(STANDARD))
 _KEEP_GOING = 0x200  # CXTranslationUnit_KeepGoing, which the Python side does not name
 _DEEPEST = 250  # levels of nesting; whoever walks the tree by recursion needs a few frames for each
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Source:
     """A driver's own files (not the system's), and where in them groups and devices are defined."""
 
@@ -45,10 +38,11 @@ class Source:
     cursors: tuple[Cursor, ...] = ()  # their declarations, each once though several units may include it
     again: tuple[Cursor, ...] = ()  # definitions of functions that a further unit includes
     macros: Macros = field(default_factory=lambda: Macros(frozenset(), {}, {}, {}))
-    identifiers: set[str] = field(default_factory=set, compare=False, repr=False)  # filled when asked for
 
-    def text(self, file: str, where: Span) -> str:
-        return self.files[file][where[0] : where[1]].decode()
+    @cached_property
+    def identifiers(self) -> frozenset[str]:
+        """All names in the driver's files: a macro may use one that no function shows."""
+        return frozenset(re.findall(r"[A-Za-z_]\w*", " ".join(text.decode() for text in self.files.values())))
 
 
 def read_source(paths: Sequence[Path], includes: Sequence[Path] = (), defines: Sequence[str] = ()) -> Source:
@@ -152,22 +146,16 @@ def _definitions(cursors: Sequence[Cursor], files: Mapping[str, bytes]) -> dict[
     """Where groups, devices and buses are declared, each with its semicolon, by file."""
     found: dict[str, list[Span]] = {}
     for cursor in cursors:
-        is_said = any(named_device(cursor, word) for word in (UNORDERED, IN_MEMORY))
-        if is_group(cursor) or is_device(cursor) or is_bus(cursor) or is_said:
+        is_said = any(named_device(cursor, word) for word in (UNORDERED, IN_MEMORY, BUS_WIDTH))
+        if is_group(cursor) or is_device(cursor) or is_said:
             start, end = span(cursor)
             file = _file(cursor)
             found.setdefault(file, []).append((start, past_semicolon(files[file], end)))
     return {file: tuple(sorted(set(spans))) for file, spans in found.items()}
 
 
-def is_bus(cursor: Cursor) -> bool:
-    """Whether a declaration is what bus(...) becomes."""
-    first = next(iter(cursor.get_children()), None)
-    return cursor.kind is KINDS.ENUM_DECL and first is not None and first.spelling.startswith(BUS_WIDTH)
-
-
 def named_device(cursor: Cursor, word: str) -> str | None:
-    """The device that a declaration names, if it is what unordered(...) or in_memory(...) becomes."""
+    """The device that a declaration names, if it is what unordered(...), in_memory(...) or bus(...) becomes."""
     first = next(iter(cursor.get_children()), None)
     if cursor.kind is not KINDS.ENUM_DECL or first is None or not first.spelling.startswith(word):
         return None
@@ -175,7 +163,7 @@ def named_device(cursor: Cursor, word: str) -> str | None:
 
 
 UNORDERED, IN_MEMORY = "edgewright_unordered_", "edgewright_in_memory_"
-BUS_WIDTH, BUS_NARROWEST = "edgewright_bus_width_of_", "edgewright_bus_narrowest_of_"
+BUS_WIDTH = "edgewright_bus_width_of_"  # followed by the narrowest access
 
 
 def _file(cursor: Cursor) -> str:

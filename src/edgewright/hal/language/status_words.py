@@ -11,14 +11,12 @@ from dataclasses import replace
 from functools import partial
 
 from .description import Child, Description, EffectTarget, Field, Group, Mode, Refusal
-from .semantics import Natures
 
 _OWN = "it has the attributes of its bits: give them to these"
 
 
 def with_words(groups: Mapping[str, Group], refusals: list[Refusal]) -> dict[str, Group]:
-    """The groups with their status words: a word takes the attributes of its bits, the bits are marked, and what
-    affects the bits affects the word."""
+    """The groups with their status words: a word is like its bits, and what touches a bit touches the word."""
     bits: dict[tuple[str, str], list[EffectTarget]] = {}  # field of the elements to the words that gather it
     words: dict[tuple[str, str], Field] = {}
     for group in groups.values():
@@ -34,10 +32,10 @@ def with_words(groups: Mapping[str, Group], refusals: list[Refusal]) -> dict[str
     if not words:
         return dict(groups)
 
-    natures = Natures(Description(groups, ()))
+    description = Description(groups, ())
 
     def touching(targets: tuple[EffectTarget, ...]) -> tuple[EffectTarget, ...]:
-        also = [word for bit, gathering in bits.items() if natures.touched(targets, *bit) for word in gathering]
+        also = [word for bit, gathering in bits.items() if description.touched(targets, *bit) for word in gathering]
         return tuple(dict.fromkeys((*targets, *also)))
 
     def changed(group: str, field: Field) -> Field:
@@ -92,10 +90,7 @@ def _fault(word: Field, group: Group, groups: Mapping[str, Group]) -> tuple[str,
             "gather fields that are ro, w1c or w1s",
         )
     if bit.rse or bit.wse or bit.clear_on_read or bit.pinned or bit.gathers:
-        return (
-            f"{what}, and accessing that acts or its place is fixed",
-            "pin the word, name the word in rse and wse",
-        )
+        return (f"{what}, and accessing that acts or its place is fixed", "pin the word, name the word in rse and wse")
     if word.bits != array.count or word.count is not None:
         return f"{what} and has not one bit for each element", f"write uint{array.count}"
     plain = Field(word.name, word.bits, word.place, gathers=word.gathers, shared_with_isr=word.shared_with_isr)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from math import prod
 
 from ..analysis.spaces import Area, Slot, Space, Spaces
@@ -14,14 +15,10 @@ from .layout import AreaPlace, Layout, Piece, Register, SpaceLayout, WriteView
 Arrange = Callable[[Space, tuple[Slot, ...], int], Mapping[str, int]]  # space, slots, width -> first bit of each
 
 
-def in_order(space: Space, slots: tuple[Slot, ...], width: int) -> dict[str, int]:
+def in_order(_space: Space, slots: tuple[Slot, ...], _width: int) -> dict[str, int]:
     """The first bit of each slot when they follow each other from bit 0."""
-    bits: dict[str, int] = {}
-    bit = 0
-    for slot in slots:
-        bits[slot.name] = bit
-        bit += slot.room
-    return bits
+    starts = accumulate((slot.room for slot in slots), initial=0)
+    return {slot.name: bit for slot, bit in zip(slots, starts, strict=False)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +68,17 @@ def _place(
     space: Space, cells: tuple[Cell, ...], bus: Bus, how: Assembly, placed: Mapping[str, SpaceLayout], padded: bool
 ) -> SpaceLayout:
     registers = [register for cell in cells for register in registers_of(space, cell, bus, how)]
-    room = _OccupiedBytes(
-        [(offset, register_at(register, offset).end) for register, offset in registers if offset is not None]
-    )
+    room = _OccupiedBytes([(offset, offset + register.end) for register, offset in registers if offset is not None])
     areas: list[AreaPlace] = []
     areas_first = space.name not in how.registers_first
     if areas_first:
         areas = [_area(area, placed, room) for area in space.areas]
     done = []
     for register, offset in sorted(registers, key=lambda pair: -pair[0].width):  # wide ones first: no gaps
-        size = register_at(register, 0).end
-        at = room.find(size, register.width // 8) if offset is None else offset
-        done.append(register_at(register, at))
+        at = room.find(register.end, register.width // 8) if offset is None else offset
+        done.append(replace(register, offset=at))
     views = [
-        WriteView(room.find(register_at(register, 0).end, register.width // 8), slots)
+        WriteView(room.find(register.end, register.width // 8), slots)
         for cell in cells
         for slots in cell.views
         for register, _ in registers_of(space, cell, bus, how)
@@ -102,10 +96,6 @@ def space_size(end: int, bus: Bus, padded: bool) -> int:
     return 1 << (size - 1).bit_length() if padded else size
 
 
-def register_at(register: Register, offset: int) -> Register:
-    return Register(offset, register.width, register.pieces, register.counts, register.strides)
-
-
 def _area(area: Area, placed: Mapping[str, SpaceLayout], room: _OccupiedBytes) -> AreaPlace:
     inner = placed[area.space]
     widest = max((register.width // 8 for register in inner.registers), default=4)
@@ -114,7 +104,7 @@ def _area(area: Area, placed: Mapping[str, SpaceLayout], room: _OccupiedBytes) -
 
 
 def registers_of(space: Space, cell: Cell, bus: Bus, how: Assembly) -> list[tuple[Register, int | None]]:
-    """The registers of a cell, each with its offset where that is pinned: several for a field wider than the bus."""
+    """The registers of a cell, all at 0, with the offset that a pin gives: several for a field wider than the bus."""
     slots = tuple(space.slot(name) for name in cell.slots)
     if cell.offset is not None:
         return _pinned(slots, cell.offset, bus, how)
@@ -123,9 +113,9 @@ def registers_of(space: Space, cell: Cell, bus: Bus, how: Assembly) -> list[tupl
     bits = cell.lanes * sum(slot.field.bits for slot in slots)
     width = width_for(bits, bus) if how.narrow else bus.width
     first = how.arrange(space, slots, width)
-    pieces = tuple(Piece(slot.name, first[slot.name], slot.field.bits, 0, cell.lanes) for slot in slots)
-    pieces = tuple(sorted(pieces, key=lambda piece: piece.bit))
-    return [(shaped(pieces, width, slots[0].counts, how.power_of_two), None)]
+    pieces = (Piece(slot.name, first[slot.name], slot.field.bits, 0, cell.lanes) for slot in slots)
+    placed = tuple(sorted(pieces, key=lambda piece: piece.bit))
+    return [(shaped(placed, width, slots[0].counts, how.power_of_two), None)]
 
 
 def _pinned(slots: tuple[Slot, ...], offset: int, bus: Bus, how: Assembly) -> list[tuple[Register, int | None]]:
@@ -143,11 +133,9 @@ def _pinned(slots: tuple[Slot, ...], offset: int, bus: Bus, how: Assembly) -> li
 
 def _parts(slot: Slot, bus: Bus, how: Assembly) -> list[Register]:
     """Registers for a field wider than the bus, low bits first."""
-    parts = []
-    for low in range(0, slot.field.bits, bus.width):
-        piece = Piece(slot.name, 0, min(bus.width, slot.field.bits - low), low)
-        parts.append(shaped((piece,), bus.width, slot.counts, how.power_of_two))
-    return parts
+    lows = range(0, slot.field.bits, bus.width)
+    pieces = (Piece(slot.name, 0, min(bus.width, slot.field.bits - low), low) for low in lows)
+    return [shaped((piece,), bus.width, slot.counts, how.power_of_two) for piece in pieces]
 
 
 def shaped(pieces: tuple[Piece, ...], width: int, counts: tuple[int, ...], power_of_two: bool) -> Register:

@@ -31,8 +31,7 @@ def width_for(bits: int, bus: Bus) -> int:
 
 
 def most_lanes(slot: Slot, width: int) -> int:
-    """How many elements of the slot's last dimension fit side by side, as a power of two; 1 where lanes make no
-    sense."""
+    """How many elements of the slot's last dimension fit side by side: a power of two, 1 where it has none."""
     if not slot.counts or slot.field.bits * 2 > width:
         return 1
     lanes = 1 << ((width // slot.field.bits).bit_length() - 1)

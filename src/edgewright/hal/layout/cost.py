@@ -18,7 +18,6 @@ from importlib import resources
 
 from ..analysis.spaces import Joint, Legs, Space, Spaces, parted
 from ..language.description import Description
-from ..language.semantics import Natures
 from .layout import Layout, Piece, Register
 from .rules import rewrites
 
@@ -51,8 +50,6 @@ def code_bytes(target: str = DEFAULT) -> CodeBytes:
     return CodeBytes(**{field.name: int(known[field.name]) for field in fields(CodeBytes)})
 
 
-# Cycles of a load or store that goes to the bus; any other instruction takes one.
-BUS_CYCLES = 2
 LOOP = 10  # how often a loop is taken to run
 
 
@@ -60,7 +57,6 @@ LOOP = 10  # how often a loop is taken to run
 class Cost:
     code: int  # bytes
     accesses: int  # on the bus, those in loops ten times for each
-    cycles: int
     map_bytes: int
 
     def score(self, weights: tuple[int, int, int]) -> int:
@@ -116,44 +112,37 @@ def touching_slots(patterns: Iterable[AccessPattern]) -> dict[tuple[str, str], l
 
 
 def cost_of(
-    description: Description,
-    spaces: Spaces,
-    layout: Layout,
-    joints: Sequence[Joint],
-    sizes: CodeBytes | None = None,
+    description: Description, spaces: Spaces, layout: Layout, joints: Sequence[Joint], sizes: CodeBytes | None = None
 ) -> Cost:
     """The cost of all joints with this layout, for a target whose code has these sizes."""
     sizes = sizes or code_bytes()
-    natures = Natures(description)
-    code = accesses = cycles = 0
+    code = accesses = 0
     touching = touching_slots(access_patterns(joints))
     for name, placed in layout.spaces.items():
         for register in placed.registers:
             patterns = dict.fromkeys(w for piece in register.pieces for w in touching.get((name, piece.slot), ()))
             for pattern in (part for whole in patterns for part in whole.inside(register.slots)):
                 has_view = placed.view_of(register, pattern.slots) is not None
-                here, bus, time = register_cost(natures, spaces[name], register, pattern, sizes, has_view)
-                code, accesses, cycles = code + here, accesses + bus, cycles + time
-    return Cost(code, accesses, cycles, layout.map_bytes(description))
+                here, bus = register_cost(description, spaces[name], register, pattern, sizes, has_view)
+                code, accesses = code + here, accesses + bus
+    return Cost(code, accesses, layout.map_bytes(description))
 
 
 def register_cost(
-    natures: Natures, space: Space, register: Register, pattern: AccessPattern, sizes: CodeBytes, has_view: bool
-) -> tuple[int, int, int]:
-    """Bytes of code, bus accesses and cycles that a pattern needs for one of the registers it touches."""
+    description: Description, space: Space, register: Register, pattern: AccessPattern, sizes: CodeBytes, has_view: bool
+) -> tuple[int, int]:
+    """Bytes of code and bus accesses that a pattern needs for one of the registers it touches."""
     pieces = [piece for piece in register.pieces if piece.slot in pattern.slots]
-    is_partial = pattern.writes and rewrites(register, pattern.slots | pattern.known, space, natures)
+    is_partial = pattern.writes and rewrites(register, pattern.slots | pattern.known, space, description)
     is_rewritten = is_partial and not has_view
     known = 0 if is_partial else sum(piece.slot in pattern.known for piece in register.pieces)
     once = sizes.access + (sizes.join * (len(pieces) + known - 1) if pattern.writes else 0)
     if is_rewritten:
-        once += sizes.rewrite + (
-            sizes.critical if any(space.slot(p.slot).field.shared_with_isr for p in register.pieces) else 0
-        )
+        is_shared = any(space.slot(slot).field.shared_with_isr for slot in register.slots)
+        once += sizes.rewrite + (sizes.critical if is_shared else 0)
     once += sum(_shift_bytes(register, piece, pattern.writes, is_rewritten, sizes) for piece in pieces)
     code = once * pattern.times + _indexing(register, pattern, sizes) * pattern.indexed
-    bus = 2 if is_rewritten else 1
-    return code, bus * pattern.weight, (BUS_CYCLES * bus + (code // pattern.times - sizes.access) // 2) * pattern.weight
+    return code, (2 if is_rewritten else 1) * pattern.weight
 
 
 def _shift_bytes(register: Register, piece: Piece, writes: bool, is_rewritten: bool, sizes: CodeBytes) -> int:

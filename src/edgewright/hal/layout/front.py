@@ -33,12 +33,7 @@ class FrontPoint:
 
 
 def layout_front(
-    description: Description,
-    spaces: Spaces,
-    joints: Sequence[Joint],
-    minimise: str = "balanced",
-    target: str = DEFAULT,
-    views: bool = True,
+    description: Description, spaces: Spaces, joints: Sequence[Joint], target: str = DEFAULT, views: bool = True
 ) -> tuple[FrontPoint, ...]:
     """The points that no other beats, by size of the map: limits swept from the least map upwards."""
 
@@ -47,8 +42,8 @@ def layout_front(
         cost = cost_of(description, spaces, layout, joints, goal.sizes)
         return FrontPoint(layout, cost.map_bytes, cost.code, cost.accesses)
 
-    free = LayoutGoal(minimise=minimise, target=target, views=views)
-    wanted = [point(replace(free, minimise=kind)) for kind in dict.fromkeys((minimise, "code", "accesses"))]
+    free = LayoutGoal(target=target, views=views)
+    wanted = [point(replace(free, minimise=kind)) for kind in ("balanced", "code", "accesses")]
     least = point(replace(free, minimise="map", power_of_two=False))
     most = max(found.map_bytes for found in wanted)
     limits = _between(least.map_bytes, most)

@@ -8,16 +8,14 @@ from itertools import combinations, pairwise, product
 from ...errors import Infeasible
 from ..analysis.spaces import Joint, Space, Spaces
 from ..language.description import Bus, Description
-from ..language.semantics import Nature, Natures
+from ..language.semantics import Nature
 from .layout import Layout, Piece, Register, SpaceLayout
 
 Extent = tuple[int, int, str]  # first byte, one past the last, what lies there
 Written = tuple[frozenset[str], frozenset[str]]  # slots that a place writes, and those that it knows beside them
 
 
-def faults(
-    description: Description, spaces: Spaces, layout: Layout, joints: Sequence[Joint], max_map: int | None = None
-) -> list[str]:
+def faults(description: Description, spaces: Spaces, layout: Layout, joints: Sequence[Joint]) -> list[str]:
     """What is wrong with a layout, as sentences; none for a correct one."""
     missing = [f"{name} has no layout" for name in spaces if name not in layout.spaces]
     if missing:
@@ -26,11 +24,7 @@ def faults(
     for name, space in spaces.items():
         here = [joint for joint in joints if joint.space == name]
         found += [f"{name}: {fault}" for fault in _space_faults(description, space, layout, here)]
-    found += _device_faults(description, layout)
-    size = layout.map_bytes(description)
-    if max_map is not None and size > max_map:
-        found.append(f"the map has {size} bytes; the limit is {max_map}")
-    return found
+    return [*found, *_device_faults(description, layout)]
 
 
 def checked(description: Description, spaces: Spaces, layout: Layout, joints: Sequence[Joint]) -> Layout:
@@ -151,9 +145,8 @@ def _rule_faults(
 
 
 def _natures(description: Description, space: Space, register: Register) -> dict[str, Nature]:
-    natures = Natures(description)
     slots = [space.slot(piece.slot) for piece in register.pieces]
-    return {slot.name: natures.of(slot.group, slot.field.name) for slot in slots}
+    return {slot.name: description.nature(slot.group, slot.field.name) for slot in slots}
 
 
 def _use_faults(
@@ -163,8 +156,7 @@ def _use_faults(
     reads: Sequence[frozenset[str]],
     writes: Sequence[Written],
 ) -> Iterator[str]:
-    """What the code would do to neighbouring fields in a register of existing hardware; accesses that the code never
-    makes do not count."""
+    """What accesses of the code would do to the other fields of a register of existing hardware."""
     inside = _natures(description, space, register)
     for read in dict.fromkeys(used for used in reads if used & set(inside)):
         for name, nature in inside.items():

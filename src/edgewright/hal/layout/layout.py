@@ -12,8 +12,7 @@ from ..language.description import Description, Field
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Bits of a register that hold a slot or a part of it. With lanes, several elements of its last dimension lie side
-    by side."""
+    """Bits of a register that hold a slot, part of it or, in lanes, several elements of its last dimension."""
 
     slot: str
     bit: int

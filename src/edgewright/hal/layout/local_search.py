@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..language.semantics import Natures
 from .assembly import Assembly, registers_of
 from .cells import Cell
 from .constraint_model import LayoutPart
@@ -31,7 +30,6 @@ class Search:
     parts: Mapping[str, LayoutPart]
     cells: dict[str, list[Key]]  # only what may change
     how: Assembly = field(init=False)
-    natures: Natures = field(init=False)
     touching: Mapping[tuple[str, str], Sequence[AccessPattern]] = field(init=False)  # the patterns that access a slot
     companions: dict[tuple[str, str], frozenset[str]] = field(init=False)  # slots accessed with a slot
     order: dict[str, dict[str, int]] = field(init=False)  # of the slots of a space
@@ -41,8 +39,7 @@ class Search:
     maps: dict[tuple[int, ...], int] = field(default_factory=dict)  # the score of a map, by bytes of the spaces
 
     def __post_init__(self) -> None:
-        self.how, self.natures = self.problem.how(), Natures(self.problem.description)
-        self.touching = touching_slots(self.problem.patterns)
+        self.how, self.touching = self.problem.how(), touching_slots(self.problem.patterns)
         self.companions = {
             key: frozenset[str]().union(*(pattern.slots | pattern.known for pattern in patterns))
             for key, patterns in self.touching.items()
@@ -107,7 +104,7 @@ class Search:
             has_views = rules.views and key[1] == 1
             patterns = dict.fromkeys(pattern for slot in key[0] for pattern in self.touching.get((name, slot), ()))
             for pattern in (part for whole in patterns for part in whole.inside(key[0])):
-                here, bus, _ = register_cost(self.natures, space, register, pattern, goal.sizes, has_views)
+                here, bus = register_cost(self.problem.description, space, register, pattern, goal.sizes, has_views)
                 code, accesses = code + here, accesses + bus
             addresses = 1 + (len(rules.partial(key[0])) if has_views else 0)
             self.known[name, key] = goal.weights[0] * code + goal.weights[1] * accesses, register.end * addresses

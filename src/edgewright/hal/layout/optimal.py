@@ -90,30 +90,24 @@ def _limited(problem: RegisterLayoutProblem, patience: float) -> Layout:
         if found is not None:
             return _finish(one, found)
     least = lay_out_optimal(description, spaces, joints, LayoutGoal(minimise="map", power_of_two=False))
-    if least.map_bytes(description) <= goal.max_map:
+    size = least.map_bytes(description)
+    if size <= goal.max_map:
         return replace(least, optimal=False)
-    raise Infeasible(_not_found(problem) if undecided else _too_small(problem, least))
+    if undecided:
+        raise Infeasible(
+            f"no layout within {goal.max_map} bytes was found in the time allowed, and none was ruled out. "
+            f"Raise the limit on the map."
+        )
+    smallest = f"the smallest {'has' if least.optimal else 'that was found has'} {size}"
+    raise Infeasible(
+        f"no layout fits in {goal.max_map} bytes: {smallest}. "
+        f"Raise the limit on the map to {size} bytes, or declare byte lanes or narrower fields."
+    )
 
 
 def _fits(problem: RegisterLayoutProblem, cells: Cells) -> bool:
     return (
         problem.goal.max_map is None or problem.assembled(cells).map_bytes(problem.description) <= problem.goal.max_map
-    )
-
-
-def _not_found(problem: RegisterLayoutProblem) -> str:
-    return (
-        f"no layout within {problem.goal.max_map} bytes was found in the time allowed, and none was ruled out. "
-        f"Raise the limit on the map."
-    )
-
-
-def _too_small(problem: RegisterLayoutProblem, least: Layout) -> str:
-    size = least.map_bytes(problem.description)
-    known = "has" if least.optimal else "that was found has"
-    return (
-        f"no layout fits in {problem.goal.max_map} bytes: the smallest {known} {size}. "
-        f"Raise the limit on the map to {size} bytes, or declare byte lanes or narrower fields."
     )
 
 

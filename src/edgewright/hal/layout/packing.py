@@ -27,7 +27,9 @@ def by_gain(rules: Mapping[str, Rules], patterns: Sequence[AccessPattern], sizes
         rewritten = {name for part in writes if kept - part.slots - part.known for name in part.slots & names}
         low, high = _ends(here, slots, rewritten, sizes)
         rest = [slot for slot in slots if slot not in (low, high)]
-        return _between(low, high, _sorted(rest), width)
+        # Narrow fields first, so that their masks and constants are short; whole bytes last.
+        rest.sort(key=lambda slot: (slot.field.bits % 8 == 0, slot.field.bits))
+        return _between(low, high, rest, width)
 
     return arrange
 
@@ -77,11 +79,6 @@ def _ends(
     pairs = ((slot, second if slot is best else best) for slot in slots)
     low, high = max(pairs, key=lambda pair: zero[pair[0].name] + top[pair[1].name])
     return low, high if top[high.name] else None
-
-
-def _sorted(slots: list[Slot]) -> list[Slot]:
-    """Narrow fields first, so that their masks and constants are short; whole bytes last."""
-    return sorted(slots, key=lambda slot: (slot.field.bits % 8 == 0, slot.field.bits))
 
 
 def _between(low: Slot, high: Slot | None, rest: list[Slot], width: int) -> dict[str, int]:

@@ -44,8 +44,7 @@ class RegisterLayoutProblem:
         return RegisterLayoutProblem.of(self.description, self.spaces, self.joints, replace(self.goal, views=False))
 
     def counts_views(self, name: str) -> bool:
-        """Whether the model is exact about views: no two writes can mean the same part of a register, and none of its
-        views is worse than read-modify-write."""
+        """Whether the model is exact about views: no two writes can share one, and none costs more than it saves."""
         rules, space = self.rules[name], self.spaces[name]
         if not rules.views:
             return True

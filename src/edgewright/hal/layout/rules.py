@@ -9,7 +9,7 @@ from functools import cached_property
 from ..analysis.moments import bonds_of
 from ..analysis.spaces import Joint, Legs, Slot, Space, parted
 from ..language.description import Bus, Description
-from ..language.semantics import Nature, Natures
+from ..language.semantics import Nature
 from .cells import Cell, most_lanes
 from .layout import Register, SpaceLayout
 
@@ -28,13 +28,12 @@ class Rules:
 
     @classmethod
     def of(cls, description: Description, space: Space, joints: Iterable[Joint], views: bool = False) -> Rules:
-        natures = Natures(description)
         here = [joint for joint in joints if joint.writes and joint.space == space.name]
         writes = dict.fromkeys((joint.legs, frozenset(joint.known)) for joint in here)
         return cls(
             description.bus_of(space.name),
             {slot.name: slot for slot in space.slots},
-            {slot.name: natures.of(slot.group, slot.field.name) for slot in space.slots},
+            {slot.name: description.nature(slot.group, slot.field.name) for slot in space.slots},
             tuple(writes),
             bonds_of(space),
             views and not description.is_in_memory(space.name),
@@ -134,23 +133,23 @@ def _touchy(nature: Nature) -> bool:
     return nature.writing_acts or not nature.readable
 
 
-def put_back(register: Register, slots: Container[str], space: Space, natures: Natures) -> frozenset[str]:
+def put_back(register: Register, slots: Container[str], space: Space, description: Description) -> frozenset[str]:
     """The slots that a write of these has to leave as they are: others of its register, or in other lanes the same."""
     beside = [space.slot(p.slot) for p in register.pieces if p.slot not in slots or p.lanes > 1]
-    return frozenset(slot.name for slot in beside if natures.of(slot.group, slot.field.name).kept)
+    return frozenset(slot.name for slot in beside if description.nature(slot.group, slot.field.name).kept)
 
 
-def rewrites(register: Register, slots: Container[str], space: Space, natures: Natures) -> bool:
+def rewrites(register: Register, slots: Container[str], space: Space, description: Description) -> bool:
     """Whether a write of the slots has to read the register first; slots whose values are known are among them."""
-    return bool(put_back(register, slots, space, natures))
+    return bool(put_back(register, slots, space, description))
 
 
 def written_registers(
-    placed: SpaceLayout, slots: Sequence[str], known: Sequence[str], space: Space, natures: Natures
+    placed: SpaceLayout, slots: Sequence[str], known: Sequence[str], space: Space, description: Description
 ) -> Iterator[Register]:
     """Where a write of the slots goes: to their registers, or to a view of one whose other fields it does not know."""
     for register in dict.fromkeys(register for slot in slots for register in placed.holding(slot)):
-        is_partial = rewrites(register, (*slots, *known), space, natures)
+        is_partial = rewrites(register, (*slots, *known), space, description)
         yield (placed.view_of(register, slots) if is_partial else None) or register
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from ...errors import InputError
 from ..analysis.spaces import Space, Steps
 from ..design import Design
-from ..language.description import Description, Field, Group, Mode
+from ..language.description import Field, Mode
 from ..layout.layout import SpaceLayout
 
 FORMAT = 1
@@ -74,16 +74,11 @@ def lock_text(design: Design) -> str:
     description, spaces = design.analysis.description, design.analysis.spaces
     devices = {d.name: {"group": d.group, "address": f"0x{d.address:X}"} for d in description.devices}
     layouts = {name: _space(spaces[name], layout) for name, layout in design.layout.spaces.items()}
-    return readable({"format": FORMAT, "devices": devices, "groups": _groups(description), "layout": layouts})
-
-
-def _groups(description: Description) -> dict[str, Any]:
-    groups = sorted(description.groups.values(), key=lambda group: group.name)
-    return {group.name: _fields(group) for group in groups}
-
-
-def _fields(group: Group) -> dict[str, Any]:
-    return {field.name: _field(field) for field in sorted(group.fields, key=lambda field: field.name)}
+    groups = {
+        name: {field.name: _field(field) for field in sorted(group.fields, key=lambda field: field.name)}
+        for name, group in sorted(description.groups.items())
+    }
+    return readable({"format": FORMAT, "devices": devices, "groups": groups, "layout": layouts})
 
 
 def _field(field: Field) -> dict[str, Any]:
@@ -163,8 +158,7 @@ def _is_nest(value: dict[str, Any] | list[Any]) -> bool:
 def read_lock(path: Path) -> Lock:
     """What a lock file says; one that we did not write so is an error."""
     try:
-        text = path.read_bytes()[:MOST_BYTES].decode()
-        data = json.loads(text)
+        data = json.loads(path.read_bytes()[:MOST_BYTES].decode())
     except OSError as error:
         raise InputError(f"cannot read lock file '{path}': {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
@@ -175,11 +169,8 @@ def read_lock(path: Path) -> Lock:
     try:
         return _lock(str(path), data)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"lock file '{path}' is damaged: {_reason(error)}; {RELOCK}") from error
-
-
-def _reason(error: Exception) -> str:
-    return f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise InputError(f"lock file '{path}' is damaged: {reason}; {RELOCK}") from error
 
 
 def _lock(path: str, data: Mapping[str, Any]) -> Lock:
@@ -187,7 +178,10 @@ def _lock(path: str, data: Mapping[str, Any]) -> Lock:
         path,
         {name: (str(d["group"]), int(d["address"], 16)) for name, d in data["devices"].items()},
         {
-            group: {name: (_number(f["bits"], 1), _count(f)) for name, f in fields.items()}
+            group: {
+                name: (_number(f["bits"], 1), _number(f["count"], 1) if "count" in f else None)
+                for name, f in fields.items()
+            }
             for group, fields in data["groups"].items()
         },
         _spaces(data["layout"]),
@@ -230,14 +224,13 @@ def _read_register(data: Mapping[str, Any]) -> LockedRegister:
 
 
 def _read_piece(data: Mapping[str, Any]) -> LockedPiece:
-    counts = tuple(_number(count, 1) for count in data.get("counts", ()))
+    counts = _numbers(data, "counts")
     low, lanes = _number(data.get("low", 0)), _number(data.get("lanes", 1), 1)
     return LockedPiece(str(data["name"]), _number(data["bit"]), _number(data["size"], 1), low, lanes, counts)
 
 
 def _both(data: Mapping[str, Any]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    counts = tuple(_number(count, 1) for count in data.get("counts", ()))
-    strides = tuple(_number(stride, 1) for stride in data.get("strides", ()))
+    counts, strides = _numbers(data, "counts"), _numbers(data, "strides")
     if len(counts) != len(strides):
         raise ValueError("counts and strides differ in length")
     if prod(counts) > MOST_ELEMENTS:
@@ -245,8 +238,8 @@ def _both(data: Mapping[str, Any]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return counts, strides
 
 
-def _count(field: Mapping[str, Any]) -> int | None:
-    return _number(field["count"], 1) if field.get("count") is not None else None
+def _numbers(data: Mapping[str, Any], key: str) -> tuple[int, ...]:
+    return tuple(_number(value, 1) for value in data.get(key, ()))
 
 
 def _number(value: Any, least: int = 0) -> int:

@@ -13,7 +13,7 @@ from itertools import product
 from ...errors import InputError
 from ..analysis.spaces import Area, Joint, Slot, Space, Spaces
 from ..language.description import Description
-from ..layout.assembly import register_at, space_size
+from ..layout.assembly import space_size
 from ..layout.layout import AreaPlace, Layout, Register, SpaceLayout, WriteView, elaborate, offset_of
 from ..layout.rules import Rules
 from .lock_file import RELOCK, Lock, LockedPiece, pattern
@@ -107,7 +107,7 @@ class _Locking:
         for offset, names in known:
             found = tuple(slots[name] for name in names if name in slots)
             is_there = found and len(found) == len(names) and not self.description.is_in_memory(space.name)
-            if is_there and any(_shows_part(register, found) for register in registers):
+            if is_there and any(register.lanes == 1 and set(found) < register.slots for register in registers):
                 yield WriteView(offset, found)
 
     def _distance(self, name: str) -> int:
@@ -136,11 +136,7 @@ class _Locking:
                     raise Irregular(f"'{at.name}' of {register.device} cannot stay where it was")
 
     def _end(
-        self,
-        space: Space,
-        registers: Sequence[Register],
-        areas: Sequence[AreaPlace],
-        placed: Mapping[str, SpaceLayout],
+        self, space: Space, registers: Sequence[Register], areas: Sequence[AreaPlace], placed: Mapping[str, SpaceLayout]
     ) -> int:
         """One past all that is or was in a space."""
         before = self.lock.spaces[space.name].size if space.name in self.lock.spaces else 0
@@ -156,7 +152,7 @@ class _Locking:
             raise Irregular(f"'{new[0].name}' of {space.name} is not in the map, and nothing can be added to it")
         made = self.arrange({space.name: Space(space.name, new)}).spaces[space.name]
         start = space_size(end, self.description.bus_of(space.name), False) if end else 0
-        return tuple(register_at(register, start + register.offset) for register in made.registers)
+        return tuple(replace(register, offset=start + register.offset) for register in made.registers)
 
 
 def with_new_views(description: Description, spaces: Spaces, layout: Layout, joints: Sequence[Joint]) -> Layout:
@@ -176,8 +172,7 @@ def with_new_views(description: Description, spaces: Spaces, layout: Layout, joi
             for written in rules.partial(slots):
                 found = placed[name]
                 if found.view_of(register, written) is None:
-                    view = WriteView(found.size, written)
-                    end = replace(register, offset=view.offset).end
+                    view, end = WriteView(found.size, written), replace(register, offset=found.size).end
                     placed[name] = replace(found, views=(*found.views, view), size=space_size(end, rules.bus, False))
     return replace(layout, spaces=placed)
 
@@ -236,10 +231,6 @@ def _joined(registers: Sequence[Register]) -> tuple[Register, ...]:
                 names = f"'{other.pieces[0].slot}' and '{register.pieces[0].slot}'"
                 raise Irregular(f"{names} share a register, and only one of them is indexed at run time now")
     return tuple(sorted(found.values(), key=lambda register: register.offset))
-
-
-def _shows_part(register: Register, slots: Sequence[str]) -> bool:
-    return register.lanes == 1 and set(slots) < register.slots
 
 
 def _bytes(register: Register) -> Iterator[int]:

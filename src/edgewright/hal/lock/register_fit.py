@@ -112,18 +112,14 @@ def fit_area(area: Area, size: int, known: KnownPlaces) -> AreaPlace | None:
         found[prod(area.counts[dimension + 1 :])] - found[0] if count > 1 else size
         for dimension, count in enumerate(area.counts)
     ]
-    _check_regular(area, found, strides)
+    for index, base in zip(product(*map(range, area.counts)), found, strict=True):
+        if base != found[0] + offset_of(index, strides):
+            told = "its elements do not lie at regular distances in the lock"
+            raise Irregular(f"'{area.name}' is reached through a pointer now, and {told}")
     if strides and min(strides) < size:
         told = f"elements of '{area.name}' lie {min(strides)} bytes apart"
         raise Irregular(f"{told}, but {area.space} needs {size} with its new fields")
     return AreaPlace(area.name, found[0], tuple(strides))
-
-
-def _check_regular(area: Area, bases: Sequence[int], strides: Sequence[int]) -> None:
-    for index, base in zip(product(*map(range, area.counts)), bases, strict=True):
-        if base != bases[0] + offset_of(index, strides):
-            told = "its elements do not lie at regular distances in the lock"
-            raise Irregular(f"'{area.name}' is reached through a pointer now, and {told}")
 
 
 def prefix_of(area: Area, index: tuple[int, ...]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ...platform.target import Architecture
 
@@ -39,7 +39,7 @@ class Signature:
     name: str
     result: Type
     parameters: tuple[tuple[str, Type], ...] = ()
-    problem: str = field(default="")  # why such a function cannot be called here
+    problem: str = ""  # why such a function cannot be called here
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,4 @@
-"""Maps from addresses to names: groups in devices, and objects of a built driver, whose addresses differ with the
-layout."""
+"""Names for addresses, which differ with the layout: groups in devices, and objects of a built driver."""
 
 from __future__ import annotations
 

@@ -97,14 +97,7 @@ SECTIONS {{
 }}
 """
 # Every function stays a function under its own name: the prototype sees which HAL function makes an access.
-_APART = (
-    "-DEDGEWRIGHT_INLINE=",
-    "-fno-inline",
-    "-fno-ipa-cp",
-    "-fno-ipa-sra",
-    "-fno-ipa-icf",
-    "-fno-partial-inlining",
-)
+_APART = ("-DEDGEWRIGHT_INLINE=", "-fno-inline", "-fno-ipa-cp", "-fno-ipa-sra", "-fno-ipa-icf", "-fno-partial-inlining")
 _APART_CLANG = ("-DEDGEWRIGHT_INLINE=", "-fno-inline", "-Dinline=__attribute__((used,noinline))")
 HOOKS = ("HAL_ENTER_CRITICAL()=((void)0)", "HAL_EXIT_CRITICAL()=((void)0)")  # where interrupts do not matter
 _NAMES = re.compile(r"[A-Za-z]\w*|_[A-Za-z0-9]\w*")
@@ -199,15 +192,7 @@ def _link(
     flags = ["-Os", "-w", "-fno-builtin"]
     if compiler.is_gcc:
         flags += ["-fno-tree-loop-distribute-patterns", "-fno-ipa-icf"]
-    link = [
-        "-g",
-        "-static",
-        "-Wl,-T,prototype.ld",
-        "-Wl,-e,0",
-        "-Wl,--no-gc-sections",
-        "-o",
-        "image.elf",
-    ]
+    link = ["-g", "-static", "-Wl,-T,prototype.ld", "-Wl,-e,0", "-Wl,--no-gc-sections", "-o", "image.elf"]
     compiler.run([*flags, "own_of_prototype.c", *objects, *link, *compiler.helpers], folder)
 
 

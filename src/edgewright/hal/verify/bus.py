@@ -122,8 +122,7 @@ class ModelBus:
                 self._taken[self.promise.snapshot][register.device, at.name] = part
             part = part >> at.low & ones(at.size)
             value |= part << at.bit
-            is_seen = model_field.nature.changes or model_field.field.shared_with_isr
-            if model_field.nature.reading_acts or (wanted and known is None and is_seen):
+            if model_field.nature.reading_acts or (wanted and known is None and model_field.nature.may_differ):
                 self._step("read", register.device, at, model_field, part)
         self.log.append(BusAccess(False, address, bits, value))
         return value
@@ -136,7 +135,7 @@ class ModelBus:
             (device, name): model.sample(name, snapshot, self._opened[snapshot])
             for device, model in self.models.items()
             for name, model_field in model.model_fields.items()
-            if (model_field.nature.changes or model_field.field.shared_with_isr) and not model_field.nature.reading_acts
+            if model_field.nature.may_differ and not model_field.nature.reading_acts
         }
 
     def write(self, address: int, bits: int, value: int) -> None:
@@ -249,7 +248,7 @@ class ModelBus:
 
     def _take(self, device: str, at: FieldAt, model_field: ModelField, part: int) -> None:
         if model_field.nature.writing_acts:
-            self._act(device, at, model_field, part)
+            self._act(device, at, part)
             return
         key, model = (device, at.name), self.models[device]
         before = self.stored().get(key, (0, model_field.field.reset & model_field.mask))[1]
@@ -261,7 +260,7 @@ class ModelBus:
             del self.config[key]
         model.write(at.name, value)
 
-    def _act(self, device: str, at: FieldAt, model_field: ModelField, part: int) -> None:
+    def _act(self, device: str, at: FieldAt, part: int) -> None:
         """Writes a field with side effects once all of its parts have been written."""
         key = True, device, at.name
         value, parts = self._parts.get(key, (0, frozenset()))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from random import Random
 
 from ..analysis.functions import Function
 from ..language.cursors import spelling
-from ..language.description import Child, Description, Field
+from ..language.description import Description, Field
 from .abi import Signature, Type
 
 _INTERESTING = (0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 31, 32, 100, 127, 128, 255, 256, 0x7FFF, 0xFFFF, 0x10000)
@@ -83,19 +83,9 @@ def _number(bits: int, bound: int | None, random: Random, small: int) -> int:
 def bounds_of(function: Function, description: Description) -> dict[str, int]:
     """For parameters that are used as indices, the smallest count of what they index."""
     found: dict[str, int] = {}
-    for names, count in _indexed(function, description):
-        for name in set(map(spelling, names)) & {parameter.name for parameter in function.parameters}:
+    parameters = {parameter.name for parameter in function.parameters}
+    for _, hop, member in (step for access in function.accesses for step in access.members(description)):
+        count = member.count or (member.bits if isinstance(member, Field) else 1)  # of a word, its bits
+        for name in parameters.intersection(map(spelling, hop.index.names if hop.index else ())):
             found[name] = min(count, found.get(name, count))
     return found
-
-
-def _indexed(function: Function, description: Description) -> Iterator[tuple[frozenset[str], int]]:
-    for access in function.accesses:
-        group = access.group
-        for hop in access.hops:
-            member: Field | Child = description.groups[group].member(hop.member)
-            count = member.count or (member.bits if isinstance(member, Field) else 1)  # of a word, its bits
-            if hop.index is not None:
-                yield hop.index.names, count
-            if isinstance(member, Child):
-                group = member.group

@@ -47,8 +47,11 @@ def compare(
         difference = _compare_one(naive, optimised, function, functions, calls, seed, tally)
         if difference:
             differences.setdefault(difference.function, difference)
-        unreached = tuple(access for name, access in function.asked.items() if name not in naive.reached)
-        checked.append(replace(_checked(function.signature.name, tally, naive, optimised), unreached=unreached))
+        name = function.signature.name
+        plain = replace(tally.naive, code_bytes=_code(naive, name))
+        small = replace(tally.optimised, code_bytes=_code(optimised, name))
+        unreached = tuple(access for called, access in function.asked.items() if called not in naive.reached)
+        checked.append(FunctionCheck(name, tally.calls, plain, small, tally.unfinished, tally.left_out, unreached))
     return tuple(checked), tuple(differences.values())
 
 
@@ -119,9 +122,7 @@ def _count(tally: _Tally, expected: Outcome, found: Outcome) -> None:
 
 def _more(counts: Counts, outcome: Outcome) -> Counts:
     return replace(
-        counts,
-        instructions=counts.instructions + outcome.instructions,
-        accesses=counts.accesses + outcome.accesses,
+        counts, instructions=counts.instructions + outcome.instructions, accesses=counts.accesses + outcome.accesses
     )
 
 
@@ -129,7 +130,7 @@ def difference_of(expected: Outcome, found: Outcome) -> str:
     """How two outcomes of a call differ, or nothing. Calls that do not end are compared as far as they got."""
     endless = [o for o in (expected, found) if o.fault and o.fault.reason is StopReason.ENDLESS]
     if found.fault and found.fault.reason is not StopReason.ENDLESS:
-        return f"faults: {found.fault}" + _after(found.events)
+        return f"faults: {found.fault}" + (f", after {found.events[-1]}" if found.events else "")
     if len(endless) == 1:
         who = "the optimised code" if found.fault else "the naive code"
         return f"{who} does not end" + (_events(expected.events, found.events) or "")
@@ -139,10 +140,6 @@ def difference_of(expected: Outcome, found: Outcome) -> str:
     if expected.result != found.result:
         return f"returns {found.result} instead of {expected.result}"
     return _final(expected.final, found.final) or disorder(expected.steps, found.steps)
-
-
-def _after(events: Sequence[Event]) -> str:
-    return f", after {events[-1]}" if events else ""
 
 
 def _events(expected: Sequence[Event], found: Sequence[Event], cut: bool = False) -> str:
@@ -194,17 +191,6 @@ def _without_instance(signature: Signature, prototype: Prototype) -> str:
             if one.group is not None and not prototype.instances.get(one.group):
                 return f"no device holds a '{one.group}' for parameter '{name}'"
     return ""
-
-
-def _checked(name: str, tally: _Tally, naive: Prototype, optimised: Prototype) -> FunctionCheck:
-    return FunctionCheck(
-        name,
-        tally.calls,
-        replace(tally.naive, code_bytes=_code(naive, name)),
-        replace(tally.optimised, code_bytes=_code(optimised, name)),
-        tally.unfinished,
-        tally.left_out,
-    )
 
 
 def _code(prototype: Prototype, name: str) -> int:

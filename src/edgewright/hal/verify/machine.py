@@ -187,9 +187,5 @@ def _core(built: Built) -> _Core:
     big = built.target.cpu in ("cortex-m33", "cortex-m55")
     uc.ctl_set_cpu_model(arm.UC_CPU_ARM_CORTEX_M33 if big else arm.UC_CPU_ARM_CORTEX_M7)
     return _Core(
-        uc,
-        tuple(getattr(arm, f"UC_ARM_REG_R{number}") for number in range(4)),
-        arm.UC_ARM_REG_SP,
-        arm.UC_ARM_REG_LR,
-        1,
+        uc, tuple(getattr(arm, f"UC_ARM_REG_R{number}") for number in range(4)), arm.UC_ARM_REG_SP, arm.UC_ARM_REG_LR, 1
     )

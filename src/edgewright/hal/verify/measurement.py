@@ -11,13 +11,12 @@ from ...errors import EdgewrightError, InputError
 from ..design import Design
 from ..generate import generate
 from ..language.description import Description
-from ..language.semantics import Natures
 from ..layout.layout import RegisterAt
 from .abi import Type
 from .build import HOOKS, Built, build, free_window, target_named
 from .bus import ModelBus
 from .machine import LIMIT, Machine
-from .peripheral import Peripheral, fields_of_models
+from .peripheral import Peripheral, fields_of_models, fresh_models
 from .verification import Fault
 
 
@@ -43,7 +42,8 @@ def measure(
     """The calls one after the other on one state; arguments are words: numbers, or addresses of devices."""
     base = free_window(description.devices)
     built = build(files, target_named(target), base, defines=defines)
-    bus = _bus(description, registers, models or {}, seed)
+    model_fields = fields_of_models(description, registers)
+    bus = ModelBus(description, registers, fresh_models(description, model_fields, models or {}, seed))
     machine = Machine(built, bus.pages, {})
     machine.bus = bus
     results, instructions = [], 0
@@ -72,17 +72,3 @@ def _call(machine: Machine, built: Built, name: str, words: tuple[int, ...]) -> 
         return machine.call(name, [Type()] * len(words), words, LIMIT) & 0xFFFF_FFFF
     except Fault as fault:
         raise InputError(f"{name}{words} on the virtual prototype: {fault}") from fault
-
-
-def _bus(
-    description: Description,
-    registers: Sequence[RegisterAt],
-    models: Mapping[str, type[Peripheral]],
-    seed: int,
-) -> ModelBus:
-    model_fields = fields_of_models(description, registers, Natures(description))
-    made = {
-        device.name: models.get(device.name, Peripheral)(device.name, model_fields[device.name], seed)
-        for device in description.devices
-    }
-    return ModelBus(description, registers, made)

@@ -24,7 +24,7 @@ from typing import ClassVar
 
 from ...errors import InputError
 from ..language.description import Description, EffectTarget, Field, Mode
-from ..language.semantics import Nature, Natures
+from ..language.semantics import Nature
 from ..layout.layout import FieldAt, RegisterAt
 
 
@@ -53,35 +53,33 @@ class ModelField:
         return (1 << self.field.bits) - 1
 
 
-def fields_of_models(
-    description: Description, registers: Iterable[RegisterAt], natures: Natures
-) -> dict[str, dict[str, ModelField]]:
+def fields_of_models(description: Description, registers: Iterable[RegisterAt]) -> dict[str, dict[str, ModelField]]:
     """The fields of every device, by name."""
     found: dict[str, dict[str, FieldAt]] = {device.name: {} for device in description.devices}
     for register in registers:
         found[register.device].update((at.name, at) for at in register.fields)
     return {
-        device: {name: _model_field(at, fields, natures) for name, at in fields.items()}
+        device: {name: _model_field(at, fields, description) for name, at in fields.items()}
         for device, fields in found.items()
     }
 
 
-def _model_field(at: FieldAt, fields: Mapping[str, FieldAt], natures: Natures) -> ModelField:
+def _model_field(at: FieldAt, fields: Mapping[str, FieldAt], description: Description) -> ModelField:
     # Reading a field that has itself among its targets is what `read` does anyway.
     rest = tuple(target for target in at.field.rse if target != EffectTarget(at.group, at.field.name))
-    on_read, on_write = _touched(at, rest, fields, natures), _touched(at, at.field.wse, fields, natures)
-    return ModelField(at.name, at.group, at.field, natures.of(at.group, at.field.name), on_read, on_write)
+    on_read, on_write = _touched(at, rest, fields, description), _touched(at, at.field.wse, fields, description)
+    return ModelField(at.name, at.group, at.field, description.nature(at.group, at.field.name), on_read, on_write)
 
 
 def _touched(
-    at: FieldAt, targets: tuple[EffectTarget, ...], fields: Mapping[str, FieldAt], natures: Natures
+    at: FieldAt, targets: tuple[EffectTarget, ...], fields: Mapping[str, FieldAt], description: Description
 ) -> tuple[str, ...]:
     """The fields that a side effect touches: of its own group, those beside it; of others, all in the device."""
     home = at.name.rpartition(".")[0]
     return tuple(
         other.name
         for other in fields.values()
-        if natures.touched(targets, other.group, other.field.name)
+        if description.touched(targets, other.group, other.field.name)
         and (other.group != at.group or other.name.rpartition(".")[0] == home)
     )
 
@@ -135,10 +133,7 @@ class Peripheral:
         is_own = type(self).read is not Peripheral.read or type(self).peek is not Peripheral.peek
         if is_own or not model_field.nature.changes:
             return self.peek(name) & model_field.mask
-        new = self._drawn(model_field, "snapshot", snapshot, number)
-        if model_field.field.w1c or model_field.field.clear_on_read:
-            return self.state[name] | new
-        return self.state[name] & new if model_field.field.w1s else new
+        return self._changed(model_field, self._drawn(model_field, "snapshot", snapshot, number))
 
     def touch(self, name: str) -> None:
         """Hardware changes a field, as a side effect of another access."""
@@ -158,7 +153,11 @@ class Peripheral:
         """The field's value after what hardware did to it since it was last asked for."""
         if not model_field.nature.changes:
             return self.state[model_field.name]
-        new = self._drawn(model_field, "read", self.reads[model_field.name], self.touches[model_field.name])
+        name = model_field.name
+        return self._changed(model_field, self._drawn(model_field, "read", self.reads[name], self.touches[name]))
+
+    def _changed(self, model_field: ModelField, new: int) -> int:
+        """The field's value after hardware did this: flags that are cleared stay set till then, and the reverse."""
         if model_field.field.w1c or model_field.field.clear_on_read:
             return self.state[model_field.name] | new
         return self.state[model_field.name] & new if model_field.field.w1s else new
@@ -168,6 +167,17 @@ class Peripheral:
 
 
 Models = tuple[type[Peripheral], ...]
+
+
+def fresh_models(
+    description: Description,
+    model_fields: Mapping[str, Mapping[str, ModelField]],
+    models: Mapping[str, type[Peripheral]],
+    seed: int,
+) -> dict[str, Peripheral]:
+    """The devices of a driver as after power-on, each with a model of its own or one that follows its attributes."""
+    names = [device.name for device in description.devices]
+    return {name: models.get(name, Peripheral)(name, model_fields[name], seed) for name in names}
 
 
 def load_model(path: str | Path) -> Models:

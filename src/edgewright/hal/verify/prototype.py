@@ -14,7 +14,6 @@ from functools import lru_cache, partial
 
 from ..analysis.spaces import Spaces
 from ..language.description import Description
-from ..language.semantics import Natures
 from ..layout.layout import Layout, elaborate
 from .abi import Signature, Type, places_of
 from .addresses import Addresses, instances_of
@@ -23,7 +22,7 @@ from .bus import Event, ModelBus, Promise, Replay
 from .calls import Argument, ArgumentKind, DrawnCall
 from .machine import Machine
 from .order import BusEvent
-from .peripheral import Peripheral, fields_of_models, seeded
+from .peripheral import Peripheral, fields_of_models, fresh_models, seeded
 from .requests import Request, asked_by
 from .verification import Fault, StopReason
 
@@ -92,7 +91,7 @@ class Prototype:
         self._signatures = dict(signatures)
         self._models = models or {}
         self._registers = elaborate(variant.description, variant.spaces, variant.layout)
-        self._model_fields = fields_of_models(variant.description, self._registers, Natures(variant.description))
+        self._model_fields = fields_of_models(variant.description, self._registers)
         self._seed = 0
         self.reached: set[str] = set()  # HAL functions that were called
         self._halves: list[int] = []  # steps that were made when half of the time of a call was over
@@ -272,12 +271,7 @@ class Prototype:
         return machine.built.base + BUFFERS + number * _APART
 
     def _fresh_bus(self) -> ModelBus:
-        models = {
-            device.name: self._models.get(device.name, Peripheral)(
-                device.name, self._model_fields[device.name], self._seed
-            )
-            for device in self.variant.description.devices
-        }
+        models = fresh_models(self.variant.description, self._model_fields, self._models, self._seed)
         return ModelBus(self.variant.description, self._registers, models, self.variant.foreign)
 
 

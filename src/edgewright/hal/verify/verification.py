@@ -1,5 +1,4 @@
-"""The result of a verification: what was called, what it cost, every difference described, and why calls ended
-early."""
+"""The result of a verification: what was called, what it cost, all differences, and why calls ended early."""
 
 from __future__ import annotations
 
@@ -73,8 +72,3 @@ class Verification:
     @property
     def calls(self) -> int:
         return sum(checked.calls for checked in self.functions)
-
-    @property
-    def unchecked(self) -> tuple[FunctionCheck, ...]:
-        """Functions of which no call could be compared."""
-        return tuple(checked for checked in self.functions if not checked.calls and not checked.unfinished)

@@ -16,7 +16,6 @@ from ..design import Analysis, Design
 from ..design_flow import naive
 from ..generate import generate, rewritten
 from ..generate.calls import Call, Marks, call_for, marks_of, names_of, needed_calls
-from ..language.description import Description
 from ..language.lexis import blanked
 from ..language.macros import LINE
 from .abi import Signature, Type
@@ -103,24 +102,21 @@ def compare_variants(
         differences,
         sizes[0],
         sizes[1],
-        bool(_accessing(analysis)),
+        any(function.accesses for function in analysis.functions),
     )
 
 
 def variant_of(
-    design: Design,
-    target: str,
-    *,
-    measure: bool = True,
-    includes: Sequence[Path] = (),
-    defines: Sequence[str] = (),
+    design: Design, target: str, *, measure: bool = True, includes: Sequence[Path] = (), defines: Sequence[str] = ()
 ) -> Variant:
     """The design's generated code, compiled for the prototype."""
     analysis, processor = design.analysis, target_named(target)
     marks = marks_of(analysis)
     files = generate(design, "driver", marks)
     stubs = (*CALLBACKS, *sorted(weak_functions(analysis.source)))
-    base = free_window(analysis.description.devices, _room(analysis.description, design))
+    devices = analysis.description.devices
+    largest = max((design.layout.spaces[device.group].size for device in devices), default=0)
+    base = free_window(devices, largest + 4096)
     built = [
         build(files, processor, base, inline, includes, [*(HOOKS if inline else _WATCHED), *defines], stubs)
         if measure or not inline
@@ -141,14 +137,6 @@ def _asked(analysis: Analysis, function: Function, names: Mapping[Call, str], ma
         use = analysis.uses[function.name, access.number]
         found.setdefault(names[call_for(use, None, marks)], f"{access.name} (line {access.place.line})")
     return found
-
-
-def _accessing(analysis: Analysis) -> list[str]:
-    return [function.name for function in analysis.functions if function.accesses]
-
-
-def _room(description: Description, design: Design) -> int:
-    return max((design.layout.spaces[device.group].size for device in description.devices), default=0) + 4096
 
 
 def _runnable(analysis: Analysis, signatures: dict[str, Signature]) -> list[Runnable]:
