@@ -268,6 +268,17 @@ def broad(g: Grower) -> list[str]:
     return [head(g, x)]
 
 
+def narrow(g: Grower) -> list[str]:
+    """Images of few columns, often an odd number of them: rows whose last pixel has no partner."""
+    x = g.input(g.pick(8, 11, 14), g.pick(3, 5, 7), g.pick(2, 3, 8))
+    x = g.conv(x, g.pick(12, 16), (3, 3), act=RELU6 if g.seed % 2 else RELU)
+    for out in (24, 40, 64, 32):
+        x = g.depthwise(x, (3, 3), 1, RELU)
+        x = g.conv(x, out + g.pick(0, 4, 8), (1, 1), act=RELU if out > 30 else None)
+    x = g.conv(x, g.pick(6, 10), (4, 3))
+    return [head(g, x)]
+
+
 def uneven(g: Grower) -> list[str]:
     """Channels whose scales lie far apart: to be exact, most multipliers need wide offsets."""
     g.uneven = 500.0
@@ -535,7 +546,7 @@ def odd_moves(g: Grower) -> list[str]:
 Shape = Callable[[Grower], list[str]]
 SHAPES: tuple[Shape, ...] = (
     mobile, inverted, residual, windows, separable, denses, pools, from_reals, deep, thin, broad, lookups, uneven,
-    lowest, single, products, elements, moves, transposed, odd_windows, odd_elements, odd_moves,
+    lowest, single, products, elements, moves, transposed, odd_windows, odd_elements, odd_moves, narrow,
 )  # fmt: skip
 
 

@@ -73,9 +73,9 @@ WAYS: tuple[tuple[str, Callable[[Network], Plan | None]], ...] = (
     ("apart", partial(edgewright.plan, explain=False, plain=True)),
     *((f"parts {turn}", partial(_scheduled, partial(parts, turn=turn))) for turn in range(3)),
 )
-CASES = [
+CASES = [  # later shapes behind all others, so that those are planned as before
     (shape, form, seed)
-    for shapes in (SHAPES[:-5], SHAPES[-5:])
+    for shapes in (SHAPES[:17], SHAPES[17:22], SHAPES[22:])
     for form in FORMATS
     for shape in shapes
     for seed in range(_seeds(shape, form))

@@ -81,14 +81,23 @@ def test_routes_say_what_plans_need(network):
         assert made.macs - whole.macs <= route.macs
 
 
+class _CheapSums(Costs):
+    """Estimates that are too low where products are summed part by part."""
+
+    def region(self, layer, region, setting=None, partial=None):
+        found = super().region(layer, region, setting, partial)
+        is_cheap = partial is not None and isinstance(self.network.by_name[layer].op, Conv2d)
+        return found / 2 if is_cheap else found
+
+
 def test_parts_are_never_priced_below_the_whole():
-    """Estimates of sums by channels lie below those of the whole layer here; with room for it, layers run whole."""
+    """Where estimates of sums by channels lie below those of the whole layer; with room for it, layers run whole."""
     b = Builder("pointwise")
     x = b.layer(Clamp(0.0), [b.input("x", (1, 28, 28, 144))], "relu")
     thin = b.layer(Conv2d(), [x, b.constant("v", np.ones((40, 1, 1, 144), np.float32))], "thin")
     wide = b.layer(Conv2d(), [thin, b.constant("w", np.ones((240, 1, 1, 40), np.float32))], "wide")
     network = b.build([b.layer(Reduce((1, 2), keep=True, kind=ReduceKind.MEAN), [wide], "mean")])
-    prices = Prices(network, Costs(network, "cortex-m4"))
+    prices = Prices(network, _CheapSums(network, "cortex-m4"))
     parts = ((3, ((0, 20), (20, 40))),)
     assert prices._summed(network.by_name["wide"], parts, Setting()) < prices._ideal("wide")
     assert prices.tiles(network.by_name["wide"], parts, by_rows=False, is_summing=True) == 0

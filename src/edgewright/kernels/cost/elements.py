@@ -5,12 +5,13 @@ from __future__ import annotations
 from math import prod
 
 from ...network import Arithmetic, Region, Shape
-from ...network.operators import ACTIVATIONS, AvgPool2d, Binary, BinaryKind, Clamp, MaxPool2d, Reduce
+from ...network.operators import ACTIVATIONS, AvgPool2d, Binary, BinaryKind, Clamp, MaxPool2d, Quantize, Reduce
 from ...network.operators.elementwise import Elementwise
 from ...program.selection import Offer
 from ..printing.nest import joined_axes
 from ..site import Site
 from ..window import WindowAxis, axes
+from .loops import WindowLoops, known_loop
 from .work import ACTIVATION, KernelWork, activation_work, is_bent, type_of, unrounded_type
 
 
@@ -19,7 +20,9 @@ def pool_work(site: Site, region: Region, *, in_loops: bool = False, how: str = 
     op, shape = site.op, site.shapes[0]
     if isinstance(op, MaxPool2d | AvgPool2d):
         name, window = "max" if isinstance(op, MaxPool2d) else "average", axes(op, op.kernel, shape)
+        loops = WindowLoops.of(site, window, region)
     else:
+        loops = WindowLoops(*map(known_loop, shape[1:3]))
         name, window = "mean", (WindowAxis(shape[1], 1, 1, 0, shape[1]), WindowAxis(shape[2], 1, 1, 0, shape[2]))
         region = Region((region.bounds[0], (0, 1), (0, 1), region.bounds[-1]))
     rows, columns = window
@@ -27,15 +30,18 @@ def pool_work(site: Site, region: Region, *, in_loops: bool = False, how: str = 
     lines = batch * rows.taps(region.bounds[1])
     pixels, met = batch * height * width, lines * columns.taps(region.bounds[2])
     lanes, rest = (0, channels) if in_loops else divmod(channels, 4)
+    is_clipped = in_loops and loops.is_clipped
+    way = "odd" if not in_loops else "double" if loops.is_written_out else "odd" if loops.is_nested else "flat"
     amounts = {
         "calls": 1,
         "pixels": pixels,
+        "clipped pixels": pixels if in_loops and loops.columns.rounds is None else 0,
         "blocks": pixels * (lanes + bool(rest)),
-        "lines": lines * width * (lanes + rest),  # rows of windows
+        "lines": lines * width * (lanes + rest) if loops.is_nested or not in_loops else 0,  # rows of windows
         "reads": met * lanes * 4,
-        "odd reads": met * rest,
+        f"{way} reads": met * rest,
         "bent": met * channels if is_bent(site) else 0,
-        "padded": met * channels if any(getattr(op, "pads", ())) else 0,
+        "padded": met * channels if is_clipped or (not in_loops and any(getattr(op, "pads", ()))) else 0,
         "outputs": region.size,
     }
     is_scaled = name == "max" and site.inputs[0].tensor.quant != site.result.quant
@@ -96,10 +102,16 @@ def in_loops(site: Site, _: Offer, region: Region, __: Region | None) -> KernelW
 
 
 def lookup_work(site: Site, region: Region) -> KernelWork:
-    """Bytes by way of a table."""
+    """Bytes by way of a table, or compared with limits where that says as much."""
     work = plain_work(site, region)
     kept = {key: amount for key, amount in work.amounts.items() if not key.startswith(ACTIVATION)}
-    return KernelWork("lookup bytes", kept)
+    return KernelWork("lookup bytes", kept | {"clamped": region.size if _is_clamp(site) else 0})
+
+
+def _is_clamp(site: Site) -> bool:
+    """Whether all that happens to a byte is that it is kept between limits."""
+    x, y = site.inputs[0].tensor.quant, site.result.quant
+    return isinstance(site.op, Clamp | Quantize) and x is not None and y is not None and x.scale == y.scale
 
 
 def _name(site: Site) -> str:

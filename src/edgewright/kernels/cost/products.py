@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
+from math import frexp, prod
 
-from ...network import Region
+from ...network import Arithmetic, Region
 from ...network.operators import Conv2d
 from ...network.operators.partial_sums import partial_needs
 from ...platform.target import TARGETS
@@ -13,6 +13,7 @@ from ...program import Sweep
 from ...program.selection import Offer
 from ..site import Site
 from ..window import axes, up
+from .loops import WindowLoops
 from .work import (
     SHORT,
     Amounts,
@@ -27,6 +28,8 @@ from .work import (
     unrounded_type,
 )
 from .zeros import shares_of_zeros
+
+FEW = {1: "single ", 2: "double "}  # products of a tap for which there is no loop
 
 
 def dense_work(site: Site, region: Region, how: str, depth: int = 1, width: int = 1) -> KernelWork:
@@ -92,26 +95,45 @@ def real_work(site: Site, region: Region) -> KernelWork:
 def loops_work(site: Site, region: Region) -> KernelWork:
     """Products in plain loops, an output at a time.
 
-    A single product of a tap has no loop, nor have the rows or columns of windows that are one wide; a few products
-    are written out by some compilers.
+    A single product of a tap has no loop; two are written out by all compilers, a few by some. Where there are two
+    loops over taps, or clipped ones, registers are short inside them.
     """
     met, channels = _Windows.of(site, region), region.shape[-1]
-    taps, is_nested = met.taps * channels, not isinstance(site.op, Conv2d) or 1 not in site.shapes[1][1:3]
-    how = "single " if met.depth == 1 else "short " if met.depth <= SHORT else ""
-    small, bent, is_plane = is_small(site), is_bent(site), site.sweep is Sweep.CHANNELS
+    taps, small, is_plane = met.taps * channels, is_small(site), site.sweep is Sweep.CHANNELS
+    is_nested, is_clipped, clips_columns = True, False, False
+    if isinstance(site.op, Conv2d):
+        window = WindowLoops.of(site, axes(site.op, site.shapes[1][1:3], site.shapes[0]), region)
+        is_nested, is_clipped, clips_columns = window.is_nested, window.is_clipped, window.columns.rounds is None
+    how = FEW.get(met.depth, "short " if met.depth <= SHORT else "")
     amounts: Amounts = {
         "calls": 1,
         "pixels": 0 if is_plane else met.pixels,
+        "clipped pixels": met.pixels if clips_columns else 0,
         "planes": region.size if is_plane else 0,  # elements that are moved from where they were computed
         "runs": met.lines * channels if is_nested else 0,
         "taps": taps,
-        "bent runs": taps if bent else 0,
-        f"outputs {rounding(site)}" if small else "outputs": region.size,
+        "bent runs": taps if is_bent(site) else 0,
+        "nested macs": taps * met.depth if is_nested else 0,
+        "clipped macs": taps * met.depth if is_clipped else 0,
+        _stored(site) if small else "outputs": region.size,
     }
     products = _multiplied(site, taps * met.depth)
     amounts |= activation_work(site, region) | {f"{how}{key}": value for key, value in products.items()}
     name = "windows" if isinstance(site.op, Conv2d) else type(site.op).__name__.lower()  # in groups and not
     return KernelWork(f"loops-{name} {'bytes' if small else type_of(site)}", amounts)
+
+
+def _stored(site: Site) -> str:
+    """The amount that outputs are, by whose rounding they follow, and whether channels are shifted by numbers of their
+    own, which takes a call where one number for all is written out."""
+    return f"outputs {rounding(site)}{' shifted' if site.facts.once('shifts', lambda: _has_shifts(site)) else ''}"
+
+
+def _has_shifts(site: Site) -> bool:
+    x, w, y = (tensor.quant for tensor in (*(place.tensor for place in site.inputs[:2]), site.result))
+    if site.arithmetic is not Arithmetic.TFLITE or x is None or w is None or y is None:
+        return False
+    return len({frexp(x.scale[0] * scale / y.scale[0])[1] for scale in w.scale}) > 1
 
 
 def _read(site: Site, region: Region, partial: Region | None) -> Region:

@@ -130,9 +130,9 @@ class ConvPart:
         sides = min(self.columns, sum(up(side, block) for side in self.sides))
         return self.inner_rows * sides + (self.rows - self.inner_rows) * self.columns
 
-    def gathering(self, edges: float, word: int) -> Amounts:
-        """Amounts of gathering windows, `word` taps at a time; `edges` of the pixels with checks of bounds."""
-        runs, (words, rest) = (self.pixels - edges) * self.runs, divmod(self.run, word)
+    def gathering(self, edges: float, word: int, windows: int) -> Amounts:
+        """Amounts of gathering so many windows, `word` taps at a time; `edges` of them with checks of bounds."""
+        runs, (words, rest) = (windows - edges) * self.runs, divmod(self.run, word)
         short = 0 if words else runs  # without a whole word
         return {
             "calls": 1,

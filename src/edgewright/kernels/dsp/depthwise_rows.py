@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...network import Array, DType
+from ...network import Array, DType, Region
 from ...network.operators import Conv2d
 from ...platform.target import Family
 from ...program import Sweep
 from ..call import CCall, image, part_pointer
+from ..cost.work import KernelWork
 from ..kernel import Kernel, Offer, where
 from ..portable.depthwise import fits_depthwise
-from ..portable.work import depthwise_rows
+from ..portable.depthwise_work import depthwise_rows
 from ..printing.source import CWriter, Expr
 from ..requantise.depthwise_factors import Factors, factors_shifted_by
 from ..requantise.sums import flip
@@ -94,6 +95,11 @@ def _has_own_shifts(factors: Factors) -> bool:
     return factors.table.shape[1] == 3
 
 
+def _work(site: Site, offer: Offer, region: Region, _: Region | None) -> KernelWork:
+    factors = _factors(site)
+    return depthwise_rows(site, offer, region, has_own_shifts=factors is not None and _has_own_shifts(factors))
+
+
 DEPTHWISE_ROWS = Kernel(
-    "depthwise_rows", (Conv2d,), where(suits), write, frozenset({Family.DSP, Family.HELIUM}), work=depthwise_rows
+    "depthwise_rows", (Conv2d,), where(suits), write, frozenset({Family.DSP, Family.HELIUM}), work=_work
 )

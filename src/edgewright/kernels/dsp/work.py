@@ -36,7 +36,10 @@ def conv(site: Site, offer: Offer, region: Region, _: Region | None) -> KernelWo
 
 
 def _gathered(part: ConvPart) -> Amounts:
-    """Windows gathered for pairs of pixels, word by word; at edges with checks of bounds, cut words byte by byte."""
+    """Windows gathered for pairs of pixels, word by word; at edges with checks of bounds, cut words byte by byte.
+
+    A last pixel without a partner is its own: its window is gathered twice.
+    """
     rows, (left, right) = range(*part.bounds[1]), part.sides
     above, below = part.down.outside(part.bounds[1])
     edge_rows = (*rows[:above], *rows[len(rows) - below :])
@@ -48,7 +51,12 @@ def _gathered(part: ConvPart) -> Amounts:
     in_row = sum(cut[column] for column in sides) + (part.columns - len(sides)) * inside
     taps = part.batch * sum(part.down.taps((row, row + 1)) for row in edge_rows)
     beside = sum(share * cut[column] for column, share in careful.items())
-    return part.gathering(edges, 4) | {"edge bytes": taps * in_row + part.inner_rows * part.down.kernel * beside}
+    cut_bytes = taps * in_row + part.inner_rows * part.down.kernel * beside
+    windows, last = up(part.pixels, 2), part.columns - 1
+    if windows > part.pixels and (rows[-1] in edge_rows or last in sides):
+        edges += 1
+        cut_bytes += part.down.taps((rows[-1], rows[-1] + 1)) * cut.get(last, inside)
+    return part.gathering(edges, 4, windows) | {"edge bytes": cut_bytes, "pairs": windows / 2}
 
 
 def _paired(sides: Sequence[int], columns: int, rows: int) -> Mapping[int, float]:
@@ -108,9 +116,12 @@ def pixels(site: Site, _: Offer, region: Region, __: Region | None) -> KernelWor
 
 
 def windows(site: Site, _: Offer, region: Region, __: Region | None) -> KernelWork:
+    """A window copied for each pixel, run by run; runs that do not meet the image are only filled."""
     part = ConvPart(site, region)
-    gathered = {"runs": part.pixels * part.runs, "words": part.pixels * part.taps / 4}
-    return KernelWork("tight-conv int8", _fours(site, part) | gathered | {"edge runs": part.edges(1) * part.runs})
+    across = part.across.taps(part.bounds[2]) if part.runs > part.down.kernel else part.columns
+    met = part.batch * part.down.taps(part.bounds[1]) * across
+    copied = {"runs": met, "outside runs": part.pixels * part.runs - met, "words": part.pixels * part.taps / 4}
+    return KernelWork("tight-conv int8", _fours(site, part) | copied)
 
 
 def _fours(site: Site, part: ConvPart) -> Amounts:

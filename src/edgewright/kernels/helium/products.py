@@ -28,7 +28,7 @@ def _conv_work(site: Site, _: Offer, region: Region, __: Region | None) -> Kerne
     """Sixteen taps at a time."""
     part, how = ConvPart(site, region), f"outputs {stored_how(site)}"
     done = part.pixels * part.channels
-    amounts = part.gathering(part.edges(1), 1) | {"macs": done * up(part.taps, 16), how: done}
+    amounts = part.gathering(part.edges(1), 1, part.pixels) | {"macs": done * up(part.taps, 16), how: done}
     if part.is_pointwise:
         amounts = {key: amounts[key] for key in ("calls", "rows", "pixels", "macs", how)}
     return KernelWork(f"{'pointwise' if part.is_pointwise else 'conv'} int8", amounts)

@@ -19,7 +19,7 @@ from ..requantise.depthwise_factors import Factors, factors_of
 from ..requantise.sums import flip
 from ..site import Site
 from ..window import up
-from .work import depthwise_ring
+from .depthwise_work import depthwise_ring
 
 MOST_SIZE = 8192  # of an axis: tables of the kernels have 16 bits for sizes, pads and strides included
 

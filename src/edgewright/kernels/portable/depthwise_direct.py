@@ -17,7 +17,7 @@ from ..printing.source import CWriter, Expr
 from ..requantise.depthwise_factors import LEAST_LEFT, factors_of
 from ..site import Site
 from .depthwise import fits_depthwise
-from .work import depthwise_direct
+from .depthwise_work import depthwise_direct
 
 FEW_ROWS = 2  # for so few, to copy the row above is not worth it
 STACK_BYTES = 768  # for a line and a block of outputs where the arena has no room
