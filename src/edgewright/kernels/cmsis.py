@@ -26,7 +26,7 @@ from .call import CCall
 from .kernel import SMALL, Kernel, Offer, where
 from .printing.source import CWriter, braced
 from .requantise.sums import requantised
-from .site import Site
+from .site import Site, unwrap
 from .window import up
 
 LEFT = 20  # bits that TFLite shifts the operands of a sum to the left
@@ -187,9 +187,7 @@ def _write_product(
 ) -> None:
     """The call that convolutions and dense layers share."""
     call.use("cmsis")
-    sums = requantised(call)
-    assert sums is not None
-    bias = call.add(sums.bias.astype(np.int32), "bias")
+    bias = call.add(unwrap(requantised(call)).bias.astype(np.int32), "bias")
     values = call.add(weights, "weights as CMSIS-NN reads them")
     x, w, y = (_dims(call, shape) for shape in shapes)
     each = _dims(call, (1, 1, 1, shapes[2][3]))

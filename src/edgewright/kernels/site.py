@@ -49,6 +49,12 @@ def _once(known: dict[Any, Any], key: Any, find: Callable[[], Found]) -> Found:
     return found
 
 
+def unwrap(found: Found | None) -> Found:
+    """What was found at a site, where a kernel's offer has made sure of it."""
+    assert found is not None
+    return found
+
+
 @dataclass(frozen=True)
 class ChannelRange:
     """Channels that a call computes, for which weights are packed."""

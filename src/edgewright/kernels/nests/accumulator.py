@@ -176,7 +176,6 @@ def _integers(call: CCall, store: Callable[[str, Expr], str], with_bias: bool = 
     """Sums of stored integers less their zero points."""
     x, w = call.inputs[0].tensor, call.inputs[1].tensor
     bias = _bias(call) if with_bias else None
-    assert x.quant is not None
     zeros = per_channel(call, np.array(w.quant.zero if w.quant else (0,), np.int32), "zero points of the weights")
     has_zeros = w.quant is not None and any(w.quant.zero)
     kind = accumulator_type(call)

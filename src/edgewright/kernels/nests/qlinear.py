@@ -15,7 +15,7 @@ from ..kernel import Kernel, Offer, where
 from ..printing.constants import number
 from ..printing.source import CWriter, operand
 from ..requantise.pairs import PairRule, pair_rule
-from ..site import Site
+from ..site import Site, unwrap
 from .finish import stored_range
 from .values import ComputeType, compute_type, is_byte, write_each
 
@@ -44,16 +44,11 @@ def _found_rule(site: Site) -> PairRule | None:
 
 def _storages(site: Site) -> list[tuple[DType, Quant]]:
     """Types and scales of a, b and the result."""
-    found = []
-    for tensor in site.tensors:
-        assert tensor.quant is not None
-        found.append((tensor.dtype, tensor.quant))
-    return found
+    return [(tensor.dtype, unwrap(tensor.quant)) for tensor in site.tensors]
 
 
 def write_pairs(call: CCall, _: Offer, c: CWriter) -> None:
-    rule = _rule(call)
-    assert rule is not None
+    rule = unwrap(_rule(call))
 
     def stored(v: Sequence[str]) -> str:
         return f"({call.output.ctype})ew_between({rule.low}, {_steps(call, rule, v)}, {rule.high})"
