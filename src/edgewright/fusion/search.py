@@ -32,6 +32,7 @@ from .choice import (
     interrupted,
     is_interrupted,
     trade_off_of,
+    undominated,
     undominated_trade_offs,
 )
 from .faster import fastest, speed_up
@@ -96,7 +97,7 @@ def front(
         plans = [interrupted(plan) for plan in plans]
     plans = [replace(plan, searched=search.routes.priced) for plan in plans]
     plain = make_plan(network, board, plain=True, explain=False, alignment=alignment)
-    return Front(_undominated(plans), plain)
+    return Front(undominated(plans, lambda plan: (plan.peak_bytes, plan.macs)), plain)
 
 
 def least(
@@ -342,15 +343,6 @@ def _spread(routes: Sequence[Route], most: int) -> list[Route]:
         return list(routes)
     places = {round(i * (len(routes) - 1) / (most - 1)) for i in range(most)}
     return [routes[at] for at in sorted(places)]
-
-
-def _undominated(plans: Sequence[Plan]) -> tuple[Plan, ...]:
-    """The plans that no other beats in RAM and MACs, from most RAM to least."""
-    found: list[Plan] = []
-    for plan in sorted(plans, key=lambda p: (p.peak_bytes, p.macs)):
-        if not found or plan.macs < found[-1].macs:
-            found.append(plan)
-    return tuple(found[::-1])
 
 
 def _too_small(best: Plan, ram: int, limits: Limits, search: PlanSearch) -> str:
