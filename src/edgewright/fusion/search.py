@@ -199,7 +199,7 @@ class PlanSearch:
         if best.plan.peak_bytes <= ram:
             return best
         if is_interrupted(best.plan):
-            raise KeyboardInterrupt  # nothing that fits was found, and nobody knows if there is
+            raise KeyboardInterrupt  # nothing that fits was found, and the search is incomplete
         raise Infeasible(_too_small(best.plan, ram, self.limits, self))
 
     def least(self) -> FoundPlan:

@@ -11,7 +11,7 @@ from .choice import FoundPlan, PlanChoice, PlanMaker, PlannedChoice, trade_off_o
 from .faster import LEAST_GAIN, speed_up
 from .timing import Timing
 
-MOST_TRIALS = 12  # of layers that are kept apart one by one
+MOST_TRIALS = 12  # of outputs that are moved off their inputs one by one
 SHARING = 0.10  # of the instructions of the plain plan: what sharing memory may cost
 
 

@@ -58,7 +58,7 @@ _MODULES: Sequence[ModuleType] = (
     # bytes on microcontrollers
     *(helium, dsp, dsp_windows, depthwise_rows, dsp_partials),
     *(depthwise_direct, depthwise, portable, portable_pools, additions, portable_partials),
-    # real numbers, and bytes whose scales are found as they come
+    # real numbers, and bytes that are quantised at run time
     *(float32, dynamic),
     # plain loops: windows and products, element by element, along an axis, moving elements, partial sums
     *(windows, products, pools),

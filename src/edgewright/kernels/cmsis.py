@@ -160,7 +160,7 @@ def write_softmax(call: CCall, _: Offer, c: CWriter) -> None:
 
 
 def _is_ours(site: Site) -> bool:
-    """Whether CMSIS-NN is asked for, and reads and writes the whole of int8 tensors that lie densely and apart."""
+    """Whether CMSIS-NN is asked for, and reads and writes whole int8 tensors that are dense and do not overlap."""
     computed = [i for i, place in enumerate(site.inputs) if not place.is_constant]
     places = (*(site.inputs[i] for i in computed), site.output)
     return (

@@ -132,7 +132,7 @@ def streaming(fused: FusedLayers, pulled: Collection[str] = ()) -> Iterator[str]
     if not fused.schedule.streamed:
         return
     if len(names) == 1 and set(network.by_name[names[0]].inputs) & set(pulled):
-        return  # rows are asked of nobody but the caller, and whether they come in order has been looked at
+        return  # it asks the caller alone for rows; that they come in order has been checked
     for name in names:
         layer = network.by_name[name]
         if can_stream(network, layer, fused.free):

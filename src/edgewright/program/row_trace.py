@@ -90,7 +90,7 @@ class RowTrace:
 
     @cached_property
     def sinks(self) -> tuple[int, ...]:
-        """The chains that nobody in the group reads: these are driven to their end."""
+        """The chains that no other chain reads: these are driven to their end."""
         return tuple(dict.fromkeys(self.place[name] for name in self.fused.sinks))
 
     @cached_property

@@ -47,8 +47,7 @@ def _fits(site: Site, op: Conv2d) -> bool:
 
 
 def _pays(site: Site, op: Conv2d) -> bool:
-    """Whether few rows are computed at once; with a stride the kernel is faster in any case where it is linked
-    already."""
+    """Whether few rows are computed at once. With a stride of 2, where the kernel is linked already, any number."""
     return site.most[1] <= 2 or (op.stride == (2, 2) and FILE in site.also)
 
 

@@ -120,7 +120,7 @@ def _real(call: CCall) -> Accumulator:
 
 
 def _dynamic(call: CCall, op: DynamicProduct) -> Accumulator:
-    """Inputs quantised at run time: `scale` and `zero` are C variables of the item at hand."""
+    """Inputs quantised at run time: `scale` and `zero` are C variables of the current item of the batch."""
     scales, bias = call.place(2), call.place(3)
 
     def store(total: str, ch: Expr) -> str:

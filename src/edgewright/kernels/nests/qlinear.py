@@ -76,7 +76,7 @@ def work_pairs(site: Site, _: Offer, region: Region, __: Region | None) -> Kerne
     """As of other layers element by element, in integers: those of 64 bits cost about what rounding to even does."""
     work, rule = plain_work(site, region), _rule(site)
     how = "even" if rule and (rule.to_even or not rule.second) else "integer"
-    sums = "add" if rule and rule.second else "mul"  # of sums and of differences alike
+    sums = "add" if rule and rule.second else "mul"  # a difference costs what a sum does
     return KernelWork(f"{how}-{sums} {work.kind.split()[-1]}", work.amounts)
 
 
