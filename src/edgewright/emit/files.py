@@ -16,8 +16,7 @@ ALWAYS = ("base",)  # kernel files that every library has
 
 
 def renamed(text: str, prefix: str) -> str:
-    """The C text with the library's prefix in place of `ew_`, so that several libraries can be linked into one
-    firmware."""
+    """The C text with the library's prefix in place of `ew_`, so that one firmware can have several libraries."""
     return re.sub(r"\bew_", f"{prefix}_", re.sub(r"\bEW_", f"{prefix.upper()}_", text))
 
 

@@ -1,5 +1,4 @@
-"""What a search decides about a plan (`PlanChoice`), the plans made from such decisions, and the result that is handed
-out."""
+"""What a search decides about a plan (`PlanChoice`), the plans made from that, and what a search returns."""
 
 from __future__ import annotations
 
@@ -155,8 +154,7 @@ class TradeOff:
 
 @dataclass(frozen=True)
 class FoundPlan:
-    """The plan that a search returns, and the trade-offs between RAM and instructions that it met, from most RAM to
-    least."""
+    """The plan that a search returns, and the trade-offs of RAM and instructions that it met, most RAM first."""
 
     plan: Plan
     whole: Plan | None = None  # layers whole: what slowdowns are relative to

@@ -164,8 +164,7 @@ class Routes:
         return PlanChoice(tuple(schedules) or None, frozenset(no_overlap), tuple(sorted(scratch)))
 
     def front(self) -> Iterator[Route]:
-        """Routes with ever lower peaks, beginning with the one without tiles, each with the least extra MACs for its
-        peak."""
+        """Routes with ever lower peaks, from the one without tiles on, each with the least extra MACs for its peak."""
         route: Route | None = self.by_rows
         while route is not None:
             yield route

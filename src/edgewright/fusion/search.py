@@ -130,8 +130,7 @@ def fitting(
     max_slowdown: float | None = None,
     target: Target | str | None = None,
 ) -> Plan:
-    """The plan with the least extra work that fits the RAM; where none does, an error that names the least RAM
-    possible."""
+    """The plan with the least extra work that fits the RAM; where none does, an error names the least RAM possible."""
     limits = Limits(max_overhead, max_slowdown)
     return PlanSearch(network, board, alignment, pull_rows, target, limits, ram).fitting(ram).plan
 
@@ -243,8 +242,7 @@ class PlanSearch:
                 yield (best := self._explained(found))
 
     def _laid_out(self, route: Route) -> PlannedChoice:
-        """The plan of a route. Where it needs far more RAM than was estimated, alternative routes are laid out too, and
-        the best plan is taken."""
+        """The plan of a route, or of the best alternative one where the layout needs far more RAM than estimated."""
         best = self.candidate(route)
         for other in self._detours(route):
             if best.peak <= MISSED * route.peak:
@@ -281,8 +279,7 @@ class PlanSearch:
         return _spread(list(found), TRIES)
 
     def cheapest_first(self, ram: int) -> Iterator[PlannedChoice]:
-        """Plans that should fit the RAM, in the order in which they are preferred: whole layers first, unless these are
-        slow."""
+        """Plans that should fit the RAM, in order of preference: whole layers first, unless these are slow."""
         yield self.whole
         slow = None
         if self.least_whole.peak <= ram:

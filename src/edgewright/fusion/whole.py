@@ -40,8 +40,7 @@ def find_whole_layers(
 
 
 def fastest_whole_layers(maker: PlanMaker) -> PlannedChoice:
-    """The plan of whole layers in the least RAM; where sharing memory makes it slow, some of the sharing is given
-    up."""
+    """The plan of whole layers in the least RAM; some sharing of memory is given up where it makes the plan slow."""
     least = _free_of_overlaps(maker, maker.make(PlanChoice()))
     if not any(least.timed.is_shared(index) for index in range(len(least.plan.program.stages))):
         return least

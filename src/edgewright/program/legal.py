@@ -164,8 +164,7 @@ def _axes(fused: FusedLayers, pulled: Collection[str]) -> Iterator[str]:
 
 
 def _bands(fused: FusedLayers) -> Iterator[str]:
-    """Bands of rows that are not the outermost tiles, or take several rows in a step, or whose sinks differ in
-    height."""
+    """Bands of rows that are not the outermost tiles, or have steps of several rows, or sinks of different heights."""
     schedule = fused.schedule
     if not schedule.is_banded or schedule.rows:
         yield f"tiles of '{schedule.name}': bands of what runs row by row are the outermost, with single rows in a step"

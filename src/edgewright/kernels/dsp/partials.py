@@ -1,5 +1,4 @@
-"""Partial sums of int8 layers on cores with pairs of 16-bit products, and the conversion of complete sums to
-outputs."""
+"""Partial sums of int8 layers on cores with pairs of 16-bit products, and how complete sums become outputs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Sums of products in every arithmetic: the operands, the initial value, and the conversion of the sum to the
-output."""
+"""Sums of products in every arithmetic: operands, initial value, and conversion to the output."""
 
 from __future__ import annotations
 

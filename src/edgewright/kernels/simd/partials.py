@@ -1,5 +1,4 @@
-"""Partial sums of convolutions and dense layers by the vector kernels of whole layers: they go on from the sums there
-are."""
+"""Partial sums of convolutions and dense layers by the vector kernels of whole layers, which go on from given sums."""
 
 from __future__ import annotations
 

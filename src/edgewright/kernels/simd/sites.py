@@ -1,5 +1,4 @@
-"""What the vector kernels share: conditions on the layout of images and lines, sizes of scratch, and the C around their
-calls."""
+"""What the vector kernels share: conditions on the layout of tensors, sizes of scratch, and the C around calls."""
 
 from __future__ import annotations
 
