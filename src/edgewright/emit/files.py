@@ -90,10 +90,7 @@ def weight_files(constants: Constants) -> dict[str, str | bytes]:
     """NAME_weights.h, and the values: C text, or a binary file that the assembler includes when they are many."""
     prefix = constants.prefix
     guard = f"{prefix.upper()}_WEIGHTS_H"
-    head = [
-        f"/* {prefix}: weights and tables, {constants.bytes} bytes of flash. */",
-        *header_head(guard),
-    ]
+    head = [f"/* {prefix}: weights and tables, {constants.bytes} bytes of flash. */", *header_head(guard)]
     for name, constant in constants.by_name.items():
         head.append(f"extern const {_declared(constant, name)}; /* {comment(constant.note)} */")
     head += [*header_foot(guard), ""]

@@ -57,13 +57,7 @@ class Routes:
     recompute more than `most_macs` are left out.
     """
 
-    def __init__(
-        self,
-        problem: PlanningProblem,
-        prices: Prices,
-        room: int = 0,
-        most_macs: int | None = None,
-    ) -> None:
+    def __init__(self, problem: PlanningProblem, prices: Prices, room: int = 0, most_macs: int | None = None) -> None:
         self.pricer = TilePricer(problem, order(problem.order_problem()).steps, prices, most_macs)
         self.network = problem.network
         self.room = room

@@ -22,15 +22,7 @@ from ..printing.source import CWriter, Expr, plus, summand
 from ..printing.taps import Taps
 from ..site import Site, unwrap
 from .activations import activated
-from .finish import (
-    image_mean,
-    narrowed,
-    real_element,
-    rounded_even,
-    stored_even,
-    stored_range,
-    widened,
-)
+from .finish import image_mean, narrowed, real_element, rounded_even, stored_even, stored_range, widened
 from .windows import channels, fence, window_taps
 
 

@@ -16,16 +16,7 @@ from ..printing.nest import Bounds, is_single, loops
 from ..printing.source import CWriter, Expr, advanced
 from ..site import Site
 from .finish import image_mean
-from .values import (
-    ComputeType,
-    LoopOperand,
-    compute_type,
-    has_scales,
-    is_byte,
-    pointed,
-    reader,
-    writer,
-)
+from .values import ComputeType, LoopOperand, compute_type, has_scales, is_byte, pointed, reader, writer
 
 _EXTREMES = (ReduceKind.MAX, ReduceKind.MIN)
 

@@ -56,12 +56,7 @@ class Scaling:
                 call.use("portable_wide")
             offsets = table(_exact(fixed) if wide else fixed.offset, "offsets")
             drop, shift = fixed.drop, WIDE if wide else fixed.shift
-        tables = (
-            table(self.bias, "bias"),
-            table(fixed.multiplier, "multipliers"),
-            offsets,
-            table(drop, "drops"),
-        )
+        tables = (table(self.bias, "bias"), table(fixed.multiplier, "multipliers"), offsets, table(drop, "drops"))
         return (*tables, depth, last - first, self.rule.low, self.rule.high, fixed.left, shift)
 
 

@@ -109,12 +109,7 @@ class _Geometry:
     def variant(self) -> dict[str, int]:
         """What tells it from others of the layer; blocks of no rows stand for none."""
         rows, columns = self.block or (0, 0)
-        return {
-            "exchanged": int(self.axes == (2, 1)),
-            "rows": rows,
-            "columns": columns,
-            "whole": int(self.is_whole),
-        }
+        return {"exchanged": int(self.axes == (2, 1)), "rows": rows, "columns": columns, "whole": int(self.is_whole)}
 
 
 def _plain(site: Site) -> _Geometry:

@@ -96,10 +96,7 @@ def _fields(call: CCall, part: Array, window: Sequence[Expr], rows: int) -> tupl
     x = call.inputs[0].tensor
     is_signed, zero = x.dtype is DType.INT8, zero_of(x)
     start, unsigned = starts(matrix, np.zeros(len(part), np.int32), is_signed, zero)
-    tables = (
-        call.add(byte_panels(matrix), note, ALIGNMENT),
-        call.add(start, "start of sums", ALIGNMENT, unsigned),
-    )
+    tables = (call.add(byte_panels(matrix), note, ALIGNMENT), call.add(start, "start of sums", ALIGNMENT, unsigned))
     return *tables, braced((0,) * 7), *window, rows, 0, int(is_signed), zero, 1
 
 
