@@ -9,7 +9,7 @@ from importlib import resources
 
 import numpy as np
 
-from ..kernels.printing.constants import LARGE, Constant, Constants, c_type, initialiser
+from ..kernels.printing.constants import LARGE, Constants, FlashArray, c_type, initialiser
 from ..kernels.printing.source import comment, header_foot, header_head
 
 ALWAYS = ("base",)  # kernel files that every library has
@@ -103,7 +103,7 @@ def weight_files(constants: Constants) -> dict[str, str | bytes]:
     return files | {f"{prefix}_weights.c": _c_weights(constants, constants.names)}
 
 
-def _declared(constant: Constant, name: str) -> str:
+def _declared(constant: FlashArray, name: str) -> str:
     return f"{c_type(constant.values)} {name}[{constant.values.size}]"
 
 

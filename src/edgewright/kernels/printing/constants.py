@@ -28,7 +28,7 @@ LARGE = 4 << 20  # bytes of weights beyond which they come as a binary file, not
 
 
 @dataclass
-class Constant:
+class FlashArray:
     """An array in flash."""
 
     values: Array  # flat
@@ -47,7 +47,7 @@ class Constants:
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
-        self.by_name: dict[str, Constant] = {}
+        self.by_name: dict[str, FlashArray] = {}
         self._known: dict[tuple[str, int], str] = {}  # names by digest and size
 
     def add(self, values: Array, note: str, alignment: int = ALIGNMENT, unsigned: Array | None = None) -> str:
@@ -60,7 +60,7 @@ class Constants:
         name = self._known.setdefault((digest, flat.size), f"{self.prefix}_c{len(self.by_name)}")
         if name not in self.by_name:
             least = max(ALIGNMENT, flat.itemsize)  # as compilers align elements of eight bytes
-            self.by_name[name] = Constant(flat, note, digest, least, unsigned)
+            self.by_name[name] = FlashArray(flat, note, digest, least, unsigned)
         constant = self.by_name[name]
         constant.alignment = max(constant.alignment, alignment)
         return name
