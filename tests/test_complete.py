@@ -291,6 +291,13 @@ def test_elements_of_eight_bytes_lie_where_compilers_place_them():
     assert constants.packed[1].alignment == 8 and constants.bytes == 8 + 3 * 8
 
 
+def test_an_array_of_two_versions_is_not_one_array_with_the_values_of_both():
+    constants = Constants("net")
+    either = constants.add(np.array([1, 2], np.int32), "start of sums", unsigned=np.array([3, 4], np.int32))
+    assert constants.add(np.arange(1, 5, dtype=np.int32), "bias") != either
+    assert constants.add(np.array([1, 2], np.int32), "again", unsigned=np.array([3, 4], np.int32)) == either
+
+
 def test_packed_weights_are_those_of_the_model():
     network = network_of("ds_cnn_int8")
     made = emit(completed_by_hand(), CORTEX).plan

@@ -176,7 +176,7 @@ class _Sweep:
     found: _Function = field(default_factory=_Function)
 
     def push(self, step: Instruction) -> int | None:
-        """Bytes that the stack pointer goes down by; None where nobody knows."""
+        """Bytes that the stack pointer goes down by; None where that is unknown."""
         self.count += 1
         if step.sets is not None:
             base = self.registers.get(step.adds_to, (0, 0))[0] if step.adds_to is not None else 0
@@ -245,13 +245,13 @@ class _CallChains:
         return max(found)
 
     def _by_pointer(self, address: int, above: tuple[int, ...]) -> int | None:
-        """A pointer leads to a function whose address somebody has, and which calls none of those that are running."""
+        """The depth of the deepest function whose address is taken, and that reaches none of those that are running."""
         running = set(above)
         candidates = [start for start in self.program.pointed_at if not self._reachable(start) & running]
         if address in self.program.callbacks:
             candidates += self.given
         elif not candidates and self.program.functions[address].by_pointer is not None:
-            return None  # nobody knows where to
+            return None  # the target is unknown
         depths = [self.depth(start, above) for start in candidates]
         return None if None in depths else max((depth for depth in depths if depth is not None), default=0)
 

@@ -37,7 +37,7 @@ def _short(code: bytes, word: int, at: int, address: int) -> Instruction:
         case 0x44 if low & 0x87 == 0x85:
             return Instruction(2, push_by=low >> 3 & 0xF, push_up=True)
         case 0x46 if low & 0x87 == 0x85 and low >> 3 & 0xF not in FRAMES:
-            return Instruction(2, push_by=PC)  # from wherever: nobody knows how far
+            return Instruction(2, push_by=PC)  # by an unknown amount
         case 0x46 if low & 0x87 == 0x87:  # to the program counter: a table of jumps
             return Instruction(2, ControlFlow.JUMP)
         case 0x47:

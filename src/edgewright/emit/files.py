@@ -9,15 +9,14 @@ from importlib import resources
 
 import numpy as np
 
-from ..kernels.printing.constants import LARGE, Constants, c_type, initialiser
+from ..kernels.printing.constants import LARGE, Constants, FlashArray, c_type, initialiser
 from ..kernels.printing.source import comment, header_foot, header_head
 
 ALWAYS = ("base",)  # kernel files that every library has
 
 
 def renamed(text: str, prefix: str) -> str:
-    """The C text with the library's prefix in place of `ew_`, so that several libraries can be linked into one
-    firmware."""
+    """The C text with the library's prefix in place of `ew_`, so that one firmware can have several libraries."""
     return re.sub(r"\bew_", f"{prefix}_", re.sub(r"\bEW_", f"{prefix.upper()}_", text))
 
 
@@ -91,30 +90,31 @@ def weight_files(constants: Constants) -> dict[str, str | bytes]:
     """NAME_weights.h, and the values: C text, or a binary file that the assembler includes when they are many."""
     prefix = constants.prefix
     guard = f"{prefix.upper()}_WEIGHTS_H"
-    head = [
-        f"/* {prefix}: weights and tables, {constants.bytes} bytes of flash. */",
-        *header_head(guard),
-    ]
-    for name, values in constants.arrays.items():
-        head.append(f"extern const {c_type(values)} {name}[{values.size}]; /* {comment(constants.notes[name])} */")
+    head = [f"/* {prefix}: weights and tables, {constants.bytes} bytes of flash. */", *header_head(guard)]
+    for name, constant in constants.by_name.items():
+        head.append(f"extern const {_declared(constant, name)}; /* {comment(constant.note)} */")
     head += [*header_foot(guard), ""]
     files: dict[str, str | bytes] = {f"{prefix}_weights.h": "\n".join(head)}
-    if not constants.arrays:
+    if not constants.by_name:
         return files
     if constants.bytes > LARGE:
-        tables = {f"{prefix}_starts.c": _c_weights(constants, constants.unsigned)} if constants.unsigned else {}
-        return files | _binary_weights(constants) | tables
+        two = constants.of_two_versions
+        return files | _binary_weights(constants) | ({f"{prefix}_starts.c": _c_weights(constants, two)} if two else {})
     return files | {f"{prefix}_weights.c": _c_weights(constants, constants.names)}
+
+
+def _declared(constant: FlashArray, name: str) -> str:
+    return f"{c_type(constant.values)} {name}[{constant.values.size}]"
 
 
 def _c_weights(constants: Constants, names: Collection[str]) -> str:
     """C of these arrays."""
     prefix = constants.prefix
-    arrays = [constants.arrays[name] for name in names]
+    arrays = [constants.by_name[name].values for name in names]
     body = [
         f"/* {prefix}: weights and tables. */",
         f'#include "{prefix}_weights.h"',
-        f'#include "{prefix}_kernels.h"' if constants.unsigned else "",
+        f'#include "{prefix}_kernels.h"' if constants.of_two_versions else "",
         "#include <math.h>" if any(v.dtype.kind == "f" and not np.isfinite(v).all() for v in arrays) else "",
         "#if defined(__clang__)",
         "#define ALIGNED(n) __attribute__((aligned(n)))",
@@ -125,10 +125,10 @@ def _c_weights(constants: Constants, names: Collection[str]) -> str:
         "#endif",
         "",
     ]
-    for name, values in zip(names, arrays, strict=True):
-        alignment = constants.alignments[name]
-        body.append(f"ALIGNED({alignment}) const {c_type(values)} {name}[{values.size}] = {{")
-        body += [initialiser(values, constants.unsigned.get(name), f"{prefix.upper()}_START"), "};", ""]
+    for name in names:
+        constant = constants.by_name[name]
+        body.append(f"ALIGNED({constant.alignment}) const {_declared(constant, name)} = {{")
+        body += [initialiser(constant.values, constant.unsigned, f"{prefix.upper()}_START"), "};", ""]
     return "\n".join(body)
 
 
@@ -146,8 +146,10 @@ def _binary_weights(constants: Constants) -> dict[str, str | bytes]:
         "#endif",
     ]
     blob = bytearray()
-    for name in (name for name in constants.arrays if name not in constants.unsigned):
-        values, alignment = constants.arrays[name], constants.alignments[name]
+    for name, constant in constants.by_name.items():
+        if constant.unsigned is not None:
+            continue
+        values, alignment = constant.values, constant.alignment
         blob += bytes(-len(blob) % alignment)
         text += [
             f"    .balign {alignment}",

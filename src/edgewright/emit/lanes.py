@@ -41,8 +41,7 @@ def write_barrier(c: CWriter) -> None:
 
 @contextmanager
 def lane_loop(c: CWriter, variable: str, count: int, lanes: int, most: int) -> Iterator[None]:
-    """Opens a loop whose iterations are divided among `lanes` of the `most` lanes that run the function; where these
-    are all, no lane skips it."""
+    """A loop whose iterations are divided among `lanes` of the `most` lanes that run the function."""
     if lanes == most:
         with c.block(f"for (int32_t {variable} = {LANE}; {variable} < {count}; {variable} += {LANES})"):
             yield

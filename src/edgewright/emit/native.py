@@ -61,7 +61,7 @@ class Native:
         self._call = self._loaded[f"{self.library.name}_run_in"]
         self._call.restype = None
         self._arenas = [_Arena(size) for size in self.library.arenas.values()]
-        self._slots: dict[str, Array] = {}  # the caller's memory in the run at hand, as bytes
+        self._slots: dict[str, Array] = {}  # the caller's memory during a run, as bytes
 
     @property
     def network(self) -> Network:

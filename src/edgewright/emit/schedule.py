@@ -146,7 +146,7 @@ class RunFunction:
         return {slot_name(name): f"slot_{given[name]}" for name in self.plan.outside}
 
     def _address(self, name: str) -> str:
-        """C of where the caller has an input or output. Inputs are only read, but kernels take them as they come."""
+        """C of where the caller has an input or output. Inputs are only read, but pointers to them lack the const."""
         if name in self.parameters.outputs:
             return f"(uint8_t *)(void *){self.parameters.outputs[name]}"
         return f"(uint8_t *)(uintptr_t){self.parameters.inputs[name]}"

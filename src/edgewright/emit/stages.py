@@ -28,7 +28,7 @@ class StageWriter:
     module: Module
     storage: ArenaPointers
     pulling: RowPuller
-    rows: frozenset[int] = frozenset()  # stages between whose rows somebody may come
+    rows: frozenset[int] = frozenset()  # stages that can be preempted between rows
     outlet: RowOutlet | None = None  # of the last stage
 
     @property

@@ -46,7 +46,7 @@ class ArenaPointers:
         placed = self.sites.placement(name)
         if placed.memory is None:
             return CTensor(placed.tensor, placed.strides)
-        # Kernels count from the first element of the whole tensor, wherever the tile at hand begins.
+        # Kernels count from the first element of the whole tensor, wherever the current tile begins.
         shift = (*shift, *_of_lane(self.plan.buffer_named[self.plan.views[name].buffer]))
         zero = plus(*shift, placed.first)
         at = self.memories[placed.memory] if zero == 0 and not shift else self.at(placed.memory, zero)
@@ -67,5 +67,5 @@ class ArenaPointers:
 
 
 def _of_lane(buffer: Buffer) -> tuple[Expr, ...]:
-    """By how many bytes the part of the lane at work lies behind the buffer's beginning."""
+    """The offset of the current lane's part within the buffer, in bytes."""
     return (times(LANE, buffer.part),) if buffer.lanes > 1 else ()

@@ -72,8 +72,7 @@ def paused_words(plan: Plan) -> int:
 def write_on_demand(
     c: CWriter, module: Module, trace: RowTrace, band: str | None = None, outlet: RowOutlet | None = None
 ) -> Iterator[Iterator[int]]:
-    """The stream, or that of the band at hand; gives the chains, one after the other: what is written then computes
-    rows ROW to BELOW."""
+    """The stream, or that of the current band. What is written for each chain given computes rows ROW to BELOW."""
     count = len(trace.chains)
     lows: list[Expr] = [0]
     start, stop = (printed(module, fit(ends, band or "")) for ends in zip(*trace.rounds_of, strict=True))

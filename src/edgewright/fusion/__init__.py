@@ -1,5 +1,4 @@
-"""Which layers run together and how: schedules written by hand, the joint search, the paper's exploration, and their
-cost."""
+"""Which layers run together and how: schedules by hand, the joint search, the paper's exploration, their cost."""
 
 from .search import Front, fitting, front, least
 

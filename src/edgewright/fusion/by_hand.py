@@ -73,8 +73,7 @@ def layer_range(network: Network, text: str) -> tuple[str, ...]:
 
 
 def _ends(network: Network, text: str) -> tuple[str, str]:
-    """The two layer names of FIRST..LAST. Names may contain dots themselves, so the split is taken at which both names
-    exist."""
+    """The two layer names of FIRST..LAST. Names may contain dots: the split is taken at which both names exist."""
     at = [i for i in range(len(text)) if text.startswith("..", i)]
     splits = [(text[:i].strip(), text[i + 2 :].strip()) for i in at]
     known = [ends for ends in splits if set(ends) <= set(network.by_name)]

@@ -1,11 +1,11 @@
-"""What a search decides about a plan (`PlanChoice`), the plans made from such decisions, and the result that is handed
-out."""
+"""What a search decides about a plan (`PlanChoice`), the plans made from that, and what a search returns."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 from ..memory import Techniques
 from ..memory import plan as make_plan
@@ -16,6 +16,8 @@ from ..network import Network
 from ..platform import Board
 from ..program import FusionSchedule, Plan
 from .timing import TimedPlan, Timing
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -152,8 +154,7 @@ class TradeOff:
 
 @dataclass(frozen=True)
 class FoundPlan:
-    """The plan that a search returns, and the trade-offs between RAM and instructions that it met, from most RAM to
-    least."""
+    """The plan that a search returns, and the trade-offs of RAM and instructions that it met, most RAM first."""
 
     plan: Plan
     whole: Plan | None = None  # layers whole: what slowdowns are relative to
@@ -165,13 +166,18 @@ def trade_off_of(timed: TimedPlan, whole: float) -> TradeOff:
     return TradeOff(timed.plan.peak_bytes, timed.total / max(1.0, whole) - 1, timed.plan.macs)
 
 
-def undominated_trade_offs(trades: Sequence[TradeOff]) -> tuple[TradeOff, ...]:
-    """Those that no other beats in RAM and instructions, from most RAM to least."""
-    found: list[TradeOff] = []
-    for trade in sorted(trades, key=lambda t: (t.peak_bytes, t.slowdown)):
-        if not found or trade.slowdown < found[-1].slowdown:
-            found.append(trade)
+def undominated(items: Iterable[Item], figures: Callable[[Item], tuple[float, float]]) -> tuple[Item, ...]:
+    """The items that no other beats in both figures, from the largest first figure to the least."""
+    found: list[Item] = []
+    for item in sorted(items, key=figures):
+        if not found or figures(item)[1] < figures(found[-1])[1]:
+            found.append(item)
     return tuple(found[::-1])
+
+
+def undominated_trade_offs(trades: Iterable[TradeOff]) -> tuple[TradeOff, ...]:
+    """Those that no other beats in RAM and instructions, from most RAM to least."""
+    return undominated(trades, lambda trade: (trade.peak_bytes, trade.slowdown))
 
 
 INTERRUPTED = "interrupted; best so far"

@@ -34,8 +34,7 @@ class Move:
 
 
 def speed_up(maker: PlanMaker, choice: PlanChoice, budget: float, below: int) -> PlannedChoice | None:
-    """The choice, changed until it takes at most `budget` instructions in less than `below` bytes; None where no change
-    that was tried does."""
+    """The choice, changed to take at most `budget` instructions in less than `below` bytes; None where none does."""
     found = fastest(maker, choice, budget, below)
     return found if found.cost <= budget and found.peak < below else None
 
@@ -126,8 +125,7 @@ class _Chains:
         return any(names & set(by_name[layer].inputs) for layer in self.trace.chains[chain].layers)
 
     def _options(self, index: int) -> list[tuple[float, tuple[str, int]]]:
-        """For one chain, the least numbers of rows in a step that save enough, each with the instructions that it
-        saves."""
+        """The least numbers of rows in a step of one chain that save enough, each with the instructions saved."""
         chain, height = self.trace.chains[index], self.trace.heights[index]
         now = self._cost(index, chain.rows, chain.columns)
         costs = {
@@ -153,8 +151,7 @@ class _Chains:
 
 
 def _changed(schedule: FusionSchedule, changes: list[tuple[str, int]]) -> FusionSchedule:
-    """The schedule with new numbers of rows in a step, given by the last layer of each chain; these chains take all
-    columns at once."""
+    """The schedule with new rows per step, by the last layer of each chain; these chains take all columns at once."""
     rows = {**dict(schedule.rows), **dict(changes)}
     columns = {**dict(schedule.columns), **{name: 0 for name, _ in changes}}
     return replace(schedule, rows=tuple(rows.items()), columns=tuple(columns.items()))

@@ -22,8 +22,7 @@ CACHED = 256 * 1024  # bytes of rows and weights that stay in a core's own cache
 
 
 def with_pools(network: Network, plan: Plan) -> Plan:
-    """The plan of whole layers with pools fused to the layers before them, where that takes less RAM; else the plan
-    itself."""
+    """The plan of whole layers, with pools fused to the layers before them where that takes less RAM."""
     schedules = list(pool_schedules(network, plan.free))
     if not schedules:
         return plan
@@ -43,8 +42,7 @@ def pool_schedules(network: Network, free: Collection[str] = ()) -> Iterator[Fus
 
 
 def _schedule(network: Network, maker: Layer, pool: Layer) -> FusionSchedule | None:
-    """The pair row by row, with as many rows in a step as the cache holds; None where the cache holds all, or not even
-    one step."""
+    """The pair row by row, in steps that the cache holds; None where it holds everything, or not even one step."""
     between, result = network.tensors[maker.output], network.tensors[pool.output]
     if between.name in network.outputs or len(network.readers[between.name]) > 1 or result.bytes >= between.bytes:
         return None

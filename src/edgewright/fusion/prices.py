@@ -21,8 +21,7 @@ Parts = tuple[tuple[int, tuple[Interval, ...]], ...]  # axes, and what of a laye
 
 
 class Prices:
-    """Extra instructions of a network's layers when they run in parts, and the scratch with which the extra is
-    least."""
+    """Extra instructions of a network's layers when they run in parts, and the scratch that makes them least."""
 
     def __init__(self, network: Network, costs: Costs) -> None:
         self.network, self.costs = network, costs
@@ -45,8 +44,7 @@ class Prices:
         return self._with_room(name, cost)
 
     def _tight(self, name: str) -> tuple[int, int, int]:
-        """Extra instructions of the whole layer when its output does not overlap its input: without scratch, with
-        scratch, and the bytes of that scratch."""
+        """As `by_rows`, of the whole layer when its output does not overlap its input."""
         return self._with_room(name, lambda room: self._whole(name, Setting(room=room)))
 
     def _shared(self, name: str, in_planes: bool) -> int:

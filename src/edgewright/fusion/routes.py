@@ -57,13 +57,7 @@ class Routes:
     recompute more than `most_macs` are left out.
     """
 
-    def __init__(
-        self,
-        problem: PlanningProblem,
-        prices: Prices,
-        room: int = 0,
-        most_macs: int | None = None,
-    ) -> None:
+    def __init__(self, problem: PlanningProblem, prices: Prices, room: int = 0, most_macs: int | None = None) -> None:
         self.pricer = TilePricer(problem, order(problem.order_problem()).steps, prices, most_macs)
         self.network = problem.network
         self.room = room
@@ -164,8 +158,7 @@ class Routes:
         return PlanChoice(tuple(schedules) or None, frozenset(no_overlap), tuple(sorted(scratch)))
 
     def front(self) -> Iterator[Route]:
-        """Routes with ever lower peaks, beginning with the one without tiles, each with the least extra MACs for its
-        peak."""
+        """Routes with ever lower peaks, from the one without tiles on, each with the least extra MACs for its peak."""
         route: Route | None = self.by_rows
         while route is not None:
             yield route

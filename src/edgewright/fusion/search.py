@@ -32,6 +32,7 @@ from .choice import (
     interrupted,
     is_interrupted,
     trade_off_of,
+    undominated,
     undominated_trade_offs,
 )
 from .faster import fastest, speed_up
@@ -96,7 +97,7 @@ def front(
         plans = [interrupted(plan) for plan in plans]
     plans = [replace(plan, searched=search.routes.priced) for plan in plans]
     plain = make_plan(network, board, plain=True, explain=False, alignment=alignment)
-    return Front(_undominated(plans), plain)
+    return Front(undominated(plans, lambda plan: (plan.peak_bytes, plan.macs)), plain)
 
 
 def least(
@@ -129,8 +130,7 @@ def fitting(
     max_slowdown: float | None = None,
     target: Target | str | None = None,
 ) -> Plan:
-    """The plan with the least extra work that fits the RAM; where none does, an error that names the least RAM
-    possible."""
+    """The plan with the least extra work that fits the RAM; where none does, an error names the least RAM possible."""
     limits = Limits(max_overhead, max_slowdown)
     return PlanSearch(network, board, alignment, pull_rows, target, limits, ram).fitting(ram).plan
 
@@ -198,7 +198,7 @@ class PlanSearch:
         if best.plan.peak_bytes <= ram:
             return best
         if is_interrupted(best.plan):
-            raise KeyboardInterrupt  # nothing that fits was found, and nobody knows if there is
+            raise KeyboardInterrupt  # nothing that fits was found, and the search is incomplete
         raise Infeasible(_too_small(best.plan, ram, self.limits, self))
 
     def least(self) -> FoundPlan:
@@ -242,8 +242,7 @@ class PlanSearch:
                 yield (best := self._explained(found))
 
     def _laid_out(self, route: Route) -> PlannedChoice:
-        """The plan of a route. Where it needs far more RAM than was estimated, alternative routes are laid out too, and
-        the best plan is taken."""
+        """The plan of a route, or of the best alternative one where the layout needs far more RAM than estimated."""
         best = self.candidate(route)
         for other in self._detours(route):
             if best.peak <= MISSED * route.peak:
@@ -280,8 +279,7 @@ class PlanSearch:
         return _spread(list(found), TRIES)
 
     def cheapest_first(self, ram: int) -> Iterator[PlannedChoice]:
-        """Plans that should fit the RAM, in the order in which they are preferred: whole layers first, unless these are
-        slow."""
+        """Plans that should fit the RAM, in order of preference: whole layers first, unless these are slow."""
         yield self.whole
         slow = None
         if self.least_whole.peak <= ram:
@@ -342,15 +340,6 @@ def _spread(routes: Sequence[Route], most: int) -> list[Route]:
         return list(routes)
     places = {round(i * (len(routes) - 1) / (most - 1)) for i in range(most)}
     return [routes[at] for at in sorted(places)]
-
-
-def _undominated(plans: Sequence[Plan]) -> tuple[Plan, ...]:
-    """The plans that no other beats in RAM and MACs, from most RAM to least."""
-    found: list[Plan] = []
-    for plan in sorted(plans, key=lambda p: (p.peak_bytes, p.macs)):
-        if not found or plan.macs < found[-1].macs:
-            found.append(plan)
-    return tuple(found[::-1])
 
 
 def _too_small(best: Plan, ram: int, limits: Limits, search: PlanSearch) -> str:

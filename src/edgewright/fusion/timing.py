@@ -34,8 +34,7 @@ class Timing:
         self._costs: dict[int, Costs] = {}
 
     def within(self, instructions: float, extra: float) -> float:
-        """The estimate up to which a plan is trusted to take at most the share `extra` more than this many
-        instructions."""
+        """The estimate up to which a plan is trusted to take at most the share `extra` more than these instructions."""
         return instructions * (1 + self.caution * extra)
 
     @property

@@ -11,7 +11,7 @@ from .choice import FoundPlan, PlanChoice, PlanMaker, PlannedChoice, trade_off_o
 from .faster import LEAST_GAIN, speed_up
 from .timing import Timing
 
-MOST_TRIALS = 12  # of layers that are kept apart one by one
+MOST_TRIALS = 12  # of outputs that are moved off their inputs one by one
 SHARING = 0.10  # of the instructions of the plain plan: what sharing memory may cost
 
 
@@ -40,8 +40,7 @@ def find_whole_layers(
 
 
 def fastest_whole_layers(maker: PlanMaker) -> PlannedChoice:
-    """The plan of whole layers in the least RAM; where sharing memory makes it slow, some of the sharing is given
-    up."""
+    """The plan of whole layers in the least RAM; some sharing of memory is given up where it makes the plan slow."""
     least = _free_of_overlaps(maker, maker.make(PlanChoice()))
     if not any(least.timed.is_shared(index) for index in range(len(least.plan.program.stages))):
         return least

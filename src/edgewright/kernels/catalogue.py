@@ -1,8 +1,12 @@
-"""All kernels, fastest first. Of the kernels that make an offer at a site, the first whose scratch fits is selected."""
+"""All kernels, fastest first. Of the kernels that make an offer at a site, the first whose scratch fits is selected.
+
+A kernel is in the catalogue by being defined in one of these modules; a module defines its faster kernels first.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import ModuleType
 from typing import get_args
 
 from ..network.operators import Op
@@ -47,45 +51,26 @@ from .simd import lines as simd_lines
 from .simd import partials as simd_partials
 from .simd import pool as simd_pool
 
-CATALOGUE: Sequence[Kernel] = (
-    # an installed CMSIS-NN, where it is asked for
-    *(cmsis.CONV, cmsis.DENSE, cmsis.POOL, cmsis.ADD, cmsis.SOFTMAX),
+_MODULES: Sequence[ModuleType] = (
+    cmsis,  # an installed CMSIS-NN, where it is asked for
     # vectors of application processors
-    *(simd_depthwise.DEPTHWISE, simd_depthwise.DEPTHWISE_INT8, simd.CONV, simd_int8.CONV_INT8),
-    *(simd.DENSE, simd_int8.DENSE_INT8, simd_pool.POOL, simd_lines.MAP, simd_lines.ADD_INT8, simd_lines.MEAN),
-    simd_lines.LRN,
+    *(simd_depthwise, simd, simd_int8, simd_pool, simd_lines, simd_partials),
     # bytes on microcontrollers
-    *(helium.CONV, helium.DEPTHWISE, helium.DENSE),
-    *(dsp.CONV, dsp.SMALL_DENSE, dsp.PIXELS, dsp_windows.WINDOWS, depthwise_rows.DEPTHWISE_ROWS),
-    *(depthwise_direct.DIRECT, depthwise.RING, depthwise.LEAST_RING),
-    *(portable.DENSE, portable.PAIRS, portable.CONV),
-    *(portable_pools.MAX_POOL, portable_pools.AVERAGE_POOL, portable_pools.MEAN, additions.ADD),
-    # real numbers, and bytes whose scales are found as they come
-    *(float32.CONV, float32.DENSE, dynamic.CONV, dynamic.PRODUCT, dynamic.RANGE, dynamic.QUANTIZE),
-    # plain loops: windows and products
-    *(windows.CONV, products.DENSE, products.MATMUL, pools.MAX_POOL, pools.AVERAGE_POOL),
-    # element by element
-    *(lookup.LOOKUP, tflite.ACTIVATION, tflite.PRELU, tflite.BINARY, tflite.QUANTIZE, tflite.DEQUANTIZE),
-    *(qlinear.PAIRS, qlinear.BINARY),
-    *(elementwise.ACTIVATION, elementwise.PRELU, elementwise.BINARY, elementwise.BATCH_NORM),
-    *(elementwise.CAST, elementwise.COMPARE, elementwise.SELECT, elementwise.QUANTIZE, recurrent.LSTM_STEP),
-    # along an axis
-    *(tflite_lines.SOFTMAX, tflite_lines.WIDE_SOFTMAX, tflite_lines.LOG_SOFTMAX, tflite_lines.L2_NORMALIZE),
-    *(tflite_lines.REDUCE, lines.SOFTMAX_TERMS, lines.SOFTMAX, lines.LOG_SOFTMAX, lines.L2_NORMALIZE, lines.LRN),
-    *(reductions.POOLED_MEAN, reductions.REDUCE, reductions.ARG_MAX, reductions.TOP_K, reductions.BOXES),
-    # moving elements
-    *(moves.RESHAPE, moves.TRANSPOSE, tflite_images.CONCAT, moves.CONCAT, moves.SLICE, pads.PAD),
-    *(moves.EXPAND, moves.TILE, moves.SPACE_TO_DEPTH, moves.DEPTH_TO_SPACE, moves.GATHER, moves.GATHER_ELEMENTS),
-    *(tflite_images.RESIZE_NEAREST, tflite_images.RESIZE_LINEAR, resize.NEAREST, resize.LINEAR),
-    # partial sums
-    *(simd_partials.ADD_CONV, dsp_partials.ADD_CONV, portable_partials.ADD_CONV, partials.ADD_CONV),
-    *(simd_partials.ADD_DENSE, dsp_partials.ADD_DENSE, portable_partials.ADD_DENSE, partials.ADD_DENSE),
-    *(means.ADD_PIXELS, means.ADD_ELEMENTS),
-    *(dsp_partials.FINISH, portable_partials.FINISH, partials.FINISH, means.FINISH),
-    # integer sums between parts of a network
-    *(split_sums.PARTIAL, split_sums.FINISH),
+    *(helium, dsp, dsp_windows, depthwise_rows, dsp_partials),
+    *(depthwise_direct, depthwise, portable, portable_pools, additions, portable_partials),
+    # real numbers, and bytes that are quantised at run time
+    *(float32, dynamic),
+    # plain loops: windows and products, element by element, along an axis, moving elements, partial sums
+    *(windows, products, pools),
+    *(lookup, tflite, qlinear, elementwise, recurrent),
+    *(tflite_lines, lines, reductions),
+    *(tflite_images, moves, pads, resize),
+    *(partials, means, split_sums),
 )
 
+CATALOGUE: Sequence[Kernel] = tuple(
+    kernel for module in _MODULES for kernel in vars(module).values() if isinstance(kernel, Kernel)
+)
 BY_NAME: Mapping[str, Kernel] = {kernel.name: kernel for kernel in CATALOGUE}
 
 

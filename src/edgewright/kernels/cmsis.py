@@ -26,7 +26,7 @@ from .call import CCall
 from .kernel import SMALL, Kernel, Offer, where
 from .printing.source import CWriter, braced
 from .requantise.sums import requantised
-from .site import Site
+from .site import Site, unwrap
 from .window import up
 
 LEFT = 20  # bits that TFLite shifts the operands of a sum to the left
@@ -160,7 +160,7 @@ def write_softmax(call: CCall, _: Offer, c: CWriter) -> None:
 
 
 def _is_ours(site: Site) -> bool:
-    """Whether CMSIS-NN is asked for, and reads and writes the whole of int8 tensors that lie densely and apart."""
+    """Whether CMSIS-NN is asked for, and reads and writes whole int8 tensors that are dense and do not overlap."""
     computed = [i for i, place in enumerate(site.inputs) if not place.is_constant]
     places = (*(site.inputs[i] for i in computed), site.output)
     return (
@@ -187,9 +187,7 @@ def _write_product(
 ) -> None:
     """The call that convolutions and dense layers share."""
     call.use("cmsis")
-    sums = requantised(call)
-    assert sums is not None
-    bias = call.add(sums.bias.astype(np.int32), "bias")
+    bias = call.add(unwrap(requantised(call)).bias.astype(np.int32), "bias")
     values = call.add(weights, "weights as CMSIS-NN reads them")
     x, w, y = (_dims(call, shape) for shape in shapes)
     each = _dims(call, (1, 1, 1, shapes[2][3]))

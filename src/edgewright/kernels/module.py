@@ -26,8 +26,7 @@ class Module:
         return self._defined(ctype, "t", "", braced(fields))
 
     def one_table(self, ctype: str, rows: Sequence[Sequence[Expr]], which: Expr) -> str:
-        """C of a struct with the fields of one of these rows. Where rows differ, `which` is the C expression of the
-        index."""
+        """C of a struct with the fields of row number `which`, a C expression where rows differ."""
         return self._one_of(ctype, "t", [braced(row) for row in rows], which)
 
     def one_pointer(self, names: Sequence[str], which: Expr) -> str:

@@ -23,7 +23,7 @@ OfKind = TypeVar("OfKind")
 
 @dataclass(frozen=True)
 class LayerFacts:
-    """A layer on a target, and what was found out about it: each once, since some of it takes a while."""
+    """A layer on a target, with a cache of what has been computed about it."""
 
     network: Network
     layer: Layer
@@ -34,11 +34,11 @@ class LayerFacts:
     shared: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)  # by all layers of the network
 
     def once(self, key: Any, find: Callable[[], Found]) -> Found:
-        """What `find` finds; asked again under the same key, what it found."""
+        """The result of `find`, computed once per key and layer."""
         return _once(self.known, key, find)
 
     def of_network(self, key: Any, find: Callable[[], Found]) -> Found:
-        """The same for what is found out about the network, once for all layers."""
+        """The result of `find`, computed once per key and network."""
         return _once(self.shared, key, find)
 
 
@@ -46,6 +46,12 @@ def _once(known: dict[Any, Any], key: Any, find: Callable[[], Found]) -> Found:
     if key not in known:
         known[key] = find()
     found: Found = known[key]
+    return found
+
+
+def unwrap(found: Found | None) -> Found:
+    """What was found at a site, where a kernel's offer has made sure of it."""
+    assert found is not None
     return found
 
 
@@ -134,7 +140,7 @@ class Site:
 
     @property
     def is_quantised(self) -> bool:
-        """Whether stored integers stand for real numbers, so that somebody's rounding rules apply."""
+        """Whether stored integers stand for real numbers, so that a runtime's rounding rules apply."""
         return any(t.quant is not None and not t.dtype.is_float for t in self.tensors)
 
     @property

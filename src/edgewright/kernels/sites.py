@@ -22,7 +22,7 @@ Loops = Mapping[str, int]  # how often the loops around a call run, by their var
 
 @dataclass(frozen=True)
 class NetworkFacts:
-    """A network on a target; what is found out about a layer is found out once."""
+    """A network on a target, with one cache of computed facts per layer."""
 
     network: Network
     target: Target
@@ -70,7 +70,7 @@ class Sites:
         return StridedTensor(tensor, strides, view.window, buffer.memory, start, start + reach)
 
     def site(self, call: KernelCall, loops: Loops, also: frozenset[str] = frozenset()) -> Site:
-        """The call, wherever the loops around it stand."""
+        """The site of a call, for all iterations of the loops around it."""
         layer = self.facts.network.by_name[call.layer]
         plane = self.plan.buffer_named.get(scratch_name(call.layer))
         return Site(
@@ -93,9 +93,9 @@ def _known(bounds: tuple[IndexExpr, IndexExpr]) -> Interval | None:
 
 
 def channel_ranges(call: KernelCall, loops: Loops) -> tuple[tuple[ChannelRange, ...], IndexExpr]:
-    """All ranges of channels that a call computes as loops go round, and which of them is at hand.
+    """All ranges of channels that a call computes over the iterations of its loops, and the index of the current one.
 
-    None where that is not known before.
+    No ranges where they are not known at compile time.
     """
     if not call.region:
         return (), 0

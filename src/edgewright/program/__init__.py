@@ -1,5 +1,4 @@
-"""The network as executed: steps over regions, stages of fused layers, plans and deployments as data, and their
-judges."""
+"""The network as executed: steps over regions, stages of fused layers, plans and deployments, and their judges."""
 
 from ..network import Region
 from .check import checked, faults

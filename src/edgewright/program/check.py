@@ -39,8 +39,7 @@ def checked(plan: Plan) -> Plan:
 
 
 def _flaws_of_selections(plan: Plan) -> Iterator[str]:
-    """Selections that do not match the calls of the plan: a missing or superfluous kernel, or scratch of another
-    stage."""
+    """Selections that do not match the calls of the plan: a kernel too few or too many, scratch of another stage."""
     if not plan.selections:
         return
     if len(plan.selections) != len(plan.program.stages):
@@ -60,8 +59,7 @@ def _flaws_of_selections(plan: Plan) -> Iterator[str]:
 
 
 def _scratch_in_the_way(plan: Plan) -> Iterator[PlanFault]:
-    """Scratch that shares bytes with a buffer which is live at the same time. No overlap is allowed here, since a
-    kernel may write its scratch in any order."""
+    """Scratch that overlaps a live buffer: never allowed, since a kernel may write its scratch in any order."""
     for index, chosen in enumerate(plan.selections):
         names = {selection.scratch for selection in chosen if selection.scratch}
         for name in sorted(names):

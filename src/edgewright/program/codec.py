@@ -116,12 +116,7 @@ def network_to_dict(network: Network) -> dict[str, Any]:
         "notes": list(network.notes),
         "tensors": [_entry(tensor, "quant") for tensor in network.tensors.values()],
         "layers": [
-            {
-                "name": layer.name,
-                "op": _value_to_json(layer.op),
-                "inputs": list(layer.inputs),
-                "output": layer.output,
-            }
+            {"name": layer.name, "op": _value_to_json(layer.op), "inputs": list(layer.inputs), "output": layer.output}
             for layer in network.layers
         ],
         "file_tensors": [_entry(tensor, "quant") for tensor in network.file_tensors.values()],

@@ -174,8 +174,7 @@ def _flaws_of_parts(deployment: Deployment) -> Iterator[str]:
 
 
 def _differing(network: Network, planned: Network) -> str:
-    """How the network of a plan differs from that of its part, or an empty text. Copies that join tensors do not
-    count."""
+    """How the network of a plan differs from its part's, but for copies that join tensors; empty where it does not."""
     copies = {
         layer.output: layer.inputs[0]
         for layer in planned.layers
@@ -259,8 +258,7 @@ def _mismatched_ends(deployment: Deployment, fifo: Fifo) -> Iterator[str]:
 
 
 def _left_out(deployment: Deployment) -> Iterator[str]:
-    """Regions of network outputs that no part produces. Constants and inputs are left out, since the caller has
-    them."""
+    """Regions of network outputs that no part produces. Constants and inputs do not count: the caller has them."""
     for network in deployment.networks:
         for name in dict.fromkeys(network.outputs):
             if name not in network.producers:

@@ -139,8 +139,7 @@ class DeploymentRun:
         return self._compute(worker.name, name, frame) if is_early else ""
 
     def _go_on(self, worker: str) -> str:
-        """Ends the part that a worker is running: its outputs become readable, and the slots that it read may become
-        free."""
+        """Ends the part that a worker is running: its outputs become readable, its inputs are read."""
         name, frame, is_computed = self.running.pop(worker)
         problem = "" if is_computed else self._compute(worker, name, frame)
         part = self.deployment.part_named[name]
@@ -170,8 +169,7 @@ class DeploymentRun:
                 self.rings[part.outputs[own]].value(frame)[...] = value
 
     def _interpret(self, interpreter: Interpreter, part: Part, frame: int) -> None:
-        """Interprets the part's plan: tensors that the plan keeps in slots are used there, all others are copied in and
-        out."""
+        """Interprets the part's plan. Tensors that the plan does not keep in slots are copied in and out."""
         ends = {**part.inputs, **part.outputs}
         slots = {own: self.rings[ends[own]].slot(frame) for own in interpreter.plan.outside}
         given = {own: self.rings[what].value(frame).copy() for own, what in part.inputs.items() if own not in slots}

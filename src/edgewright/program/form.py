@@ -174,8 +174,7 @@ def _flaws_of_slots(plan: Plan) -> Iterator[str]:
 
 
 def _is_place(view: View, tensor: Tensor, buffer: Buffer) -> bool:
-    """Whether the tensor fits into the buffer at its view. Along rolling windows and tiles a single index has to
-    fit."""
+    """Whether the tensor fits into the buffer at its view: along tiled axes one index, along a window its rows."""
     shape, size = tensor.shape, tensor.dtype.bytes
     if len(view.strides) != len(shape) or any(stride < 0 or stride % size for stride in view.strides):
         return False

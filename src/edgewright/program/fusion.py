@@ -64,8 +64,7 @@ class FusionSchedule:
 
 
 def even_ends(size: int, parts: int, unit: int = 1) -> tuple[int, ...]:
-    """The ends of `parts` intervals over 0..size, as equal as possible, where all but the last are multiples of
-    `unit`."""
+    """The ends of `parts` nearly equal intervals over 0..size, all but the last of them multiples of `unit`."""
     blocks = -(-size // unit)
     parts = min(parts, blocks)
     large, small = blocks % parts, blocks // parts
@@ -78,8 +77,7 @@ def even_ends(size: int, parts: int, unit: int = 1) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class FusedLayers:
-    """A schedule applied to its network: which layers are the sinks that drive the others, and which are computed as
-    partial sums."""
+    """A schedule applied to its network: which layers are sinks that drive the others, and which are partial sums."""
 
     network: Network
     schedule: FusionSchedule
@@ -87,8 +85,7 @@ class FusedLayers:
 
     @cached_property
     def sinks(self) -> tuple[str, ...]:
-        """The layers whose output is read outside the group. The schedule splits their outputs; the parts of all others
-        follow."""
+        """The layers whose output is read outside the group: the schedule splits these, and the others follow."""
         inside = {*self.schedule.layers, *self.free}
 
         def is_read_outside(tensor: str) -> bool:
@@ -147,8 +144,7 @@ class FusedLayers:
         return found
 
     def adds_up(self, name: str) -> bool:
-        """Whether a sink runs as partial sums: over channels that are computed inside the group, or over rows and
-        columns."""
+        """Whether a sink runs as partial sums: over channels computed inside the group, or over rows and columns."""
         layer = self.network.by_name[name]
         rank = len(self.network.tensors[layer.inputs[0]].shape)
         summed = summed_axes(self.network, layer)

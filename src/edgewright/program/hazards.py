@@ -63,8 +63,7 @@ def _within(term: Array, region: Sequence[slice]) -> tuple[slice, ...]:
 def overwritten_before_read(
     places: Places, step: Step, layer: Layer, which: int, name: str, needed: Region
 ) -> Iterator[tuple[tuple[slice, ...], Array]]:
-    """Which elements of an input the step overwrites before it has read them, one bounded part of the region at a
-    time."""
+    """The elements of an input that the step overwrites before it reads them, by bounded parts of the region."""
     network = places.network
     source, target = places.plan.views[name], places.plan.views[layer.output]
     x, y = network.tensors[name], network.tensors[layer.output]

@@ -132,7 +132,7 @@ def streaming(fused: FusedLayers, pulled: Collection[str] = ()) -> Iterator[str]
     if not fused.schedule.streamed:
         return
     if len(names) == 1 and set(network.by_name[names[0]].inputs) & set(pulled):
-        return  # rows are asked of nobody but the caller, and whether they come in order has been looked at
+        return  # it asks the caller alone for rows; that they come in order has been checked
     for name in names:
         layer = network.by_name[name]
         if can_stream(network, layer, fused.free):
@@ -164,8 +164,7 @@ def _axes(fused: FusedLayers, pulled: Collection[str]) -> Iterator[str]:
 
 
 def _bands(fused: FusedLayers) -> Iterator[str]:
-    """Bands of rows that are not the outermost tiles, or take several rows in a step, or whose sinks differ in
-    height."""
+    """Bands of rows that are not the outermost tiles, or have steps of several rows, or sinks of different heights."""
     schedule = fused.schedule
     if not schedule.is_banded or schedule.rows:
         yield f"tiles of '{schedule.name}': bands of what runs row by row are the outermost, with single rows in a step"

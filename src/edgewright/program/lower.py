@@ -36,8 +36,7 @@ class KernelCall:
     may_be_empty: bool = False  # in some tile nothing is left of it
 
     def step(self, at: Mapping[str, int]) -> Step | None:
-        """The step that the call computes in the iteration `at`; None where its region is empty there, or it only
-        finishes sums."""
+        """The step that the call computes in the iteration `at`; None where it is empty, or the call finishes sums."""
         if self.kind is CallKind.FINISH:
             return None
         region = evaluated(self.region, at)
@@ -56,8 +55,7 @@ class For:
 
 @dataclass(frozen=True)
 class OnDemand:
-    """Rows computed on demand: the chains in `sinks` are driven, and ask the others for rows. A body computes rows ROW
-    to BELOW of its chain."""
+    """Rows on demand: sinks are driven, and ask other chains. A body computes rows ROW to BELOW of its chain."""
 
     trace: RowTrace
     bodies: tuple[tuple[Node, ...], ...]  # of each chain

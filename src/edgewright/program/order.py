@@ -54,8 +54,7 @@ def check_order(program: Program) -> Program:
 
 
 def _cover(parts: list[Region], region: Region) -> None:
-    """Adds a region to the list; one that continues the last region along one axis is merged with it, as rows of a
-    stream do."""
+    """Adds a region to the list, merged with the last one where it continues that along one axis, as rows do."""
     if parts:
         pairs = list(zip(parts[-1].bounds, region.bounds, strict=True))
         differing = [axis for axis, (a, b) in enumerate(pairs) if a != b]

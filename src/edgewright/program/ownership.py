@@ -127,7 +127,7 @@ class _Run:
             if not _are_all(parts, _whole_sum(self.network, layer)):
                 yield PlanFault(FaultKind.ORDER, f"the sums of '{name}' do not take every share of its input once")
             self._write(layer.output, Region.whole(self.network.tensors[layer.output].shape))
-            if sums_name(name) in self.places.buffers:  # nobody knows in which order sums become output
+            if sums_name(name) in self.places.buffers:  # the order in which sums become output is the kernel's own
                 yield from self._read_sums(name)
 
     def _step(self, step: Step, layer: Layer) -> Iterator[PlanFault]:
@@ -290,7 +290,7 @@ class _Marks:
         for buffer in plan.buffers:
             cells.setdefault(buffer.name, 1)
         self.names = tuple(cells)
-        self.starts = list(accumulate(cells.values(), initial=1))  # 0 is what nobody has written
+        self.starts = list(accumulate(cells.values(), initial=1))  # 0: not written yet
         self.first = dict(zip(self.names, self.starts, strict=False))
         self.dtype = np.dtype(np.uint32 if self.starts[-1] < 1 << 32 else np.uint64)
         self._ramp: Array = np.arange(max(cells.values(), default=1), dtype=self.dtype)

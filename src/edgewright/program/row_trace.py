@@ -22,8 +22,7 @@ from .tiling import Tiling
 
 @dataclass(frozen=True, slots=True)
 class PixelChain:
-    """Layers of which each reads only the pixel that the one before has just computed: they run as one step, and
-    nothing is kept between them."""
+    """Layers of which each reads only the pixel that the one before has just computed: they run as one step."""
 
     layers: tuple[str, ...]
     rows: int  # in a step
@@ -54,8 +53,7 @@ class RowTrace:
 
     @cached_property
     def chains(self) -> tuple[PixelChain, ...]:
-        """The chains, producers first. A layer joins the chain of its producer if it alone reads that layer, pixel by
-        pixel."""
+        """The chains, producers first. A layer joins the chain of a layer that it alone reads, pixel by pixel."""
         ends: dict[str, list[str]] = {}  # chains by what their last layer writes
         depth: dict[str, int] = {}  # layers that a row of each tensor has come through
         for name in self.fused.schedule.layers:
@@ -90,7 +88,7 @@ class RowTrace:
 
     @cached_property
     def sinks(self) -> tuple[int, ...]:
-        """The chains that nobody in the group reads: these are driven to their end."""
+        """The chains that no other chain reads: these are driven to their end."""
         return tuple(dict.fromkeys(self.place[name] for name in self.fused.sinks))
 
     @cached_property
@@ -189,8 +187,7 @@ class RowTrace:
                             waiting.pop()
 
     def turns(self, band: int = 0) -> Iterator[tuple[Step, ...]]:
-        """The steps of a band in execution order, grouped by chain; a chain that goes by columns yields one step for
-        each group of columns."""
+        """The steps of a band in execution order, grouped by chain, and by columns where the chain goes by columns."""
         for index, done in self.order(band):
             rows = self.rows_of_step(index, done)
             parts = self.columns(index, self.chains[index].columns)
@@ -220,8 +217,7 @@ class RowTrace:
         return all(self._is_in_step(tensor, reader, axis) for axis in (ROWS, COLUMNS))
 
     def _is_in_step(self, tensor: str, reader: Layer, axis: int) -> bool:
-        """Whether the reader needs just index i along the axis for its own index i. An input that is summed over always
-        qualifies."""
+        """Whether the reader needs just index i along the axis for its own index i; always true of a sum's input."""
         if tensor == reader.inputs[0] and self.fused.sums_over(reader.name, axis):
             return True
         return is_in_step(self.network, reader, tensor, axis)
@@ -260,8 +256,7 @@ class RowTrace:
         return found
 
     def _through(self, name: str, stops: tuple[int, ...]) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """(chain, rows wanted of it) for a demand of rows of a tensor, followed through concats and slices that cost
-        nothing."""
+        """(chain, rows wanted of it) for rows of a tensor, followed through layers that execute nothing."""
         layer = self.network.producers[name]
         if layer.name in self.place:
             yield self.place[layer.name], stops

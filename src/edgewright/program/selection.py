@@ -76,7 +76,7 @@ class Linked:
     weights_bytes: int
     code_bytes: int  # of the library: kernels, schedule, tables
     runtime_bytes: int  # what the library calls: memcpy, mathematics, the compiler's helpers
-    stack_bytes: int | None  # no run takes more, interrupts apart; None where the code tells no bound
+    stack_bytes: int | None  # no run takes more, without interrupts; None where the code has no bound
 
     @property
     def flash_bytes(self) -> int:

@@ -11,8 +11,7 @@ from .program import Stage
 
 
 class Technique(Enum):
-    """A memory-saving technique: its name for people, and its colour (Okabe & Ito, distinguishable with colour
-    blindness)."""
+    """A memory-saving technique: its name for people, and its colour (Okabe & Ito, for the colour-blind too)."""
 
     WHOLE = ("whole layer", "#8a97a6")
     IN_PLACE = ("in place", "#009e73")

@@ -33,8 +33,7 @@ class Tiling:
 
     @cached_property
     def intervals(self) -> Mapping[str, tuple[Interval, ...]]:
-        """For each layer and tile, the interval along the axis that it computes; of its input, where the layer sums
-        over the axis."""
+        """By layer and tile, the interval along the axis that is computed; of the input where the layer sums it up."""
         wanted: dict[str, list[Interval]] = {}  # of each tensor, part by part
         found: dict[str, tuple[Interval, ...]] = {}
         for layer in self._around:

@@ -118,8 +118,7 @@ def _write_trace(c: CWriter, library: Library) -> None:
 
 
 def _write_inputs(c: CWriter, library: Library, inputs: list[_HarnessPort]) -> None:
-    """Writes the C that reads the inputs. All arenas are filled with a pattern before, so that code which relies on
-    zeroed memory fails."""
+    """Reads the inputs, once all arenas are filled with a pattern: code that relies on zeroed memory fails."""
     memories = _names(library).arenas.values()
     c.line("#ifndef BOARD_HOSTED")
     for memory in memories:

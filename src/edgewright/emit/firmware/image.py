@@ -154,7 +154,7 @@ def library_flags(library: Linkable, optimise: str, probes: Probes = Probes.NONE
 
 
 def compile_library(library: Linkable, tools: Toolchain, folder: Path, flags: Sequence[str]) -> list[str]:
-    """Object files, those of weights apart, and those of threads, which are as much the system's as their stacks."""
+    """The object files in groups: the library, its weights, and its threads, which count as part of the system."""
     threads = [f"{library.name}_lanes.c"] if has_threads(library.target) else []
     groups: dict[str, list[str]] = {"library": [], "weights": [], "threads": []}
     for name in library.sources:

@@ -44,7 +44,7 @@ class Measurement:
     critical_path: int | None  # of them, one after the other where two cores shared them; None unless asked for
     stages: Mapping[str, int]  # instructions of each; empty unless asked for
     stack_bytes: int | None  # high-water mark of the run
-    stack_bound: int | None  # no run can take more, interrupts apart; None where the code tells no bound
+    stack_bound: int | None  # no run can take more, without interrupts; None where the code has no bound
     ram_linked: int  # .data and .bss of the library: its arenas
     flash_weights: int
     flash_code: int  # of the library: kernels, schedule, tables

@@ -14,7 +14,7 @@ from ..kernel import Kernel, Offer
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, braced, times
 from ..requantise.sums import flip
-from ..site import ChannelRange, Site
+from ..site import ChannelRange, Site, unwrap
 from ..window import up
 from . import work
 from .packing import LARGEST, fours_kernel, layer_numbers, packed, packed_fours, packs, packs_fours
@@ -116,9 +116,7 @@ def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
         run = "ew_dsp_odd_row" if offer["pixels"] == 3 else "ew_dsp_row"
         call.use(run.removeprefix("ew_"))
     if offer["pixels"] == 3:
-        numbers = layer_numbers(call, is_raw=False)
-        assert numbers is not None
-        kernel = f"dsp_threes_{numbers.kind}"
+        kernel = f"dsp_threes_{unwrap(layer_numbers(call, is_raw=False)).kind}"
         call.use(kernel)
         given = f"{given}, ew_{kernel}"
     _write(call, offer, c, f"{run}({given}", batch, (*rows, *columns))
@@ -140,8 +138,7 @@ def write_small_dense(call: CCall, offer: Offer, c: CWriter) -> None:
 
 def _table(call: CCall, window: ConvColumns) -> str:
     def fields(channels: ChannelRange) -> tuple[Expr, ...]:
-        made = packed(call, window.runs, channels.channels, group=2, is_raw=False)
-        assert made is not None
+        made = unwrap(packed(call, window.runs, channels.channels, group=2, is_raw=False))
         kernel = f"dsp_odd_{made.numbers.kind}" if made.count % 2 else f"dsp_{made.numbers.kind}"
         call.use("dsp_conv", kernel)
         return fields_of(call, window, made.fields(call), made.zero, kernel)
@@ -196,13 +193,7 @@ def write_pixels(call: CCall, _: Offer, c: CWriter) -> None:
     """A call for each pixel, which is read where it lies."""
     x, y, depth, kernel = call.inputs[0], call.output, call.shapes[0][-1], fours_kernel(call)
     call.use("dsp_dense", kernel)
-
-    def fields(channels: ChannelRange) -> tuple[Expr, ...]:
-        made = packed_fours(call, depth, channels.channels)
-        assert made is not None
-        return made.fields(call)
-
-    table = call.table("ew_dsp_sums", fields)
+    table = call.table("ew_dsp_sums", lambda r: unwrap(packed_fours(call, depth, r.channels)).fields(call))
     with loops(c, call.region[:-1], "n", backward=call.is_backward) as at:
         source = at
         if isinstance(call.op, Conv2d):

@@ -16,7 +16,7 @@ from ..portable.depthwise_work import depthwise_rows
 from ..printing.source import CWriter, Expr
 from ..requantise.depthwise_factors import Factors, factors_shifted_by
 from ..requantise.sums import flip
-from ..site import Site
+from ..site import Site, unwrap
 
 FILE = "depthwise_rows"
 LEFT = 13  # bits that sums are shifted: EW_ROWS_LEFT, and 8 of the weights
@@ -48,8 +48,7 @@ def _fits(site: Site, op: Conv2d) -> bool:
 
 
 def _pays(site: Site, op: Conv2d) -> bool:
-    """Whether few rows are computed at once; with a stride the kernel is faster in any case where it is linked
-    already."""
+    """Whether few rows are computed at once. With a stride of 2, where the kernel is linked already, any number."""
     return site.most[1] <= 2 or (op.stride == (2, 2) and FILE in site.also)
 
 
@@ -63,8 +62,7 @@ def write(call: CCall, _: Offer, c: CWriter) -> None:
 
 
 def _fields(call: CCall) -> list[Expr]:
-    op, x, y, factors = call.op_as(Conv2d), call.inputs[0], call.output, _factors(call)
-    assert factors is not None
+    op, x, y, factors = call.op_as(Conv2d), call.inputs[0], call.output, unwrap(_factors(call))
     rule, up = factors.sums.rule, flip(y.tensor)
     return [
         image(x),

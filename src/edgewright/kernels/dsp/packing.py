@@ -11,7 +11,7 @@ from ...network.tensor import DType
 from ..call import CCall
 from ..printing.source import Expr
 from ..requantise.sums import flip, requantised
-from ..site import Site
+from ..site import Site, unwrap
 from .numbers import ChannelScaling, channel_scaling
 
 ORDER = [0, 2, 1, 3]  # of four taps: SXTB16 takes bytes 0 and 2, then 1 and 3
@@ -99,8 +99,7 @@ def packed_fours(site: Site, taps: int, channels: Interval) -> PackedChannels | 
 
 def fours_kernel(site: Site) -> str:
     """The name of the kernel that multiplies four channels."""
-    numbers = layer_numbers(site, is_raw=True)
-    assert numbers is not None
+    numbers = unwrap(layer_numbers(site, is_raw=True))
     return f"dsp_fours_{'unsigned_' if site.inputs[0].tensor.dtype is DType.UINT8 else ''}{numbers.kind}"
 
 

@@ -1,5 +1,4 @@
-"""Partial sums of int8 layers on cores with pairs of 16-bit products, and the conversion of complete sums to
-outputs."""
+"""Partial sums of int8 layers on cores with pairs of 16-bit products, and how complete sums become outputs."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ from ..partial_layout import difference, missing, partial_layout, partial_range,
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, braced, plus, times
 from ..requantise.sums import flip, requantised
-from ..site import ChannelRange, Site
+from ..site import ChannelRange, Site, unwrap
 from ..strided_tensor import dense_strides
 from . import work
 from .conv import STACK, ConvColumns, fields_of, runs_of
@@ -122,15 +121,12 @@ class _DepthPass:
         """The fields of ew_dsp_sums, the kernel, and the window."""
         window, (first, last) = self.window(channels), channels.channels
         kernel, group = self.kernel(window, channels.count)
-        weights = grouped(window.runs[first:last], group)
-        assert weights is not None
+        weights = unwrap(grouped(window.runs[first:last], group))
         return _fields(self.call, weights, channels.count, group), kernel, window
 
     @property
     def zero(self) -> int:
-        sums = requantised(self.call)
-        assert sums is not None
-        return sums.zero - flip(self.call.inputs[0].tensor)
+        return unwrap(requantised(self.call)).zero - flip(self.call.inputs[0].tensor)
 
 
 def _fields(call: CCall, weights: Array, count: int, group: int) -> tuple[Expr, ...]:
@@ -193,10 +189,7 @@ def suits_dense(site: Site) -> bool:
 
 def _dense_words(site: Site, channels: ChannelRange) -> Array:
     (first, last), (low, high) = channels.channels, channels.partial or (0, 0)
-    weights = site.weights[first:last, low:high]
-    words = grouped(overlapped(weights)[:, None], 4)
-    assert words is not None
-    return words
+    return unwrap(grouped(overlapped(site.weights[first:last, low:high])[:, None], 4))
 
 
 def write_dense(call: CCall, _: Offer, c: CWriter) -> None:
@@ -223,16 +216,14 @@ def _numbers(site: Site) -> ChannelScaling | None:
 
 
 def write_finish(call: CCall, _: Offer, c: CWriter) -> None:
-    sums, numbers = requantised(call), _numbers(call)
-    assert sums is not None and numbers is not None
-    up = flip(call.result)
+    rule, numbers, up = unwrap(requantised(call)).rule, unwrap(_numbers(call)), flip(call.result)
     channels = np.concatenate([numbers.channels, numbers.channels[-1:]][: 1 + len(numbers.channels) % 2])
     kernel = f"share_finish_{numbers.kind}"
     call.use(kernel)
     fields = (
         *(0, call.add(channels, f"numbers of each channel ({numbers.kind})")),
         *(len(numbers.channels), 0, numbers.left, numbers.shift),
-        *(sums.rule.low - up, sums.rule.high - up, up, channels.shape[1]),
+        *(rule.low - up, rule.high - up, up, channels.shape[1]),
     )
     write_lines(call, c, f"ew_{kernel}(&{call.module.table('ew_dsp_sums', fields)}")
 

@@ -11,7 +11,7 @@ from ..kernel import Kernel, Offer
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, braced
 from ..requantise.sums import flip
-from ..site import ChannelRange, Site
+from ..site import ChannelRange, Site, unwrap
 from . import work
 from .conv import DSP, conv_window, is_image_conv
 from .packing import fours_kernel, packed_fours, packs_fours
@@ -41,8 +41,7 @@ def write(call: CCall, offer: Offer, c: CWriter) -> None:
 
 def _fields(call: CCall, channels: ChannelRange) -> tuple[Expr, ...]:
     kernel = fours_kernel(call)
-    made = packed_fours(call, prod(call.shapes[1][1:]), channels.channels)
-    assert made is not None
+    made = unwrap(packed_fours(call, prod(call.shapes[1][1:]), channels.channels))
     call.use("dsp_windows", kernel)
     return (
         braced(made.fields(call)),

@@ -1,5 +1,4 @@
-"""The work of the kernels for pairs of 16-bit products: blocks of pixels and channels, and windows gathered for
-them."""
+"""What the kernels for pairs of 16-bit products do: blocks of pixels and channels, windows gathered for them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Sums of products in every arithmetic: the operands, the initial value, and the conversion of the sum to the
-output."""
+"""Sums of products in every arithmetic: operands, initial value, and conversion to the output."""
 
 from __future__ import annotations
 
@@ -120,7 +119,7 @@ def _real(call: CCall) -> Accumulator:
 
 
 def _dynamic(call: CCall, op: DynamicProduct) -> Accumulator:
-    """Inputs quantised at run time: `scale` and `zero` are C variables of the item at hand."""
+    """Inputs quantised at run time: `scale` and `zero` are C variables of the current item of the batch."""
     scales, bias = call.place(2), call.place(3)
 
     def store(total: str, ch: Expr) -> str:
@@ -176,7 +175,6 @@ def _integers(call: CCall, store: Callable[[str, Expr], str], with_bias: bool = 
     """Sums of stored integers less their zero points."""
     x, w = call.inputs[0].tensor, call.inputs[1].tensor
     bias = _bias(call) if with_bias else None
-    assert x.quant is not None
     zeros = per_channel(call, np.array(w.quant.zero if w.quant else (0,), np.int32), "zero points of the weights")
     has_zeros = w.quant is not None and any(w.quant.zero)
     kind = accumulator_type(call)

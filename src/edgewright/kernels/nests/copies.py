@@ -1,5 +1,4 @@
-"""Copies from one strided tensor to another; whole runs of bytes where memory is not shared and nothing is
-converted."""
+"""Copies from one strided tensor to another; by memcpy where nothing is shared or converted."""
 
 from __future__ import annotations
 
@@ -110,8 +109,7 @@ class Copy:
 
 
 def folded(place: CTensor, route: Route, rank: int) -> CTensor | None:
-    """The tensor as a loop nest of `rank` axes with one stride each; None where a rolling window makes the address
-    non-linear."""
+    """The tensor as a loop nest of `rank` axes sees it, one stride each; None where a rolling window prevents that."""
     found = place.along(route, rank)
     if found is None or not found[1]:
         return found[0] if found else None

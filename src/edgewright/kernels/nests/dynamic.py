@@ -163,7 +163,7 @@ _NUMBERS = {"scale": ("float", 0), "inverse": ("float", 1), "zero": ("int32_t", 
 
 @contextmanager
 def _items(call: CCall, c: CWriter, which: int, wanted: tuple[str, ...]) -> Iterator[tuple[tuple[Expr, Expr], ...]]:
-    """Loops over the items of the region, in the step's order; gives the bounds of each, with its numbers at hand."""
+    """Loops over the items of the region in the step's order, with `wanted` as C variables; gives their bounds."""
     place = call.place(which)
     lead = len(place.strides) - 1
     with c.block(), loops(c, call.region[:lead], "n", backward=call.is_backward) as item, c.block():

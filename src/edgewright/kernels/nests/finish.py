@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from ...network.operators import Activation, Clamp, MatMul
 from ..call import CCall
 from ..printing.constants import C_TYPES, number
 from ..printing.source import Expr, plus
-from ..site import Site
+from ..site import Site, unwrap
 from .activations import activated
 
 # (C expression of a stored element, output channel) -> its value in the sum
@@ -118,6 +119,13 @@ def _reach(site: Site, w: Tensor) -> int:
 def zero_of(tensor: Tensor) -> int:
     """The zero point of a tensor that has one scale; 0 without."""
     return tensor.quant.zero[0] if tensor.quant else 0
+
+
+def image_mean(call: CCall) -> tuple[int, np.float32]:
+    """Of an integer sum over a whole image: what is added to it, and what it is multiplied by, to be a mean."""
+    x, y = unwrap(call.inputs[0].tensor.quant), unwrap(call.result.quant)
+    count = prod(call.shapes[0][1:3])
+    return -count * x.zero[0], np.float32(x.scale[0]) / (np.float32(y.scale[0]) * np.float32(count))
 
 
 def less_zero(element: str, zero: int) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 
@@ -21,16 +20,9 @@ from ..printing.constants import number
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, plus, summand
 from ..printing.taps import Taps
-from ..site import Site
+from ..site import Site, unwrap
 from .activations import activated
-from .finish import (
-    narrowed,
-    real_element,
-    rounded_even,
-    stored_even,
-    stored_range,
-    widened,
-)
+from .finish import image_mean, narrowed, real_element, rounded_even, stored_even, stored_range, widened
 from .windows import channels, fence, window_taps
 
 
@@ -227,17 +219,13 @@ def _sums_columns(site: Site) -> bool:
 
 def _global_mean(call: CCall, activation: Clamp | None) -> str:
     """An integer sum, scaled once."""
-    x, y = call.inputs[0].tensor.quant, call.result.quant
-    assert x is not None and y is not None
-    count = prod(call.shapes[0][1:3])
-    scale = np.float32(x.scale[0]) / (np.float32(y.scale[0]) * np.float32(count))
-    return rounded_even(call, f"(float)({plus('total', -count * x.zero[0])}) * {number(scale)}", activation)
+    start, scale = image_mean(call)
+    return rounded_even(call, f"(float)({plus('total', start)}) * {number(scale)}", activation)
 
 
 def _pooled(call: CCall, activation: Clamp | None) -> str:
     """QLinearAveragePool: the zero point is part of the number that is rounded."""
-    quant = call.result.quant
-    assert quant is not None
+    quant = unwrap(call.result.quant)
     call.use("fixed")
     low, high = stored_range(call.result, activation)
     steps = f"total / (float)count / {number(quant.scale[0])} + {number(quant.zero[0])}"

@@ -15,7 +15,7 @@ from ..kernel import Kernel, Offer, where
 from ..printing.constants import number
 from ..printing.source import CWriter, operand
 from ..requantise.pairs import PairRule, pair_rule
-from ..site import Site
+from ..site import Site, unwrap
 from .finish import stored_range
 from .values import ComputeType, compute_type, is_byte, write_each
 
@@ -44,16 +44,11 @@ def _found_rule(site: Site) -> PairRule | None:
 
 def _storages(site: Site) -> list[tuple[DType, Quant]]:
     """Types and scales of a, b and the result."""
-    found = []
-    for tensor in site.tensors:
-        assert tensor.quant is not None
-        found.append((tensor.dtype, tensor.quant))
-    return found
+    return [(tensor.dtype, unwrap(tensor.quant)) for tensor in site.tensors]
 
 
 def write_pairs(call: CCall, _: Offer, c: CWriter) -> None:
-    rule = _rule(call)
-    assert rule is not None
+    rule = unwrap(_rule(call))
 
     def stored(v: Sequence[str]) -> str:
         return f"({call.output.ctype})ew_between({rule.low}, {_steps(call, rule, v)}, {rule.high})"
@@ -81,7 +76,7 @@ def work_pairs(site: Site, _: Offer, region: Region, __: Region | None) -> Kerne
     """As of other layers element by element, in integers: those of 64 bits cost about what rounding to even does."""
     work, rule = plain_work(site, region), _rule(site)
     how = "even" if rule and (rule.to_even or not rule.second) else "integer"
-    sums = "add" if rule and rule.second else "mul"  # of sums and of differences alike
+    sums = "add" if rule and rule.second else "mul"  # a difference costs what a sum does
     return KernelWork(f"{how}-{sums} {work.kind.split()[-1]}", work.amounts)
 
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from math import prod
-
-import numpy as np
 
 from ...network import Arithmetic, DType
 from ...network.operators import ArgMax, NonMaxSuppression, Reduce, ReduceKind, TopK
@@ -16,18 +13,10 @@ from ..call import CCall
 from ..kernel import Kernel, Offer, anywhere, where
 from ..printing.constants import number
 from ..printing.nest import Bounds, is_single, loops
-from ..printing.source import CWriter, Expr, advanced, plus
+from ..printing.source import CWriter, Expr, advanced
 from ..site import Site
-from .values import (
-    ComputeType,
-    LoopOperand,
-    compute_type,
-    has_scales,
-    is_byte,
-    pointed,
-    reader,
-    writer,
-)
+from .finish import image_mean
+from .values import ComputeType, LoopOperand, compute_type, has_scales, is_byte, pointed, reader, writer
 
 _EXTREMES = (ReduceKind.MAX, ReduceKind.MIN)
 
@@ -187,11 +176,7 @@ def is_pooled(site: Site) -> bool:
 
 def pooled(call: CCall, y: LoopOperand) -> Fold:
     """An integer sum, scaled once."""
-    x, result = call.inputs[0].tensor.quant, call.result.quant
-    assert x is not None and result is not None
-    count = prod(call.shapes[0][1:3])
-    scale = np.float32(x.scale[0]) / (np.float32(result.scale[0]) * np.float32(count))
-    start = plus(-count * x.zero[0])
+    start, scale = image_mean(call)
     return Fold("int32_t", str(start), "total += v;", y.rounded(f"(float)total * {number(scale)}"))
 
 

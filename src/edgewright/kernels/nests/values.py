@@ -15,7 +15,7 @@ from ..call import CCall, CTensor
 from ..printing.constants import number
 from ..printing.nest import Bounds, elements
 from ..printing.source import CWriter, Expr, operand
-from ..site import Site
+from ..site import Site, unwrap
 from .finish import stored_range, zero_of
 
 Formula = Callable[[Sequence[str]], str]  # C expressions of the inputs -> that of the output
@@ -99,13 +99,11 @@ class LoopOperand:
             c.line("EW_FENCE();")
 
     def _scale(self, offsets: Sequence[Expr]) -> str:
-        assert self.tensor.quant is not None
         if self.places[1:]:
             return f"{self.places[1].pointer}[{offsets[1]}]"
-        return number(self.tensor.quant.scale[0])
+        return number(unwrap(self.tensor.quant).scale[0])
 
     def _zero(self, offsets: Sequence[Expr]) -> str:
-        assert self.tensor.quant is not None
         if self.places[1:]:
             return f"{self.places[2].pointer}[{offsets[2]}]"
         return operand(zero_of(self.tensor))

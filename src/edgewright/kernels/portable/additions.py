@@ -12,7 +12,7 @@ from ..call import CCall
 from ..kernel import SMALL, Kernel, Offer, where
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, braced, times
-from ..site import Site
+from ..site import Site, unwrap
 from ..strided_tensor import StridedTensor
 
 MOST_SHIFT = 21  # a zero point, shifted by this, leaves room for the sum in 32 bits
@@ -79,14 +79,11 @@ def _rescale(real: float, offset: int) -> tuple[int, int, int, int] | None:
 
 
 def write(call: CCall, _: Offer, c: CWriter) -> None:
-    op, axis, shape = call.op_as(Binary), _axis(call), call.result.shape
-    assert axis is not None
+    axis, shape = unwrap(_axis(call)), call.result.shape
     inputs = [call.place(0), call.place(1)]
     places = (*(inputs[which] for which in _coarser_first(call)), call.output)
-    fields = _fields(call, op)
-    assert fields is not None
     call.use("add")
-    table = call.module.table("ew_add", fields)
+    table = call.module.table("ew_add", unwrap(_fields(call, call.op_as(Binary))))
     low, high = call.region[axis]
     count = high - low if isinstance(low, int) and isinstance(high, int) else f"({high} - {low})"
     inner = (low, *[0] * (len(shape) - axis - 1))

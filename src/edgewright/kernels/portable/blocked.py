@@ -12,7 +12,7 @@ from ..call import CCall, image
 from ..printing.source import Expr, braced
 from ..requantise.multipliers import EvenRounding, Fixed, Rule, fit, fit_even
 from ..requantise.sums import Requantised, flip, requantised
-from ..site import ChannelRange, Site
+from ..site import ChannelRange, Site, unwrap
 from ..strided_tensor import StridedTensor
 
 WIDE, EVEN = 0xFF, 0xFE  # in place of a shift: see portable_wide.h and portable_even.h
@@ -56,12 +56,7 @@ class Scaling:
                 call.use("portable_wide")
             offsets = table(_exact(fixed) if wide else fixed.offset, "offsets")
             drop, shift = fixed.drop, WIDE if wide else fixed.shift
-        tables = (
-            table(self.bias, "bias"),
-            table(fixed.multiplier, "multipliers"),
-            offsets,
-            table(drop, "drops"),
-        )
+        tables = (table(self.bias, "bias"), table(fixed.multiplier, "multipliers"), offsets, table(drop, "drops"))
         return (*tables, depth, last - first, self.rule.low, self.rule.high, fixed.left, shift)
 
 
@@ -108,10 +103,9 @@ def scaling_kind(site: Site) -> str:
 
 def products_of(site: Site, channels: Interval, step: int = 1) -> Products:
     """The products of these channels; weights of 0 pad their depth to a multiple of `step`."""
-    sums, scaling, (first, last) = requantised(site), _layer_scaling(site), channels
-    assert sums is not None and scaling is not None
-    weights = sums.weights[first:last]
-    return Products(np.pad(weights, ((0, 0), (0, -weights.shape[1] % step))), channels, scaling)
+    weights = unwrap(requantised(site)).weights[slice(*channels)]
+    padded = np.pad(weights, ((0, 0), (0, -weights.shape[1] % step)))
+    return Products(padded, channels, unwrap(_layer_scaling(site)))
 
 
 def _layer_scaling(site: Site) -> Scaling | None:
@@ -165,9 +159,8 @@ class Convolution:
         x, y = self.places
         _, _, depth, _, kernel_w, _, _, _, dilation_w, *_ = self.window
         has_runs = kernel_w == 1 or (dilation_w == 1 and x.strides[-2] == depth)
-        sums, x_flip = requantised(call), flip(call.inputs[0].tensor)
-        assert sums is not None
-        flags = (sums.zero - x_flip, x_flip, self.pixels, int(call.is_backward), int(has_runs))
+        x_flip = flip(call.inputs[0].tensor)
+        flags = (unwrap(requantised(call)).zero - x_flip, x_flip, self.pixels, int(call.is_backward), int(has_runs))
 
         def fields(channels: ChannelRange) -> tuple[Expr, ...]:
             products = products_of(call, channels.channels, step)

@@ -15,9 +15,9 @@ from ...program import Sweep
 from ..call import CCall, image, part_pointer
 from ..kernel import SMALL, Kernel, Offer
 from ..printing.source import CWriter, Expr
-from ..requantise.depthwise_factors import Factors, factors_of
+from ..requantise.depthwise_factors import factors_of
 from ..requantise.sums import flip
-from ..site import Site
+from ..site import Site, unwrap
 from ..window import up
 from .depthwise_work import depthwise_ring
 
@@ -109,17 +109,11 @@ class _Geometry:
     def variant(self) -> dict[str, int]:
         """What tells it from others of the layer; blocks of no rows stand for none."""
         rows, columns = self.block or (0, 0)
-        return {
-            "exchanged": int(self.axes == (2, 1)),
-            "rows": rows,
-            "columns": columns,
-            "whole": int(self.is_whole),
-        }
+        return {"exchanged": int(self.axes == (2, 1)), "rows": rows, "columns": columns, "whole": int(self.is_whole)}
 
 
 def _plain(site: Site) -> _Geometry:
-    op, (_, kh, kw, _), factors = site.op_as(Conv2d), site.shapes[1], factors_of(site)
-    assert factors is not None
+    op, (_, kh, kw, _), factors = site.op_as(Conv2d), site.shapes[1], unwrap(factors_of(site))
     kernel = extent(kh, op.dilation[0]), extent(kw, op.dilation[1])
     size = site.most[1], site.most[2], site.most[3]
     return _Geometry(kernel, op.stride, (op.pads[0], op.pads[1]), size, factors.has_sign)
@@ -219,7 +213,7 @@ def _scratch(call: CCall, c: CWriter, shape: _Geometry) -> str:
 
 def _fields(call: CCall, shape: _Geometry) -> list[Expr]:
     """Of ew_depthwise: all channels of the layer, of which the call says which it computes."""
-    x, y, factors = call.inputs[0], call.output, _factors(call)
+    x, y, factors = call.inputs[0], call.output, unwrap(factors_of(call))
     flip_x, flip_y = flip(x.tensor), flip(y.tensor)
     rule = factors.sums.rule
     return [
@@ -245,12 +239,6 @@ def _fields(call: CCall, shape: _Geometry) -> list[Expr]:
         factors.table.shape[1],
         f"ew_depthwise_{shape.row}",
     ]
-
-
-def _factors(site: Site) -> Factors:
-    factors = factors_of(site)
-    assert factors is not None
-    return factors
 
 
 def _spread(site: Site, shape: _Geometry) -> Array:

@@ -15,7 +15,7 @@ from ..call import CCall, image, part_pointer
 from ..kernel import Kernel, Offer
 from ..printing.source import CWriter, Expr
 from ..requantise.depthwise_factors import LEAST_LEFT, factors_of
-from ..site import Site
+from ..site import Site, unwrap
 from .depthwise import fits_depthwise
 from .depthwise_work import depthwise_direct
 
@@ -116,8 +116,7 @@ def _scratch(call: CCall, c: CWriter, size: int) -> str:
 
 def _fields(call: CCall, axes: tuple[int, int], keeps_a_line: bool) -> list[Expr]:
     """Of ew_direct: all channels of the layer, of which the call says which it computes."""
-    op, x, y, factors = call.op_as(Conv2d), call.inputs[0], call.output, factors_of(call)
-    assert factors is not None
+    op, x, y, factors = call.op_as(Conv2d), call.inputs[0], call.output, unwrap(factors_of(call))
     weights = call.weights[..., 0]
     if axes == (2, 1):
         weights = np.ascontiguousarray(weights.transpose(0, 2, 1))

@@ -14,7 +14,7 @@ from ..partial_layout import difference, partial_layout, partial_range, sums_pla
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, braced
 from ..requantise.sums import requantised
-from ..site import ChannelRange, Site
+from ..site import ChannelRange, Site, unwrap
 from ..strided_tensor import StridedTensor
 from .blocked import Scaling, scaling_of
 
@@ -120,10 +120,8 @@ def _scaling(site: Site) -> Scaling | None:
 
 
 def write_finish(call: CCall, _: Offer, c: CWriter) -> None:
-    scaling = _scaling(call)
-    assert scaling is not None
     call.use("share_store")
-    fields = scaling.fields(call, (0, call.result.shape[-1]), 0)
+    fields = unwrap(_scaling(call)).fields(call, (0, call.result.shape[-1]), 0)
     write_lines(call, c, f"ew_share_store(&{call.module.table('ew_products', (0, *fields))}")
 
 

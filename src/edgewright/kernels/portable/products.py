@@ -160,6 +160,6 @@ def write_dense(call: CCall, _: Offer, c: CWriter) -> None:
             c.line(f"ew_portable_pixel(&{table}, 0, {call.pointer(weights)}, {pointers});")
 
 
-CONV = Kernel("portable_conv", (Conv2d, Dense), offers_conv, write_conv, stack=STACK, work=work.conv)
-PAIRS = Kernel("portable_pairs", (Conv2d, Dense), offers_pairs, write_conv, stack=PAIR_STACK, work=work.conv)
 DENSE = Kernel("portable_dense", (Dense,), where(suits_dense), write_dense, work=work.dense)
+PAIRS = Kernel("portable_pairs", (Conv2d, Dense), offers_pairs, write_conv, stack=PAIR_STACK, work=work.conv)
+CONV = Kernel("portable_conv", (Conv2d, Dense), offers_conv, write_conv, stack=STACK, work=work.conv)

@@ -15,7 +15,7 @@ DENSE_BLOCKS = (16, 4)  # channels at a time, then one by one
 
 
 def stored_how(site: Site) -> str:
-    """How sums become bytes: by wide offsets, and by float products, all are stored alike."""
+    """How sums become bytes; with wide offsets, and with float products, the sign of a sum makes no difference."""
     kind = scaling_kind(site)
     return scaling(site) if kind == "narrow" else kind
 
@@ -25,7 +25,7 @@ def _gathered(site: Site, part: ConvPart, block: int, single: int) -> Amounts:
 
     Bytes are moved in fours, except those of lines' ends, of unsigned numbers and of `single` pixels.
     """
-    is_spread = part.runs > part.down.kernel  # dilated: the bytes of a line lie apart
+    is_spread = part.runs > part.down.kernel  # dilated: the bytes of a line are not contiguous
     edges = part.pixels if is_spread else part.edges(block)
     inner = part.pixels - edges
     in_fours = 0.0 if site.inputs[0].tensor.dtype is DType.UINT8 else 1 - single / max(1, part.pixels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from hashlib import sha256
 
 import numpy as np
@@ -26,8 +27,19 @@ ALIGNMENT = 4  # of every constant at least, so that kernels may read words
 LARGE = 4 << 20  # bytes of weights beyond which they come as a binary file, not as C
 
 
+@dataclass
+class FlashArray:
+    """An array in flash."""
+
+    values: Array  # flat
+    note: str  # the layer, and what it is
+    digest: str  # of type and values
+    alignment: int
+    unsigned: Array | None  # what stands there where the processor multiplies unsigned bytes
+
+
 class Constants:
-    """Arrays by name. Adding the same bytes again gives the first name.
+    """Arrays by their C names. Adding the same values again gives the first name.
 
     Where sums of bytes start depends on what the processor multiplies: such an array has two versions, of which the
     compiler takes one (EW_START).
@@ -35,29 +47,22 @@ class Constants:
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
-        self.arrays: dict[str, Array] = {}
-        self.unsigned: dict[str, Array] = {}  # by name: what stands there where unsigned bytes are multiplied
-        self.alignments: dict[str, int] = {}
-        self.notes: dict[str, str] = {}
-        self._known: dict[str, str] = {}  # by digest
-        self._digests: dict[str, str] = {}
+        self.by_name: dict[str, FlashArray] = {}
+        self._known: dict[tuple[str, int], str] = {}  # names by digest and size
 
     def add(self, values: Array, note: str, alignment: int = ALIGNMENT, unsigned: Array | None = None) -> str:
         """The C name of an array with these values (flat, in C order); `note` becomes its comment."""
         flat = np.ascontiguousarray(values).reshape(-1)
-        digest = sha256(flat.data)
+        found = sha256(flat.data)
         if unsigned is not None:
-            digest.update(unsigned.data)
-        key = f"{flat.dtype.name}:{digest.hexdigest()[:32]}"
-        if key not in self._known:
-            name = f"{self.prefix}_c{len(self.arrays)}"
-            self._known[key], self._digests[name] = name, key
-            self.arrays[name], self.notes[name] = flat, note
-            if unsigned is not None:
-                self.unsigned[name] = unsigned
-            self.alignments[name] = max(ALIGNMENT, flat.itemsize)  # as compilers align elements of eight bytes
-        name = self._known[key]
-        self.alignments[name] = max(self.alignments[name], alignment)
+            found.update(unsigned.data)
+        digest = f"{flat.dtype.name}:{found.hexdigest()[:32]}"
+        name = self._known.setdefault((digest, flat.size), f"{self.prefix}_c{len(self.by_name)}")
+        if name not in self.by_name:
+            least = max(ALIGNMENT, flat.itemsize)  # as compilers align elements of eight bytes
+            self.by_name[name] = FlashArray(flat, note, digest, least, unsigned)
+        constant = self.by_name[name]
+        constant.alignment = max(constant.alignment, alignment)
         return name
 
     @property
@@ -68,15 +73,17 @@ class Constants:
     @property
     def packed(self) -> tuple[Packed, ...]:
         """Every array, in the order of flash."""
-        return tuple(
-            Packed(self.notes[name], self.arrays[name].nbytes, self.alignments[name], self._digests[name])
-            for name in self.names
-        )
+        ordered = (self.by_name[name] for name in self.names)
+        return tuple(Packed(each.note, each.values.nbytes, each.alignment, each.digest) for each in ordered)
 
     @property
     def names(self) -> list[str]:
         """In the order of flash: those of two versions last, since they come as C even beside a binary."""
-        return sorted(self.arrays, key=self.unsigned.__contains__)
+        return sorted(self.by_name, key=lambda name: self.by_name[name].unsigned is not None)
+
+    @property
+    def of_two_versions(self) -> list[str]:
+        return [name for name, constant in self.by_name.items() if constant.unsigned is not None]
 
 
 def c_type(values: Array) -> str:

@@ -1,5 +1,4 @@
-"""Loop nests over a region, and index expressions over their variables: how operators without a kernel file are
-printed."""
+"""Loop nests over a region, and index expressions over their variables."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class CWriter:
         self.lines.append("    " * self._depth + text if text else "")
 
     def add(self, lines: Iterable[str]) -> None:
-        """Lines that were written apart, indented as the place where they go."""
+        """Lines that another writer has made, indented for this place."""
         for text in lines:
             self.line(text)
 

@@ -50,7 +50,7 @@ def _assumed(sums: Requantised) -> Factors:
 
 
 def factors_shifted_by(site: Site, left: int) -> Factors | None:
-    """Factors for a kernel that shifts the sums of all channels by so many bits, and rounds all of them alike."""
+    """Factors for a kernel that shifts the sums of all channels by so many bits, and rounds all by the same rule."""
     sums = requantised(site)
     if sums is None or sums.drop_bits is not None:
         return None
@@ -95,7 +95,7 @@ def _signed(site: Site, sums: Requantised, base: Array) -> Factors | None:
 
 
 def _in_groups(site: Site, sums: Requantised, base: Array, left: int) -> Factors | None:
-    """Channels whose scales are alike have a shift in common: small scales keep more bits than among large ones."""
+    """One shift per power of two of the scales: channels with small scales lose no bits to those with large ones."""
     table = np.zeros((sums.rule.channels, 3), np.int64)
     exponents = np.frexp(sums.rule.scale)[1]
     for exponent in np.unique(exponents):

@@ -41,7 +41,7 @@ class Rule:
 
     @cached_property
     def constant(self) -> Array:
-        """(channels,): whether all sums of a channel are stored alike."""
+        """(channels,): whether all sums of a channel are stored as the same value."""
         ends = self.stored(np.stack([self.first, self.last], axis=1))
         return np.asarray(ends[:, 0] == ends[:, 1])
 

@@ -11,11 +11,11 @@ from ...network.kernels.operand import Operand
 from ...network.kernels.scales import number, saturated
 from ...network.kernels.tflite_fixed import multiply, rounded
 from ...network.kernels.tflite_scales import activation_range, channel_multipliers, channel_scales
-from ...network.operators import Activation, Clamp, Conv2d, Dense
+from ...network.operators import Clamp, Conv2d, Dense
 from ...network.region import Region
 from ...network.tensor import DType
 from ...program.options import Rounding
-from ..site import Site
+from ..site import Site, unwrap
 from .multipliers import Rule
 
 
@@ -39,25 +39,19 @@ def _found(site: Site) -> Requantised | None:
     op = site.op
     if not isinstance(op, Conv2d | Dense) or not _is_plain(site):
         return None
-    values = site.network.constants
-    x, w = site.inputs[0].tensor, site.inputs[1].tensor
-    weights = values[w.name].reshape(w.shape[0], -1)
-    bias = np.zeros(w.shape[0], np.int64)
+    x, weights = site.inputs[0].tensor, site.weights.reshape(len(site.weights), -1)
+    bias = np.zeros(len(weights), np.int64)
     if len(site.inputs) > 2:
-        bias = values[site.inputs[2].tensor.name].astype(np.int64)
-    assert x.quant is not None
-    zero = x.quant.zero[0]
+        bias = site.network.constants[site.inputs[2].tensor.name].astype(np.int64)
+    zero = _zero(x)
     first, last = _reach(weights, bias, x, zero)
     if max(-int(first.min()), int(last.max())) >= 1 << 31:
         return None
-    kernel = Operand(values[w.name], Region.whole(w.shape), w)
     if site.arithmetic is not Arithmetic.TFLITE:
-        return Requantised(weights, bias, zero, _rule_of_onnx(x, kernel, site.result, op.activation, first, last), None)
+        return Requantised(weights, bias, zero, _rule_of_onnx(site, first, last), None)
     if isinstance(op, Dense) and site.options.rounding is Rounding.REFERENCE:
-        return Requantised(
-            weights, bias, zero, _rule_in_double(x, kernel, site.result, op.activation, first, last), None
-        )
-    rule, bits = _rule_rounded_twice(x, kernel, site.result, op.activation, first, last)
+        return Requantised(weights, bias, zero, _rule_in_double(site, first, last), None)
+    rule, bits = _rule_rounded_twice(site, first, last)
     return Requantised(weights, bias, zero, rule, bits) if rule else None
 
 
@@ -93,13 +87,16 @@ def _reach(weights: Array, bias: Array, x: Tensor, zero: int) -> tuple[Array, Ar
     return bias + up * least + down * most, bias + up * most + down * least
 
 
-def _rule_in_double(
-    x: Tensor, w: Operand, result: Tensor, activation: Activation | None, first: Array, last: Array
-) -> Rule:
+def _kernel(site: Site) -> Operand:
+    w = site.inputs[1].tensor
+    return Operand(site.weights, Region.whole(w.shape), w)
+
+
+def _rule_in_double(site: Site, first: Array, last: Array) -> Rule:
     """That of TFLite's dense layers: one product in double, rounded half away from zero."""
-    low, high = activation_range(activation, result)
-    scale = channel_scales(x, w, result) * np.ones(len(first))
-    zero = _zero(result)
+    low, high = activation_range(site.activation, site.result)
+    scale = channel_scales(site.inputs[0].tensor, _kernel(site), site.result) * np.ones(len(first))
+    zero = _zero(site.result)
 
     def stored(sums: Array) -> Array:
         return np.clip(rounded(sums * scale[:, None]) + zero, low, high).astype(np.int64)
@@ -107,18 +104,16 @@ def _rule_in_double(
     return Rule(stored, low, high, first, last, scale, f"in double, {zero}")
 
 
-def _rule_rounded_twice(
-    x: Tensor, w: Operand, result: Tensor, activation: Activation | None, first: Array, last: Array
-) -> tuple[Rule | None, Array | None]:
+def _rule_rounded_twice(site: Site, first: Array, last: Array) -> tuple[Rule | None, Array | None]:
     """That of TFLite's convolutions: rounded after the product and again after the shift; and the shift's bits.
 
     No rule when int32 arithmetic would wrap around, since what is stored no longer grows with the sum. No bits when
     the lower bound clamps all negative sums away: the second rounding then agrees with rounding half up.
     """
-    low, high = activation_range(activation, result)
-    ones = np.ones(len(first), np.int64)
-    multipliers, shifts = (v * ones for v in channel_multipliers(x, w, result))
-    left, zero = np.maximum(shifts, 0), _zero(result)
+    low, high = activation_range(site.activation, site.result)
+    ones, x = np.ones(len(first), np.int64), site.inputs[0].tensor
+    multipliers, shifts = (v * ones for v in channel_multipliers(x, _kernel(site), site.result))
+    left, zero = np.maximum(shifts, 0), _zero(site.result)
     if np.any((first << left) < -(1 << 31)) or np.any((last << left) >= 1 << 31):
         return None, None
 
@@ -131,18 +126,16 @@ def _rule_rounded_twice(
     return rule, bits if low < zero and bits.any() else None
 
 
-def _zero(result: Tensor) -> int:
-    assert result.quant is not None
-    return result.quant.zero[0]
+def _zero(tensor: Tensor) -> int:
+    return unwrap(tensor.quant).zero[0]
 
 
-def _rule_of_onnx(
-    x: Tensor, w: Operand, result: Tensor, activation: Activation | None, first: Array, last: Array
-) -> Rule:
+def _rule_of_onnx(site: Site, first: Array, last: Array) -> Rule:
     """That of onnxruntime: one float32 product, rounded half to even."""
-    assert x.quant is not None and w.tensor.quant is not None and result.quant is not None
-    products = np.float32(x.quant.scale[0]) * np.array(w.tensor.quant.scale, np.float32)
-    scale = (products / np.float32(result.quant.scale[0])) * np.ones(len(first), np.float32)
+    result, activation = site.result, site.activation
+    x, w, y = (unwrap(tensor.quant).scale for tensor in (site.inputs[0].tensor, site.inputs[1].tensor, result))
+    products = np.float32(x[0]) * np.array(w, np.float32)
+    scale = (products / np.float32(y[0])) * np.ones(len(first), np.float32)
     info = np.iinfo(result.dtype.numpy)
     low, high = int(info.min), int(info.max)
     if isinstance(activation, Clamp):

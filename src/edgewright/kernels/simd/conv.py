@@ -13,7 +13,7 @@ from ...program import Sweep
 from ..call import CCall
 from ..kernel import Kernel, Offer
 from ..printing.source import CWriter, Expr
-from ..site import ChannelRange, Site
+from ..site import ChannelRange, Site, unwrap
 from ..window import up
 from .epilogue import Epilogue, epilogue_of, write_second_pass
 from .packing import ALIGNMENT, PANEL, can_join, joined_groups, padded, panels
@@ -127,9 +127,7 @@ def offers_dense(site: Site) -> Iterator[Offer]:
 
 
 def write_dense(call: CCall, offer: Offer, c: CWriter) -> None:
-    op, lines = call.op_as(Dense), dense_lines(call)
-    assert lines is not None
-    end, weights = epilogue_of(op.activation), call.weights
+    lines, end, weights = unwrap(dense_lines(call)), epilogue_of(call.activation), call.weights
 
     def fields(channels: ChannelRange) -> Sequence[Expr]:
         window = lines.window(call, channels.count)

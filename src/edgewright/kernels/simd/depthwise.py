@@ -14,7 +14,7 @@ from ..call import CCall, image, window_sizes
 from ..kernel import Kernel, Offer
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, braced
-from ..site import ChannelRange, Site
+from ..site import ChannelRange, Site, unwrap
 from .conv import real_bias
 from .epilogue import epilogue_of, write_second_pass
 from .finish import ByteLayer, byte_layer, finish_fields
@@ -88,8 +88,7 @@ def write_real(call: CCall, offer: Offer, c: CWriter) -> None:
 
 
 def write_int8(call: CCall, offer: Offer, c: CWriter) -> None:
-    layer = byte_layer(call)
-    assert layer is not None
+    layer = unwrap(byte_layer(call))
 
     def fields(channels: ChannelRange) -> Sequence[Expr]:
         bias = call.add(padded(layer.bias[slice(*channels.channels)]), "bias", ALIGNMENT)

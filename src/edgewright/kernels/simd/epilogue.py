@@ -1,5 +1,4 @@
-"""What follows the sums of the float32 vector kernels: limits and functions that the kernels apply, or a second
-pass."""
+"""What follows the sums of the float32 vector kernels: limits and functions, or a second pass."""
 
 from __future__ import annotations
 
@@ -22,8 +21,7 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Epilogue:
-    """What follows a sum: limits, or a function with two parameters, or something that the kernels leave to a second
-    pass."""
+    """What follows a sum: limits, or a function with two parameters, or what is left to a second pass."""
 
     low: str = "-INFINITY"
     high: str = "INFINITY"

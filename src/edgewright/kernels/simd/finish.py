@@ -13,7 +13,7 @@ from ...network.kernels.tflite_scales import activation_range, channel_multiplie
 from ...network.operators import Clamp, Dense
 from ...program.options import Rounding
 from ..call import CCall
-from ..nests.finish import stored_range, sum_type
+from ..nests.finish import stored_range, sum_type, zero_of
 from ..printing.source import braced
 from ..site import Site
 from .packing import ALIGNMENT, padded
@@ -33,13 +33,11 @@ class ByteLayer:
 
 def byte_layer(site: Site) -> ByteLayer | None:
     """The layer, if it is quantised as the kernels know it: one scale for the input, weights of eight bits."""
-    weights, x = byte_weights(site), site.inputs[0].tensor
-    activation = site.activation
+    weights, x, activation = byte_weights(site), site.inputs[0].tensor, site.activation
     bias = _bias(site, len(weights)) if weights is not None else None
     if weights is None or bias is None or not isinstance(activation, Clamp | None):
         return None
-    assert x.quant is not None
-    return ByteLayer(weights, bias, activation, x.dtype is DType.INT8, x.quant.zero[0])
+    return ByteLayer(weights, bias, activation, x.dtype is DType.INT8, zero_of(x))
 
 
 def byte_weights(site: Site) -> Array | None:
@@ -70,13 +68,12 @@ def _bias(site: Site, channels: int) -> Array | None:
 def finish_fields(call: CCall, layer: ByteLayer, channels: Interval) -> str:
     """The initialiser of the ew_simd_finish of these channels."""
     result = call.result
-    assert result.quant is not None
     if call.arithmetic is Arithmetic.TFLITE:
         low, high = activation_range(layer.activation, result)
     else:
         low, high = stored_range(result, layer.activation)
     tables = [_table(call, values, channels) for values in _scales(call, len(layer.bias))]
-    return braced((*tables, result.quant.zero[0], low, high))
+    return braced((*tables, zero_of(result), low, high))
 
 
 def _scales(site: Site, channels: int) -> tuple[Array | None, ...]:

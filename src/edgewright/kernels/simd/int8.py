@@ -11,7 +11,7 @@ from ...program import Sweep
 from ..call import CCall
 from ..kernel import Kernel, Offer
 from ..printing.source import CWriter, Expr
-from ..site import ChannelRange, Site
+from ..site import ChannelRange, Site, unwrap
 from .finish import ByteLayer, byte_layer, finish_fields
 from .packing import ALIGNMENT, byte_panels, can_join, joined_groups, starts
 from .sites import (
@@ -43,9 +43,8 @@ def offers_conv(site: Site) -> Iterator[Offer]:
 
 
 def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
-    op, layer = call.op_as(Conv2d), byte_layer(call)
-    assert layer is not None
-    weights = joined_groups(layer.weights, op.groups)
+    layer = unwrap(byte_layer(call))
+    weights = joined_groups(layer.weights, call.op_as(Conv2d).groups)
     table = _table(call, layer, weights, lambda count: window_fields(call, count), offer["rows"])
     with batch_items(call, c) as (x, y):
         room = working_room(call, offer, c, "uint8_t")
@@ -60,8 +59,7 @@ def offers_dense(site: Site) -> Iterator[Offer]:
 
 
 def write_dense(call: CCall, offer: Offer, c: CWriter) -> None:
-    layer, lines = byte_layer(call), dense_lines(call)
-    assert layer is not None and lines is not None
+    layer, lines = unwrap(byte_layer(call)), unwrap(dense_lines(call))
     table = _table(call, layer, layer.weights, lambda count: lines.window(call, count), offer["rows"])
     x, y = call.inputs[0].pointer, first_channel(call, call.output.pointer)
     with c.block():

@@ -14,7 +14,7 @@ from ..kernel import Kernel, Offer, where
 from ..printing.constants import number
 from ..printing.nest import joined_axes, loops
 from ..printing.source import CWriter, Expr, advanced, braced, offset, times
-from ..site import Site
+from ..site import Site, unwrap
 from .epilogue import Epilogue, epilogue_of, write_second_pass
 from .sites import SIMD, batch_items, has_types, is_image, is_image_of_ranges, is_of_all_channels
 
@@ -45,10 +45,8 @@ def _function(site: Site) -> tuple[str, Epilogue] | None:
 
 
 def write_map(call: CCall, _: Offer, c: CWriter) -> None:
-    function, steps = _function(call), _steps(call)
-    assert function is not None and steps is not None
+    (what, end), steps = unwrap(_function(call)), unwrap(_steps(call))
     call.use("simd_lines")
-    what, end = function
     filled = (*steps[:-1], *[0] * (4 - len(steps)))
     table = call.module.table("ew_simd_map", (what, braced(filled), int(call.is_backward), *end.function))
     with _lines(call, c) as (pointers, count):

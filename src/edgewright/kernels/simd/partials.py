@@ -1,5 +1,4 @@
-"""Partial sums of convolutions and dense layers by the vector kernels of whole layers: they go on from the sums there
-are."""
+"""Partial sums of convolutions and dense layers by the vector kernels of whole layers, which go on from given sums."""
 
 from __future__ import annotations
 
@@ -13,10 +12,11 @@ from ...network.tensor import DType
 from ...program.steps import SUM_BYTES
 from ..call import CCall, image, window_sizes
 from ..kernel import CallKind, Kernel, Offer
+from ..nests.finish import zero_of
 from ..partial_layout import partial_range, sums_place
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, braced
-from ..site import ChannelRange, Site
+from ..site import ChannelRange, Site, unwrap
 from ..strided_tensor import dense_strides
 from .conv import PITCH
 from .epilogue import Epilogue
@@ -54,9 +54,8 @@ def _weights(site: Site) -> Array | None:
 
 def _part(site: Site, channels: ChannelRange) -> Array:
     """The weights (channels, ..., depth) of a partial sum."""
-    weights, (first, last), (low, high) = _weights(site), channels.channels, channels.partial or (0, 0)
-    assert weights is not None
-    return weights[first:last, ..., low:high]
+    (first, last), (low, high) = channels.channels, channels.partial or (0, 0)
+    return unwrap(_weights(site))[first:last, ..., low:high]
 
 
 def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
@@ -95,14 +94,10 @@ def _fields(call: CCall, part: Array, window: Sequence[Expr], rows: int) -> tupl
     if call.result.dtype.is_float:
         return (call.add(panels(matrix), note, ALIGNMENT), 0, *window, rows, 0, 0, *Epilogue().fields)
     x = call.inputs[0].tensor
-    assert x.quant is not None
-    is_signed = x.dtype is DType.INT8
-    start, unsigned = starts(matrix, np.zeros(len(part), np.int32), is_signed, x.quant.zero[0])
-    tables = (
-        call.add(byte_panels(matrix), note, ALIGNMENT),
-        call.add(start, "start of sums", ALIGNMENT, unsigned),
-    )
-    return *tables, braced((0,) * 7), *window, rows, 0, int(is_signed), x.quant.zero[0], 1
+    is_signed, zero = x.dtype is DType.INT8, zero_of(x)
+    start, unsigned = starts(matrix, np.zeros(len(part), np.int32), is_signed, zero)
+    tables = (call.add(byte_panels(matrix), note, ALIGNMENT), call.add(start, "start of sums", ALIGNMENT, unsigned))
+    return *tables, braced((0,) * 7), *window, rows, 0, int(is_signed), zero, 1
 
 
 def _run(

@@ -1,5 +1,4 @@
-"""What the vector kernels ask of a site: how images and lines lie, how much memory is worth having; and how their
-calls are printed alike."""
+"""What the vector kernels share: conditions on the layout of tensors, sizes of scratch, and the C around calls."""
 
 from __future__ import annotations
 
