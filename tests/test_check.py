@@ -150,7 +150,7 @@ def test_operands_of_another_rank_or_without_channels_are_named():
     with pytest.raises(ModelError, match=r"layer 'y' \(Conv2d\) cannot take 'x' of shape \(1, 6, 6, 2\)"):
         check_network(replace(network, layers=(four,)))
     none = {w: replace(network.tensors[w], shape=(0, 3, 3, 2)), bias: replace(network.tensors[bias], shape=(0,))}
-    with pytest.raises(ModelError, match=r"output channels \[0\] must be positive"):
+    with pytest.raises(ModelError, match=r"groups and output channels \[1, 0\] must be positive"):
         check_network(replace(network, tensors={**network.tensors, **none}))
 
 

@@ -12,7 +12,7 @@ WRITTEN_OUT = 2  # rounds of a loop that all compilers write out, if their numbe
 
 
 @dataclass(frozen=True, slots=True)
-class TapLoop:
+class AxisLoop:
     """The loop over a window's taps along one axis of the image."""
 
     rounds: int | None  # None where it is clipped to the image: the first and the last tap are computed
@@ -26,8 +26,8 @@ class WindowLoops:
     What bounds a clipped loop is kept in registers, of which the loops inside then have fewer.
     """
 
-    rows: TapLoop
-    columns: TapLoop
+    rows: AxisLoop
+    columns: AxisLoop
 
     @staticmethod
     def of(site: Site, window: tuple[WindowAxis, WindowAxis], region: Region) -> WindowLoops:
@@ -48,12 +48,12 @@ class WindowLoops:
         return inner.rounds is not None and inner.rounds <= WRITTEN_OUT
 
 
-def known_loop(rounds: int) -> TapLoop:
-    return TapLoop(rounds, rounds > 1)
+def known_loop(rounds: int) -> AxisLoop:
+    return AxisLoop(rounds, rounds > 1)
 
 
-def _loop(site: Site, axis: WindowAxis, region: Region, at: int) -> TapLoop:
+def _loop(site: Site, axis: WindowAxis, region: Region, at: int) -> AxisLoop:
     low, high = region.bounds[at]
     if site.bounds[at] is not None and high == low + 1:  # a place that is known when code is printed
         return known_loop(axis.taps((low, high)))
-    return known_loop(axis.kernel) if axis.stays_inside(site.result.shape[at]) else TapLoop(None)
+    return known_loop(axis.kernel) if axis.stays_inside(site.result.shape[at]) else AxisLoop(None)
