@@ -21,7 +21,7 @@ from ..language.cursors import (
     walk,
 )
 from ..language.description import Description, Place, Refusal, Refused, Span
-from ..language.lexis import blanked, past_semicolon
+from ..language.lexical import blanked, past_semicolon
 from ..language.macros import LINE, Macros
 from ..language.source import Source
 from .accesses import Access

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ..language.description import Span
-from ..language.lexis import blanked, past_semicolon
+from ..language.lexical import blanked, past_semicolon
 from ..layout.layout import Piece
 
 

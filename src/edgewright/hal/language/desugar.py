@@ -15,7 +15,7 @@ from typing import Any
 
 from .cursors import KINDS, Cursor, bare, binary_operator, is_group, notes, span, unary_operator, walk
 from .description import Span
-from .lexis import blanked
+from .lexical import blanked
 from .nodes import ARRAYS, RECORD, acts
 
 _FIELD = re.compile(rb"\s*([A-Za-z_]\w*(?:\s*(?:\.\s*\w+|\[[^\]]*\]))*)\s*=(?!=)")

@@ -10,7 +10,7 @@ from typing import Any
 
 from .cursors import KINDS
 from .description import Span
-from .lexis import blanked
+from .lexical import blanked
 
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:[^\n\\]|\\.|\\\r?\n)*)", re.MULTILINE)
 _UNDEF = re.compile(r"^[ \t]*#[ \t]*undef[ \t]+(\w+)", re.MULTILINE)

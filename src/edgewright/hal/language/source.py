@@ -15,7 +15,7 @@ from .cursors import KINDS, Cursor, cindex, is_device, is_function, is_group, sp
 from .description import Span
 from .desugar import desugar
 from .diagnostics import check_compiled
-from .lexis import blanked, past_semicolon
+from .lexical import blanked, past_semicolon
 from .macros import Macros, macros_of
 
 HEADER = Path(__file__).parent.parent / "include" / "edgewright_hal.h"

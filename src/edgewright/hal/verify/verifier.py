@@ -16,7 +16,7 @@ from ..design import Analysis, Design
 from ..design_flow import naive
 from ..generate import generate, rewritten
 from ..generate.calls import Call, Marks, call_for, marks_of, names_of, needed_calls
-from ..language.lexis import blanked
+from ..language.lexical import blanked
 from ..language.macros import LINE
 from .abi import Signature, Type
 from .build import HOOKS, build, free_window, target_named
