@@ -155,6 +155,19 @@ def test_scratch_is_there_and_counts():
     check_interpreted(network, made)
 
 
+def test_no_more_scratch_is_asked_for_than_saves_as_much():
+    """Eight bytes less make the stage slower, unless they lie free already."""
+    network = residual()
+    rows = FusionSchedule(tuple(layer.name for layer in network.layers[:8]), streamed=True)
+    at = maker_of(network, "rv32imc").make(PlanChoice((rows,)))
+    asked = [(stage, room) for move in moves_of(at) for stage, room in move.choice.scratch_bytes]
+    assert asked
+    for stage, room in asked:
+        index = at.plan.order.index(stage)
+        more, less = (at.timed.steps(index, room=size) for size in (room, room - 8))
+        assert more < less or room <= at.plan.hole(index)[2] + 8
+
+
 def test_layers_apart_share_nothing():
     network = filters()
     names = frozenset(layer.name for layer in network.layers)

@@ -6,6 +6,7 @@ limit or the RAM is used up.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -93,13 +94,11 @@ def moves_of(at: PlannedChoice) -> Iterator[Move]:
 def _scratch_sizes(timed: TimedPlan, index: int, now: float) -> Iterator[tuple[float, int]]:
     """(instructions saved, bytes) for scratch of a stage: enough for part of the saving, and for all of it."""
     ample = timed.steps(index, room=AMPLE)
+    words = range(min(timed.plan.hole(index)[2], MOST_ROOM) // 8, MOST_ROOM // 8)
     for share in ENOUGH:
         target = now - share * (now - ample)
-        low, high = timed.plan.hole(index)[2], MOST_ROOM
-        while high - low > 8:
-            middle = (low + high) // 2
-            low, high = (low, middle) if timed.steps(index, room=middle) <= target else (middle, high)
-        yield now - timed.steps(index, room=high), -(-high // 8) * 8
+        room = 8 * (words.start + bisect_left(words, -target, key=lambda n: -timed.steps(index, room=8 * n)))
+        yield now - timed.steps(index, room=room), room
 
 
 class _Chains:
