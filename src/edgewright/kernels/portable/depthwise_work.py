@@ -60,9 +60,8 @@ def _pieces(span: Interval, size: int) -> Iterator[Interval]:
 
 
 def _part(site: Site, offer: Offer, region: Region) -> _Part:
-    (shape, weights), op = site.shapes[:2], site.op
-    assert isinstance(op, Conv2d)
-    down, across = (_spread(axis) for axis in axes(op, weights[1:3], shape))
+    shape, weights = site.shapes[:2]
+    down, across = (_spread(axis) for axis in axes(site.op_as(Conv2d), weights[1:3], shape))
     settled = is_narrow(site) or site.result.dtype is DType.UINT8
     _, rows, columns, _ = region.bounds
     part = _Part(rows, columns, region.shape[3], down, across, scaling(site) == "signed", settled)

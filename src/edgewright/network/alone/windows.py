@@ -44,7 +44,8 @@ def _windows(
     for i in range(2):
         bounds, size = out.bounds[1 + i], x[1 + i]
         if bounds == (0, whole[1 + i]):
-            axes.append(((0, size), op.pads[i], op.pads[2 + i], getattr(op, "extra", (0, 0))[i]))
+            added = op.extra[i] if isinstance(op, ConvTranspose2d) else 0
+            axes.append(((0, size), op.pads[i], op.pads[2 + i], added))
         elif isinstance(op, ConvTranspose2d):
             axes.append(_transposed_axis(op, i, bounds, size, kernel[i]))
         else:
