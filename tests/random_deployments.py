@@ -17,7 +17,7 @@ from edgewright.network.partial import PartialSums
 from edgewright.network.parts import cut
 from edgewright.program import FusionSchedule, Plan, Split, even_ends
 from edgewright.program.deployment import Deployment, Worker
-from edgewright.program.deployment_memory import reserved
+from edgewright.program.deployment_memory import laid_out
 from edgewright.program.deployment_run import Frame
 from edgewright.program.legal import problems
 
@@ -36,7 +36,7 @@ def random_deployment(network: Network, random: Random, planner: Planner | None 
     )
     fifos = tuple(replace(fifo, slots=random.randint(1, 3)) for fifo in made.fifos)
     changed = replace(made, fifos=fifos, predictions=())
-    return replace(changed, arenas=reserved(changed))
+    return replace(changed, arenas=laid_out(changed))
 
 
 def planner_in_lanes(random: Random) -> Planner:

@@ -107,7 +107,7 @@ def simulated(deployment: Deployment, frames: int) -> list[int]:
 
     def slot(fifo: Fifo, frame: int) -> int:
         before = frame - fifo.slots
-        return 0 if before < 0 else max(read[fifo.what, reader, before] for reader in fifo.readers)
+        return 0 if before < 0 else max(read[fifo.what, reader, before] for reader in fifo.reading)
 
     given = taken = 0  # the outside world gives and takes frames in order
     for frame in range(frames):
@@ -125,7 +125,7 @@ def simulated(deployment: Deployment, frames: int) -> list[int]:
                 read[what, name, frame] = end
             for what in part.outputs.values():
                 written[what, frame] = end
-        outputs = [fifo for fifo in deployment.fifos if OUTSIDE in fifo.readers]
+        outputs = [fifo for fifo in deployment.fifos if OUTSIDE in fifo.reading]
         taken = max([taken, *(written[fifo.what, frame] for fifo in outputs)])
         for fifo in outputs:
             read[fifo.what, OUTSIDE, frame] = taken
@@ -142,7 +142,7 @@ def _order(deployment: Deployment) -> list[list[str]]:
             for name in left:
                 worker = deployment.worker_of(name, turn)
                 before = set(worker.parts[: worker.parts.index(name)])
-                before |= {f.source for f in deployment.fifos if name in f.readers and f.source != OUTSIDE}
+                before |= {f.source for f in deployment.fifos if name in f.reading and f.source != OUTSIDE}
                 if before <= done:
                     order.append(name)
                     done.add(name)

@@ -80,7 +80,7 @@ def test_weights_are_stored_once_and_parts_look_into_them(tmp_path: Path):
 
 
 DAMAGE: list[tuple[Callable[[dict[str, Any]], object], str]] = [
-    (lambda d: d.update(format=2), "the deployment has format 2, this edgewright reads 1"),
+    (lambda d: d.update(format=3), "the deployment has format 3, this edgewright reads 2"),
     (lambda d: d.pop("format"), "this is not an edgewright deployment: there is no 'format' in it"),
     (lambda d: d.pop("workers"), "the deployment is damaged: workers: field required; make it anew"),
     (lambda d: d["fifos"][0].update(slots=0), "the FIFO of .* has 0 slots; give it one or more"),

@@ -18,9 +18,9 @@ from edgewright.network import Builder, DType, Network, Region
 from edgewright.network.operators import Binary, BinaryKind, Clamp, Conv2d
 from edgewright.network.part_ends import with_inputs, with_outputs
 from edgewright.network.parts import TensorRegion, cut
-from edgewright.program.deployment import OUTSIDE, Deployment, Fifo, Worker
+from edgewright.program.deployment import OUTSIDE, ArenaLayout, Deployment, Fifo, Reader, Worker
 from edgewright.program.deployment_check import checked_deployment, deployment_faults
-from edgewright.program.deployment_memory import UNPACKED, reserved, weights, with_slots
+from edgewright.program.deployment_memory import UNPACKED, laid_out, weights, with_slots
 from edgewright.program.deployment_run import deployment_errors
 from random_deployments import frames_of, planner_in_lanes, random_deployment
 from random_networks import network_of_seed, networks
@@ -88,7 +88,7 @@ def test_what_a_pipeline_comes_to():
     made = pipeline(slots=2)
     assert list(deployment_faults(made)) == []
     assert errors(made, diamond()) == []
-    ends = {(fifo.what.tensor, fifo.source, fifo.readers) for fifo in made.fifos}
+    ends = {(fifo.what.tensor, fifo.source, fifo.reading) for fifo in made.fifos}
     assert ends == {
         ("x", OUTSIDE, ("head",)),
         ("a", "head", ("left", "tail")),
@@ -96,7 +96,7 @@ def test_what_a_pipeline_comes_to():
         ("y", "tail", (OUTSIDE,)),
     }
     # Four tensors of 1 KiB in two slots each, and nothing between but what `right` leaves for `y` in the second part.
-    assert made.arenas == {("this", "ram"): 4 * 2 * 1024 + 1024}
+    assert made.arenas["this", "ram"].bytes == 4 * 2 * 1024 + 1024
     assert weights(made) == {"this": 2 * 4 * 3 * 3 * 4 * 4}
     figures = {prediction.name: (prediction.value, prediction.how) for prediction in made.predictions}
     assert figures == {"RAM of this, ram": (9216, "exact"), "weights of this": (1152, UNPACKED)}
@@ -109,7 +109,7 @@ def test_replicas_share_weights_and_not_arenas():
     two = deploy(network, [PartRequest("all", tuple(network.by_name))], workers)
     assert weights(one) == weights(two)
     (arena,) = one.parts[0].plan.arenas.values() if one.parts[0].plan else ()
-    assert two.arenas["this", "ram"] - one.arenas["this", "ram"] == arena
+    assert two.ram_bytes - one.ram_bytes == arena
     assert errors(two, network, count=9) == []
 
 
@@ -123,7 +123,7 @@ def test_regions_are_joined_near_and_sent_as_needed_afar():
     workers = [Worker(f"w{i}", device, "cpu", (i,), (f"a{i}", f"b{i}")) for i, device in enumerate(("l", "r"))]
     made = deploy(network, requests, workers, slots=1)
     assert errors(made, network) == []
-    rows = {(fifo.source, fifo.readers): fifo.what.region.bounds[1] for fifo in made.fifos}
+    rows = {(fifo.source, fifo.reading): fifo.what.region.bounds[1] for fifo in made.fifos}
     assert rows["a0", ("b0",)] == (0, 4) and rows["a0", ("b1",)] == (3, 4)  # a halo of one row goes to the other
     assert rows[OUTSIDE, ("a0",)] == (0, 5) and rows[OUTSIDE, ("a1",)] == (3, 8)
     near = deploy(network, requests, [replace(worker, device="l") for worker in workers], slots=1)
@@ -167,18 +167,19 @@ def twice(deployment: Deployment) -> Deployment:
     again = with_inputs(piece, pieces)
     part = replace(whole, name="again", network=again.network, plan=None, inputs=again.inputs, outputs=again.outputs)
     fifos = [
-        replace(fifo, readers=(*fifo.readers, "again")) if "tail" in fifo.readers else fifo for fifo in deployment.fifos
+        replace(fifo, readers=(*fifo.readers, Reader("again"))) if "tail" in fifo.reading else fifo
+        for fifo in deployment.fifos
     ]
     fifos.append(Fifo(region("y", (2, 4)), "again", (OUTSIDE,), 1))
     workers = (*deployment.workers, Worker("three", "this", "cpu", (2,), ("again",)))
     made = replace(deployment, parts=(*deployment.parts, part), workers=workers, fifos=tuple(fifos))
-    return replace(made, arenas=reserved(made))
+    return replace(made, arenas=laid_out(made))
 
 
 PLANTED: list[tuple[Callable[[Deployment], Deployment], str]] = [
     (lambda d: without_fifo(d, "left"), "part 'left' computes 'left' .*, which no FIFO takes"),
     (lambda d: without_fifo(d, "x"), "part 'head' reads 'x' .*, which no FIFO brings"),
-    (lambda d: changed(d, 1, readers=("left",)), "part 'tail' reads 'a' .*, which no FIFO brings"),
+    (lambda d: changed(d, 1, readers=(Reader("left"),)), "part 'tail' reads 'a' .*, which no FIFO brings"),
     (lambda d: changed(d, 3, what=region("y", (0, 7))), "a FIFO takes 'y' .* from part 'tail', which does not"),
     (lambda d: changed(d, 3, what=region("y", (0, 9))), "'y' .* is not inside the tensor of shape"),
     (lambda d: changed(d, 3, what=region("z")), "'z' is no tensor that 'diamond' computes"),
@@ -187,7 +188,10 @@ PLANTED: list[tuple[Callable[[Deployment], Deployment], str]] = [
     (lambda d: changed(d, 0, source="nobody"), "joins 'nobody', which is no part"),
     (lambda d: changed(d, 0, source="head"), "a FIFO takes 'x' .* from part 'head', which does not compute it"),
     (lambda d: changed(d, 1, source=OUTSIDE), "brings 'a' .* from outside, which is no input of 'diamond'"),
-    (lambda d: changed(d, 1, readers=("left", "tail", OUTSIDE)), "takes 'a' .* outside, which is no output"),
+    (
+        lambda d: changed(d, 1, readers=tuple(map(Reader, ("left", "tail", OUTSIDE)))),
+        "takes 'a' .* outside, which is no output",
+    ),
     (lambda d: changed(d, 0, readers=()), "the readers of the FIFO of 'x' .* are none, or one stands twice"),
     (lambda d: changed(d, 0, slots=0), "the FIFO of 'x' .* has 0 slots; give it one or more"),
     (lambda d: replace(d, fifos=(*d.fifos, d.fifos[0])), "two FIFOs carry 'x'"),
@@ -205,8 +209,11 @@ PLANTED: list[tuple[Callable[[Deployment], Deployment], str]] = [
     (lambda d: with_part(d, 0, outputs={"a": region("a", (0, 7))}), "is not 'a' .*: its shape is"),
     (lambda d: with_part(d, 0, plan=d.parts[1].plan), "the plan of part 'head' is one of another network"),
     (lambda d: replace(d, networks=()), "there is no network"),
-    (lambda d: replace(d, arenas={("this", "ram"): 9215}), "come to 9216 bytes of 'ram', and it promises 9215"),
-    (lambda d: replace(d, arenas={**d.arenas, ("that", "ram"): 1}), "'that' come to 0 bytes of 'ram'"),
+    (
+        lambda d: replace(d, arenas={("this", "ram"): ArenaLayout(9215)}),
+        "come to 9216 bytes of 'ram', and it promises 9215",
+    ),
+    (lambda d: replace(d, arenas={**d.arenas, ("that", "ram"): ArenaLayout(1)}), "'that' come to 0 bytes of 'ram'"),
 ]
 
 
@@ -236,7 +243,7 @@ def test_a_broken_plan_is_named():
     plan = made.parts[2].plan
     assert plan is not None
     late = tuple(replace(b, first=1) if b.memory == "ram" else b for b in plan.buffers)
-    assert "the plan of part 'tail': buffer 'right' is reserved" in first_fault(
+    assert "the plan of part 'tail': buffer 'right' is laid_out" in first_fault(
         with_part(made, 2, plan=replace(plan, buffers=late))
     )
 
@@ -285,7 +292,7 @@ def test_the_judge_sees_slots_that_are_freed_too_early():
     workers = [Worker(f"w{i}", "this", "cpu", (i,), (part.name,)) for i, part in enumerate(REQUESTS)]
     made = with_slots(deploy(network, REQUESTS, workers), {region("a"): 1})
     assert all(errors(made, network, seed) == [] for seed in range(5))
-    made = changed(made, 1, readers=("left",))
+    made = changed(made, 1, readers=(Reader("left"),))
     seen = {message for seed in range(20) for message in _silently(made, network, seed)}
     assert any("is not what the whole network gives" in message for message in seen)
 

@@ -84,7 +84,7 @@ def test_a_mapping_runs_natively_within_the_memory_that_was_planned(lanes):
     deployment = deployment_of(answer, network, "this")
     frames = [random_inputs(network, seed) for seed in range(6)]
     with pipeline(deployment) as running:
-        assert running._block.size == sum(deployment.arenas.values())
+        assert running._block.size == deployment.ram_bytes
         for frame, outputs in zip(frames, running(frames), strict=True):
             for name, value in execute(network, frame).items():
                 np.testing.assert_allclose(outputs[name], value, rtol=1e-4, atol=1e-5)

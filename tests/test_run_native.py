@@ -89,7 +89,7 @@ def test_random_cuts_with_replicas_give_the_reference_result(seed):
     with pipeline(deployment) as running:
         check_frames(running, network)
         check_frames(running, network, 3)
-        assert running._block.size == sum(deployment.arenas.values())
+        assert running._block.size == deployment.ram_bytes
     assert not threads_left()
 
 
@@ -127,7 +127,7 @@ def test_memory_is_as_planned_to_the_byte_and_replicas_share_the_weights():
             mapped = maps_of(str(running.folder))
         assert memory.arena_bytes == len(cores) * plan.peak_bytes
         assert memory.slot_bytes == sum(f.slots * deployment.slot_bytes(f) for f in deployment.fifos)
-        assert running._block.size == memory.arena_bytes + memory.slot_bytes == sum(deployment.arenas.values())
+        assert running._block.size == memory.arena_bytes + memory.slot_bytes == deployment.ram_bytes
         assert memory.weights_bytes == emit(plan, TARGETS["host"], network).weight_bytes
         assert mapped in (None, 1)
 

@@ -22,8 +22,8 @@ from ..network.reference import compare
 from ..network.region import Region
 from ..platform.target import TARGETS
 from ..program import Plan
-from ..program.deployment import OUTSIDE, Deployment, Fifo, Part, Worker
-from ..program.deployment_memory import reserved
+from ..program.deployment import OUTSIDE, Deployment, Fifo, Part, Reader, Worker
+from ..program.deployment_memory import laid_out
 from ..program.options import Options
 from ..run.build import THIS, build_pipeline
 from ..run.executors import executor_of
@@ -197,14 +197,16 @@ def _deployment(layout: JointLayout, owner: str, selected: dict[str, Plan]) -> D
     for part in parts:
         for tensor in dict.fromkeys(what.tensor for what in part.inputs.values()):
             readers.setdefault(tensor, []).append(part.name)
-    fifos = [Fifo(_whole(layout, owner, x), OUTSIDE, tuple(readers.get(x, ())), DOUBLE) for x in network.inputs]
+    fifos = [
+        Fifo(_whole(layout, owner, x), OUTSIDE, tuple(map(Reader, readers.get(x, ()))), DOUBLE) for x in network.inputs
+    ]
     for part in parts:
         for what in part.outputs.values():
             results = (OUTSIDE,) if what.tensor in network.outputs else ()
             ends = (*readers.get(what.tensor, ()), *results)
-            fifos.append(Fifo(what, part.name, ends, max(DOUBLE, len(members))))
+            fifos.append(Fifo(what, part.name, tuple(map(Reader, ends)), max(DOUBLE, len(members))))
     draft = Deployment((network,), parts, workers, tuple(fifos), {})
-    return replace(draft, arenas=reserved(draft))
+    return replace(draft, arenas=laid_out(draft))
 
 
 def _parts(layout: JointLayout, owner: str, selected: dict[str, Plan]) -> Iterator[Part]:

@@ -107,7 +107,7 @@ def _built(answer: MappingAnswer, network: Network, model: Path, output: Path | 
         return BuiltMapping({})
     with working(f"building {network.name}"):
         deployment, note = deployable(answer, network, THIS)
-    memory = sum(deployment.arenas.values())
+    memory = deployment.ram_bytes
     lines = [shown(note)] if note else []
     lines.append(f"arenas and FIFOs as planned: {text.size(memory)}")
     figures: dict[str, Any] = {"memory_bytes": memory}

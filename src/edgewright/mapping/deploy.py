@@ -13,7 +13,7 @@ from ..platform.profile import NATIVE
 from ..program import Plan
 from ..program.deployment import Deployment, Part, Prediction, Worker
 from ..program.deployment_check import checked_deployment
-from ..program.deployment_memory import memory_predictions, reserved
+from ..program.deployment_memory import laid_out, memory_predictions
 from ..run.build import plan_for_host
 from .answer import MappingAnswer
 from .board_mapping import MappedStage
@@ -46,7 +46,7 @@ def deployment_of(answer: MappingAnswer, network: Network, device: str, plan: Pl
         parts=tuple(_executed(part, home[part.name].execution.executor) for part in draft.parts),
         fifos=tuple(replace(fifo, slots=slots[fifo.what.tensor]) for fifo in draft.fifos),
     )
-    placed = replace(sized, arenas=reserved(sized))
+    placed = replace(sized, arenas=laid_out(sized))
     checked_deployment(placed)
     return replace(placed, predictions=(*memory_predictions(placed), *_predictions(answer)))
 

@@ -16,9 +16,9 @@ from ..network.part_ends import with_inputs, with_outputs
 from ..network.partial import PartialSums
 from ..network.parts import NetworkPart, TensorRegion, cut, given_outside
 from ..program import Plan
-from ..program.deployment import OUTSIDE, Deployment, Fifo, Part, Worker
+from ..program.deployment import OUTSIDE, Deployment, Fifo, Part, Reader, Worker
 from ..program.deployment_check import checked_deployment
-from ..program.deployment_memory import memory_predictions, reserved
+from ..program.deployment_memory import laid_out, memory_predictions
 from .planner import plan
 
 Planner = Callable[[Network], Plan | None]
@@ -61,11 +61,12 @@ def deploy(
         ),
         workers=tuple(workers),
         fifos=tuple(
-            Fifo(what, source, tuple(readers), slots, memory) for what, (source, readers) in draft.carried.items()
+            Fifo(what, source, tuple(map(Reader, readers)), slots, memory=memory)
+            for what, (source, readers) in draft.carried.items()
         ),
         arenas={},
     )
-    placed = replace(found, arenas=reserved(found))
+    placed = replace(found, arenas=laid_out(found))
     checked_deployment(placed, with_plans=False)
     return replace(placed, predictions=memory_predictions(placed))
 

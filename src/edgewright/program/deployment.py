@@ -18,16 +18,26 @@ What it means, for everybody who makes, judges or executes one:
   f mod n = i, all its parts alike. The workers that list a part take every frame between them exactly once: (0, 2) and
   (1, 2) are two equal replicas; (0, 2), (1, 4) and (3, 4) one fast and two slow ones. A FIFO is one for all replicas of
   its source and of its readers; since a frame has its slot by its number, order needs no restoring.
+- **A ring of rows** (`Fifo.rows`) stands for a slot: the source makes a frame from top to bottom and waits while the
+  ring is full, the only reader takes rows out of it. No row of a frame is made before all of the last one are taken.
+- **Early release**: a reader may be done with a slot before its run ends: after the stage `Reader.stage`.
+- **Relations** say which parts may run at the same time. Parts without one run in parallel on different workers, and
+  exclude each other on the same worker.
+- **The latest frame**: where `Fifo.keeps_latest`, the source may write the next frame before all have read the last
+  one, which is then gone; it waits only for readers that have begun to read it.
 - **Memory**: a worker has an arena for each memory of its plans, as large as the largest of its parts needs; its parts
   run one at a time and overlay each other. Each device that writes or reads a FIFO has its slots, in the FIFO's
-  `memory`; where source and reader are on different devices, both have them, and what is written is sent. Weights are
-  not in it: parts and replicas of one device share them.
+  `memory`; where source and reader are on different devices, both have them, and what is written is sent. Arenas of
+  workers may overlay each other where their parts do not meet. A FIFO without slots in any `ArenaLayout` lies in place:
+  in a buffer of the plans of its source and its readers, at one address. Weights are not in it: parts and replicas of
+  one device share them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
 from functools import cached_property
 from itertools import chain
 
@@ -74,19 +84,69 @@ class Worker:
 
 
 @dataclass(frozen=True, slots=True)
+class Reader:
+    """A part that reads a FIFO, and the stage of its plan after which the slot is free."""
+
+    part: str  # or OUTSIDE
+    stage: int | None = None  # None: when it has run; -1: as soon as it has begun
+
+
+@dataclass(frozen=True, slots=True)
 class Fifo:
     """Slots that carry a region of a tensor from the part that computes it to all parts that read it."""
 
     what: TensorRegion
     source: str  # a part, or OUTSIDE
-    readers: tuple[str, ...]  # parts, or OUTSIDE; a slot is free when all have read
+    readers: tuple[Reader, ...]  # a slot is free when all have read
     slots: int
+    rows: int = 0  # of the ring that stands for a slot; 0: whole frames
     memory: str = "ram"
+    keeps_latest: bool = False  # the source may replace a frame that some have not read
+
+    @property
+    def reading(self) -> tuple[str, ...]:
+        """The parts that read it, or OUTSIDE."""
+        return tuple(reader.part for reader in self.readers)
 
     @property
     def ends(self) -> tuple[str, ...]:
         """Everybody who writes or reads it."""
-        return (self.source, *self.readers)
+        return (self.source, *self.reading)
+
+
+class RelationKind(Enum):
+    """How parts may run beside each other."""
+
+    EXCLUSIVE = "exclusive"  # one runs from its start to its end before the other begins
+    PARALLEL = "parallel"  # any moment of one may fall into the run of the other
+    PREEMPTS = "preempts"  # the first may interrupt the second at some of its points
+    AFTER = "after"  # the first part's output is the second one's input
+    SAME_INPUT = "same input"  # they read one FIFO in this order
+
+
+@dataclass(frozen=True, slots=True)
+class InterruptionPoints:
+    """Where a part may be interrupted: at the ends of stages, and after turns of a stage (`Program.turns`)."""
+
+    after: frozenset[int] = frozenset()
+    rows: frozenset[tuple[int, int]] = frozenset()  # (stage, turn)
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    kind: RelationKind
+    parts: tuple[str, ...]
+    points: InterruptionPoints | None = None  # of the second part, for PREEMPTS; None: anywhere
+
+
+@dataclass(frozen=True)
+class ArenaLayout:
+    """What lies where in a memory of a device, in bytes from its start."""
+
+    bytes: int
+    workers: Mapping[str, int] = field(default_factory=dict)  # where the arena of each worker begins
+    slots: Mapping[TensorRegion, tuple[int, ...]] = field(default_factory=dict)  # of each FIFO that has some here
+    buffers: Mapping[str, int] = field(default_factory=dict)  # of the firmware
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +165,9 @@ class Deployment:
     parts: tuple[Part, ...]
     workers: tuple[Worker, ...]
     fifos: tuple[Fifo, ...]
-    arenas: Mapping[tuple[str, str], int]  # (device, memory) -> bytes of all workers' arenas and of slots
+    arenas: Mapping[tuple[str, str], ArenaLayout]  # by device and memory
     predictions: tuple[Prediction, ...] = ()
+    relations: tuple[Relation, ...] = ()
 
     @cached_property
     def network_named(self) -> Mapping[str, Network]:
@@ -136,7 +197,7 @@ class Deployment:
         return {part.name: self._joined(part.name, part.outputs, is_source=True) for part in self.parts}
 
     def _joined(self, part: str, ends: Mapping[str, TensorRegion], is_source: bool) -> Mapping[str, Fifo]:
-        carried = {fifo.what: fifo for fifo in self.fifos if part in ((fifo.source,) if is_source else fifo.readers)}
+        carried = {fifo.what: fifo for fifo in self.fifos if part in ((fifo.source,) if is_source else fifo.reading)}
         return {own: carried[what] for own, what in ends.items() if what in carried}
 
     def tensor(self, fifo: Fifo) -> Tensor:
@@ -146,6 +207,11 @@ class Deployment:
             return tensor_part(self.network_named[what.network].tensors[what.tensor], what.region)
         source = self.part_named[fifo.source]
         return next(source.network.tensors[own] for own, given in source.outputs.items() if given == what)
+
+    @property
+    def ram_bytes(self) -> int:
+        """Bytes of all memories of all devices."""
+        return sum(layout.bytes for layout in self.arenas.values())
 
     def slot_bytes(self, fifo: Fifo) -> int:
         """Bytes from one slot to the next."""

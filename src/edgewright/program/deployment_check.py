@@ -225,11 +225,11 @@ def _flaws_of_fifos(deployment: Deployment) -> Iterator[str]:
     for fifo in deployment.fifos:
         if not 1 <= fifo.slots <= MOST_SLOTS:
             yield f"the FIFO of {region_text(fifo.what)} has {fifo.slots} slots; give it one or more"
-        if not fifo.readers or len(set(fifo.readers)) < len(fifo.readers):
+        if not fifo.reading or len(set(fifo.reading)) < len(fifo.reading):
             yield f"the readers of the FIFO of {region_text(fifo.what)} are none, or one stands twice"
         yield from _mismatched_ends(deployment, fifo)
     for part in deployment.parts:
-        brought = {fifo.what for fifo in deployment.fifos if part.name in fifo.readers}
+        brought = {fifo.what for fifo in deployment.fifos if part.name in fifo.reading}
         taken = {fifo.what for fifo in deployment.fifos if part.name == fifo.source}
         for what in part.inputs.values():
             if what not in brought:
@@ -249,7 +249,7 @@ def _mismatched_ends(deployment: Deployment, fifo: Fifo) -> Iterator[str]:
             yield f"a FIFO brings {what} from outside, which is no input of '{network.name}'"
     elif fifo.what not in deployment.part_named[fifo.source].outputs.values():
         yield f"a FIFO takes {what} from part '{fifo.source}', which does not compute it"
-    for reader in fifo.readers:
+    for reader in fifo.reading:
         if reader == OUTSIDE:
             if fifo.what.tensor not in network.outputs or fifo.what.share is not None:
                 yield f"a FIFO takes {what} outside, which is no output of '{network.name}'"
@@ -266,7 +266,7 @@ def _left_out(deployment: Deployment) -> Iterator[str]:
             taken = [
                 fifo.what.region
                 for fifo in deployment.fifos
-                if OUTSIDE in fifo.readers and (fifo.what.network, fifo.what.tensor) == (network.name, name)
+                if OUTSIDE in fifo.reading and (fifo.what.network, fifo.what.tensor) == (network.name, name)
             ]
             for gap in _gaps(Region.whole(network.tensors[name].shape), taken):
                 yield f"nobody computes {region_text(TensorRegion(network.name, name, gap))} for the caller"
@@ -320,7 +320,7 @@ def _waits(deployment: Deployment) -> Iterator[str]:
     """
     reads: dict[str, set[str]] = {part.name: set() for part in deployment.parts}
     for fifo in deployment.fifos:
-        for reader in fifo.readers:
+        for reader in fifo.reading:
             if OUTSIDE not in (fifo.source, reader):
                 reads[reader].add(fifo.source)
     period = turns(deployment)
@@ -357,6 +357,7 @@ def _broken_promises(deployment: Deployment) -> Iterator[str]:
         for device in deployment.devices_of(fifo):
             found[device, fifo.memory] += fifo.slots * deployment.slot_bytes(fifo)
     for device, memory in sorted({*found, *deployment.arenas}):
-        told, comes = deployment.arenas.get((device, memory), 0), found[device, memory]
+        layout, comes = deployment.arenas.get((device, memory)), found[device, memory]
+        told = layout.bytes if layout else 0
         if told != comes:
             yield f"arenas and slots of '{device}' come to {comes} bytes of '{memory}', and it promises {told}"

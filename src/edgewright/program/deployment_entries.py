@@ -13,7 +13,7 @@ from ..network.parts import TensorRegion
 from ..platform.sentences import Count, FileEntry
 from ..text import printable
 from .codec import plan_from_json
-from .deployment import Deployment, Fifo, Part, Prediction, Worker
+from .deployment import ArenaLayout, Deployment, Fifo, Part, Prediction, Reader, Relation, Worker
 from .form import network_flaws
 from .plan_file import StoredNetwork
 
@@ -82,18 +82,33 @@ class PartEntry(FileEntry):
 class FifoEntry(FileEntry):
     what: RegionEntry
     source: str
-    readers: tuple[str, ...]
+    readers: tuple[Reader, ...]
     slots: int
+    rows: Count
     memory: str
+    keeps_latest: bool
 
     def build(self) -> Fifo:
-        return Fifo(self.what.build(), self.source, self.readers, self.slots, self.memory)
+        what = self.what.build()
+        return Fifo(what, self.source, self.readers, self.slots, self.rows, self.memory, self.keeps_latest)
+
+
+class SlotsEntry(FileEntry):
+    what: RegionEntry
+    at: tuple[Count, ...]
 
 
 class ArenaEntry(FileEntry):
     device: str
     memory: str
     bytes: Count
+    workers: dict[str, Count]
+    slots: tuple[SlotsEntry, ...]
+    buffers: dict[str, Count]
+
+    def build(self) -> ArenaLayout:
+        slots = {entry.what.build(): entry.at for entry in self.slots}
+        return ArenaLayout(self.bytes, self.workers, slots, self.buffers)
 
 
 class DeploymentFile(FileEntry):
@@ -106,9 +121,10 @@ class DeploymentFile(FileEntry):
     fifos: tuple[FifoEntry, ...]
     arenas: tuple[ArenaEntry, ...]
     predictions: tuple[Prediction, ...]
+    relations: tuple[Relation, ...]
 
     def build(self, weight: Weight) -> Deployment:
-        arenas = {(entry.device, entry.memory): entry.bytes for entry in self.arenas}
+        arenas = {(entry.device, entry.memory): entry.build() for entry in self.arenas}
         if len(arenas) < len(self.arenas):
             raise Damaged("a memory of a device stands twice", "deployment")
         return Deployment(
@@ -118,6 +134,7 @@ class DeploymentFile(FileEntry):
             fifos=tuple(entry.build() for entry in self.fifos),
             arenas=arenas,
             predictions=self.predictions,
+            relations=self.relations,
         )
 
 

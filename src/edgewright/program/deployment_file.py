@@ -20,11 +20,11 @@ from ..network import Array, Network, Region
 from ..network.parts import TensorRegion
 from ..text import printable
 from .codec import network_to_dict, plan_to_dict
-from .deployment import Deployment, Fifo, Prediction, Worker
+from .deployment import Deployment, Fifo, Prediction, Reader, Relation, Worker
 from .deployment_check import checked_deployment
 from .weights import WeightDigests, weight_origins
 
-FORMAT = 1  # of deployment.json; raised whenever a reader of the old format would misread the new one
+FORMAT = 2  # of deployment.json; raised whenever a reader of the old format would misread the new one
 FILE, WEIGHTS = "deployment.json", "weights"
 
 
@@ -73,15 +73,33 @@ def deployment_to_dict(deployment: Deployment, stored: _StoredWeights) -> dict[s
             for part in deployment.parts
         ],
         "workers": [_fields(worker) for worker in deployment.workers],
-        "fifos": [{**_fields(fifo), "what": _region(fifo.what)} for fifo in deployment.fifos],
+        "fifos": [
+            {**_fields(fifo), "what": _region(fifo.what), "readers": [_fields(reader) for reader in fifo.readers]}
+            for fifo in deployment.fifos
+        ],
         "arenas": [
-            {"device": device, "memory": memory, "bytes": size} for (device, memory), size in deployment.arenas.items()
+            {
+                "device": device,
+                "memory": memory,
+                "bytes": layout.bytes,
+                "workers": dict(layout.workers),
+                "slots": [{"what": _region(what), "at": at} for what, at in layout.slots.items()],
+                "buffers": dict(layout.buffers),
+            }
+            for (device, memory), layout in deployment.arenas.items()
         ],
         "predictions": [_fields(prediction) for prediction in deployment.predictions],
+        "relations": [_relation(relation) for relation in deployment.relations],
     }
 
 
-def _fields(value: Worker | Fifo | Prediction) -> dict[str, Any]:
+def _relation(relation: Relation) -> dict[str, Any]:
+    points = relation.points
+    places = {"after": sorted(points.after), "rows": sorted(points.rows)} if points is not None else None
+    return {"kind": relation.kind.value, "parts": relation.parts, "points": places}
+
+
+def _fields(value: Worker | Fifo | Prediction | Reader) -> dict[str, Any]:
     return {field.name: getattr(value, field.name) for field in fields(value)}
 
 

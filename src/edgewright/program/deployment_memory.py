@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..network.parts import TensorRegion
-from .deployment import SLOT_ALIGNMENT, Deployment, Part, Prediction, Worker
+from .deployment import SLOT_ALIGNMENT, ArenaLayout, Deployment, Part, Prediction, Worker
 from .selection import packed_bytes
 from .weights import WeightDigests, run_time_constants
 
@@ -24,17 +24,24 @@ def worker_arenas(deployment: Deployment, worker: Worker) -> Mapping[str, int]:
     return found
 
 
-def reserved(deployment: Deployment) -> Mapping[tuple[str, str], int]:
-    """Bytes of RAM by device and memory: the arenas of all workers, and the slots of all FIFOs."""
-    found: dict[tuple[str, str], int] = {}
+def laid_out(deployment: Deployment) -> Mapping[tuple[str, str], ArenaLayout]:
+    """The memories of all devices: the arenas of all workers side by side, then the slots of all FIFOs."""
+    ends: dict[tuple[str, str], int] = {}
+    arenas: dict[tuple[str, str], dict[str, int]] = {}
+    slots: dict[tuple[str, str], dict[TensorRegion, tuple[int, ...]]] = {}
     for worker in deployment.workers:
         for memory, size in worker_arenas(deployment, worker).items():
-            found[worker.device, memory] = found.get((worker.device, memory), 0) + size
+            home = worker.device, memory
+            arenas.setdefault(home, {})[worker.name] = ends.get(home, 0)
+            ends[home] = ends.get(home, 0) + size
     for fifo in deployment.fifos:
+        size = deployment.slot_bytes(fifo)
         for device in deployment.devices_of(fifo):
-            size = fifo.slots * deployment.slot_bytes(fifo)
-            found[device, fifo.memory] = found.get((device, fifo.memory), 0) + size
-    return found
+            home = device, fifo.memory
+            start = ends.get(home, 0)
+            slots.setdefault(home, {})[fifo.what] = tuple(start + n * size for n in range(fifo.slots))
+            ends[home] = start + fifo.slots * size
+    return {home: ArenaLayout(end, arenas.get(home, {}), slots.get(home, {})) for home, end in ends.items()}
 
 
 def weights(deployment: Deployment) -> Mapping[str, int]:
@@ -60,7 +67,8 @@ def memory_predictions(deployment: Deployment) -> tuple[Prediction, ...]:
     others = [part.name for part in deployment.parts if part.plan is None]
     how = f"exact, without {', '.join(others)}: another runtime executes them" if others else "exact"
     ram = [
-        Prediction(f"RAM of {device}, {memory}", size, "B", how) for (device, memory), size in deployment.arenas.items()
+        Prediction(f"RAM of {device}, {memory}", layout.bytes, "B", how)
+        for (device, memory), layout in deployment.arenas.items()
     ]
     is_packed = all(part.plan.packed for part in deployment.parts if part.plan is not None and part.plan.weights_bytes)
     found = how if is_packed else f"{UNPACKED}{how.removeprefix('exact')}"
@@ -80,4 +88,4 @@ def with_slots(deployment: Deployment, slots: Mapping[TensorRegion, int]) -> Dep
     """The deployment with so many slots for what FIFOs carry, and memory to match; predictions are not kept."""
     fifos = tuple(replace(fifo, slots=slots.get(fifo.what, fifo.slots)) for fifo in deployment.fifos)
     changed = replace(deployment, fifos=fifos, predictions=())
-    return replace(changed, arenas=reserved(changed))
+    return replace(changed, arenas=laid_out(changed))

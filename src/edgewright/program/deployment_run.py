@@ -56,7 +56,7 @@ class _Ring:
 
     def is_free(self, frame: int) -> bool:
         before = frame - self.fifo.slots
-        return before < 0 or all(before in self.read[reader] for reader in self.fifo.readers)
+        return before < 0 or all(before in self.read[reader] for reader in self.fifo.reading)
 
     def done(self, reader: str, frame: int) -> None:
         self.read[reader].add(frame)
@@ -83,12 +83,12 @@ class DeploymentRun:
         self.ahead = {worker.name: list(self._firings(worker))[::-1] for worker in deployment.workers}
         self.running: dict[str, tuple[str, int, bool]] = {}  # by worker: part, frame, whether it is computed
         self.given = {what: 0 for what, ring in self.rings.items() if ring.fifo.source == OUTSIDE}
-        self.taken = {what: 0 for what, ring in self.rings.items() if OUTSIDE in ring.fifo.readers}
+        self.taken = {what: 0 for what, ring in self.rings.items() if OUTSIDE in ring.fifo.reading}
 
     def _ring(self, fifo: Fifo) -> _Ring:
         tensor = self.deployment.tensor(fifo)
         slots: list[Array] = [np.full(tensor.bytes, POISON, np.uint8) for _ in range(fifo.slots)]
-        return _Ring(fifo, tensor.shape, tensor.dtype, slots, {}, {reader: set() for reader in fifo.readers})
+        return _Ring(fifo, tensor.shape, tensor.dtype, slots, {}, {reader: set() for reader in fifo.reading})
 
     def _firings(self, worker: Worker) -> Iterator[tuple[str, int]]:
         for frame in range(len(self.frames)):

@@ -26,9 +26,9 @@ from ..network.onnx_writer import to_onnx
 from ..network.parts import TensorRegion
 from ..platform.target import TARGETS
 from ..program import Plan
-from ..program.deployment import OUTSIDE, SLOT_ALIGNMENT, Deployment, Fifo, Part, Worker
+from ..program.deployment import OUTSIDE, SLOT_ALIGNMENT, Deployment, Fifo, Part, Reader, Worker
 from ..program.deployment_check import checked_deployment
-from ..program.deployment_memory import reserved
+from ..program.deployment_memory import laid_out
 from .executors.torch_part import write_torch_part
 from .machine import architecture, processor_features
 from .specification import (
@@ -119,10 +119,10 @@ def whole_network(
         Worker(f"worker{i}", THIS, "cpu", group, (part.name,), (i, len(cores))) for i, group in enumerate(cores)
     )
     depth = max(slots, len(cores) + 1)
-    fifos = [Fifo(whole[name], OUTSIDE, (part.name,), depth) for name in network.inputs]
-    fifos += [Fifo(whole[name], part.name, (OUTSIDE,), depth) for name in dict.fromkeys(network.outputs)]
+    fifos = [Fifo(whole[name], OUTSIDE, (Reader(part.name),), depth) for name in network.inputs]
+    fifos += [Fifo(whole[name], part.name, (Reader(OUTSIDE),), depth) for name in dict.fromkeys(network.outputs)]
     draft = Deployment((network,), (part,), workers, tuple(fifos), {})
-    return replace(draft, arenas=reserved(draft))
+    return replace(draft, arenas=laid_out(draft))
 
 
 def _native(deployment: Deployment, part: Part, library: Library, path: Path, folder: Path) -> PartSpec:
@@ -188,7 +188,7 @@ def _fifo(deployment: Deployment, fifo: Fifo) -> FifoSpec:
         tensor.dtype.numpy.name,
         fifo.slots,
         fifo.source,
-        fifo.readers,
+        fifo.reading,
         deployment.slot_bytes(fifo),
         tuple(low for low, _ in fifo.what.region.bounds),
     )
@@ -199,7 +199,7 @@ def _ends(deployment: Deployment, is_input: bool) -> tuple[TensorSpec, ...]:
     used = {
         fifo.what.network + "/" + fifo.what.tensor
         for fifo in deployment.fifos
-        if (fifo.source == OUTSIDE if is_input else OUTSIDE in fifo.readers)
+        if (fifo.source == OUTSIDE if is_input else OUTSIDE in fifo.reading)
     }
     found = []
     for network in deployment.networks:

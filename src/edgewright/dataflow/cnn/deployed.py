@@ -139,13 +139,13 @@ class _DeployedGraph:
             for frame, sending in sent.items():
                 _join(forward, writes[frame], sending)
                 self._frees(back, sending, frame, fifo.slots, dict(enumerate(writes)))
-            for reader in fifo.readers:
+            for reader in fifo.reading:
                 for frame in sent:
                     if reader != OUTSIDE and self.deployment.worker_of(reader, frame).device == device:
                         reading = self._firing(reader, frame, self.sink)
                         _join(forward, sent[frame], reading)
                         self._frees(back, reading, frame, fifo.slots, sent)
-        for reader in fifo.readers:
+        for reader in fifo.reading:
             for frame, writing in enumerate(writes):
                 if not self._is_sent(fifo, reader, frame):
                     reading = self._firing(reader, frame, self.sink)
@@ -178,7 +178,7 @@ class _DeployedGraph:
         for frame in range(self.turns):
             there = [
                 reader
-                for reader in fifo.readers
+                for reader in fifo.reading
                 if self._is_sent(fifo, reader, frame) and self.deployment.worker_of(reader, frame).device == device
             ]
             if there:
