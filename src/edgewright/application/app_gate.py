@@ -9,7 +9,7 @@ from functools import cached_property
 from ..emit.library import Library
 from ..kernels.printing.source import CWriter
 from ..program.deployment import Fifo
-from .app_ends import bringer, polled_rows
+from .app_ends import polled_rows
 from .description import PreemptionPoints
 from .joint import JointLayout
 
@@ -70,7 +70,7 @@ class AppGate:
     def ends(self) -> Mapping[tuple[Fifo, str], int]:
         """A bit for each reader of what networks hand over, but for those that bring it."""
         shared = self.layout.application.shared
-        return {end: n for n, end in enumerate((x, name) for x in shared for name in x.reading if name != bringer(x))}
+        return {end: n for n, end in enumerate((x, name) for x in shared for name in x.reading if name != x.writer)}
 
     @property
     def is_polled(self) -> bool:
@@ -136,7 +136,9 @@ class AppGate:
             preempted = {low: one.points for (high, low), one in relations.preemptions.items() if high == member.name}
             beside = {other.name for other in members if relations.are_parallel(member.name, other.name)}
             made = [fifo for fifo in self.layout.application.shared if fifo.source == member.name]
-            brought = [fifo for fifo in self.layout.application.shared if bringer(fifo) == member.name]
+            brought = [
+                fifo for fifo in self.layout.application.shared if fifo.writer == member.name and fifo not in made
+            ]
             reading = {name for fifo in (*made, *brought) for name in fifo.reading if name != member.name}
             barred = (self.index.keys() - preempted.keys() - beside) | reading
             is_early = relations.may_be_interrupted(member.name)  # others may read the frame while it runs
@@ -151,7 +153,7 @@ class AppGate:
                         (fifo, name)
                         for fifo, reader in self.ends
                         if reader == member.name
-                        for name in relations.before(fifo, reader) - {bringer(fifo)}
+                        for name in relations.before(fifo, reader) - {fifo.writer}
                     ),
                     "makes": self._bits(end for end in self.ends if end[0] in (made if is_early else made + brought)),
                     "brings": self._bits(end for end in self.ends if is_early and end[0] in brought),
