@@ -59,7 +59,7 @@ class AppGate:
 
     @property
     def name(self) -> str:
-        return self.layout.application.file.name.lower()
+        return self.layout.application.file.prefix
 
     @cached_property
     def index(self) -> Mapping[str, int]:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from ..emit.header import declared, lies_densely, return_type
 from ..emit.library import Library
-from ..emit.names import Parameters, arena_names, parameters
+from ..emit.names import Parameters, arena_names, local_names, parameters
 from ..kernels.printing.constants import C_TYPES
 from ..kernels.printing.source import CWriter, comment, header_foot, header_head
 from ..network import Network
@@ -16,6 +16,8 @@ from ..program import Plan
 from .app_ends import c_name, given_ends
 from .app_gate import AppGate
 from .app_rings import AppRings, asked_inputs, row_outlet
+from .c_names import NamedPiece
+from .description import BufferEntry
 from .joint import JointLayout
 from .members import AppMember
 
@@ -37,7 +39,7 @@ class AppWriter:
 
     def _resumed(self, member: AppMember) -> str:
         """C of the call that resumes a run; inputs that were passed whole have been read, and are not passed again."""
-        names, kept = self._parameters(member), self._kept(member)
+        names, kept = local_names(self._parameters(member)), self._kept(member)
         gone = {*names.inputs.values(), *names.outputs.values()} - set(kept)
         arguments = ["0" if name in gone else kept.get(name, name) for name in self._arguments(member)]
         return f"{c_name(member)}_run_in({', '.join(arguments)})"
@@ -45,10 +47,10 @@ class AppWriter:
     def _kept(self, member: AppMember) -> dict[str, str]:
         """C variables for the parameters of a run that may go on later: whom it asks for rows."""
         numbers = [n for n, ring in enumerate(self.layout.rings) if ring.source[0] == member.name]
-        inputs, plan = self._parameters(member).inputs, self.libraries[member.name].plan
-        pulled = [inputs[tensor] for tensor in asked_inputs(self.layout, plan, member.name)] if numbers else []
-        both = [name for parameter in pulled for name in (parameter, f"{parameter}_context")]
-        return {name: f"kept_{numbers[0]}_{name}" for name in both}
+        names, plan = self._parameters(member), self.libraries[member.name].plan
+        pulled = asked_inputs(self.layout, plan, member.name) if numbers else ()
+        kept = {local_names(names).inputs[x]: f"kept_{numbers[0]}_{names.inputs[x]}" for x in pulled}
+        return kept | {f"{parameter}_context": f"{variable}_context" for parameter, variable in kept.items()}
 
     @property
     def name(self) -> str:
@@ -72,8 +74,16 @@ class AppWriter:
         return f"{self._arena(self.layout.home(buffer))} + {self.layout.at(buffer)}"
 
     def header(self) -> str:
-        guard, c = self.name.upper(), CWriter()
-        c.lines += [
+        lines = self._header_head()
+        for member in self.layout.application.members:
+            lines += [*self._declared(member), ""]
+        for own in self.layout.application.file.buffers:
+            lines += [f"/* {own.size} bytes of the firmware's own. */", f"{self._buffer_function(own)};"]
+        return "\n".join([*lines, *header_foot(f"{self.name.upper()}_H"), ""])
+
+    def _header_head(self) -> list[str]:
+        guard = self.name.upper()
+        return [
             f"/* {self.name}: several networks in one arena, compiled by edgewright.",
             " *",
             " * Every network has a run function, which refuses to start where what runs already needs the memory. */",
@@ -103,21 +113,34 @@ class AppWriter:
             f"int32_t {self.name}_busy(void);",
             "",
         ]
-        for member in self.layout.application.members:
-            plan, network = self.libraries[member.name].plan, member.network
-            c.line(
-                f"/* {comment(member.name)}: {plan.macs} multiply-accumulates. "
-                "An input or output that is NULL stays in the arena. */"
-            )
-            c.line(f"int32_t {self.name}_run_{c_name(member)}({self._signature(member)});")
-            for kind, function, _ in self._accessors(member, plan, network):
-                c.line(f"{kind} *{function}(void);")
-            c.line()
-        for own in self.layout.application.file.buffers:
-            c.line(f"/* {own.size} bytes of the firmware's own. */")
-            c.line(f"uint8_t *{self.name}_buffer_{own.name.lower()}(void);")
-        c.lines += header_foot(f"{guard}_H")
-        return c.text()
+
+    def _buffer_function(self, own: BufferEntry) -> str:
+        return f"uint8_t *{self.name}_buffer_{own.name.lower()}(void)"
+
+    def _declared(self, member: AppMember) -> Iterator[str]:
+        """What the header says of a member, and declares for it."""
+        plan, network = self.libraries[member.name].plan, member.network
+        yield (
+            f"/* {comment(member.name)}: {plan.macs} multiply-accumulates. "
+            "An input or output that is NULL stays in the arena. */"
+        )
+        yield f"int32_t {self.name}_run_{c_name(member)}({self._signature(member, is_public=True)});"
+        for kind, function, _ in self._accessors(member, plan, network):
+            yield f"{kind} *{function}(void);"
+
+    def pieces(self, files: Mapping[str, str | bytes]) -> Iterator[NamedPiece]:
+        """The C of the library by the keys of the application file that its names follow from."""
+        application = self.layout.application
+        shared = [str(files[f"{self.name}_{part}.h"]) for part in ("kernels", "weights")]
+        yield NamedPiece("name", "\n".join([*self._header_head(), *shared]))
+        for member in application.members:
+            library = self.libraries[member.name]
+            index = [one.name for one in application.file.networks].index(member.owner)
+            header, source = (str(library.files[f"{library.name}.{kind}"]) for kind in "hc")
+            yield NamedPiece(f"network[{index}].prefix", "\n".join([header, *self._declared(member)]), source)
+        for index, buffer in enumerate(application.file.buffers):
+            yield NamedPiece(f"buffer[{index}].name", self._buffer_function(buffer))
+        yield NamedPiece("name", "", self.source())
 
     def probe_header(self) -> str:
         guard = f"{self.name.upper()}_PROBE_H"
@@ -153,7 +176,7 @@ class AppWriter:
         for member in self.layout.application.members:
             self._write_run(c, member)
         for own in self.layout.application.file.buffers:
-            with c.block(f"uint8_t *{name}_buffer_{own.name.lower()}(void)"):
+            with c.block(self._buffer_function(own)):
                 c.line(f"return {self._place(own.name)};")
             c.line()
         return c.text()
@@ -162,11 +185,13 @@ class AppWriter:
         library = self.libraries[member.name]
         return parameters(library.name, member.network, library.plan.arenas)
 
-    def _signature(self, member: AppMember) -> str:
-        names, plan = self._parameters(member), self.libraries[member.name].plan
+    def _signature(self, member: AppMember, is_public: bool = False) -> str:
+        """C of the run function's parameters: as the header has them, or under names that nothing else in the C has."""
+        public, plan = self._parameters(member), self.libraries[member.name].plan
+        names = public if is_public else local_names(public)
         inputs, outputs = given_ends(self.layout, member)
         given = Parameters({}, {x: names.inputs[x] for x in inputs}, {x: names.outputs[x] for x in outputs})
-        return ", ".join(declared(c_name(member), plan, member.network, given)) or "void"
+        return ", ".join(declared(c_name(member), plan, member.network, given, public)) or "void"
 
     def _write_run(self, c: CWriter, member: AppMember) -> None:
         name, guard, plan = self.name, self.name.upper(), self.libraries[member.name].plan
@@ -196,7 +221,7 @@ class AppWriter:
             c.line()
 
     def _arguments(self, member: AppMember) -> Iterator[str]:
-        names, plan = self._parameters(member), self.libraries[member.name].plan
+        names, plan = local_names(self._parameters(member)), self.libraries[member.name].plan
         yield from map(self._arena, names.arenas)
         pulled = {ring.readers[0]: number for number, ring in enumerate(self.layout.rings)}
         given = {tensor for ends in given_ends(self.layout, member) for tensor in ends}

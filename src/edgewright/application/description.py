@@ -12,10 +12,11 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StrictBool, StrictInt, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
+from ..emit.names import safe_prefix
 from ..platform.sentences import Bytes, Entry, Seconds, read_toml
 
 ALWAYS = "always"
-FILES = ("kernels", "weights", "probe")  # of the C library, whose names begin with the application's
+FILES = ("kernels", "weights", "probe", "starts")  # of the C library, whose names begin with the application's
 SHARE = "a share from 0, such as 0.05 for 5 %"
 
 NetworkName = Annotated[str, StringConstraints(strict=True, max_length=48, pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
@@ -160,6 +161,11 @@ class ApplicationFile(Entry):
         return self
 
     @property
+    def prefix(self) -> str:
+        """What the files and functions of the C library begin with."""
+        return safe_prefix(self.name)
+
+    @property
     def members(self) -> tuple[str, ...]:
         """Every name that a relation may use: networks, and their partitions."""
         parts = [f"{one.name}.{n + 1}" for one in self.networks for n in range(len(one.partitions))]
@@ -199,16 +205,17 @@ def _broken_names(app: ApplicationFile) -> Iterator[tuple[str, str]]:
                 yield f"{key}[{index}].name", f'is "{name}", which is taken; expected a unique name'
     if app.memories and app.limits.ram is not None:
         yield "limits.ram", "is given beside [[memory]], whose sizes are the limits; expected one of them"
-    own, taken = app.name.lower(), dict[str, str]()
+    own, taken = app.prefix, dict[str, str]()
     taken |= {own: "the name of the application"} | {f"{own}_{part}": "a file of the application" for part in FILES}
     pipelined = {one.networks[0].partition(".")[0] for one in app.relations if one.kind is RelationKind.PIPELINED}
     for index, one in enumerate(app.networks):
-        prefix = (one.prefix or one.name).lower()
+        prefix = safe_prefix(one.prefix or one.name)
         parts = [f"{prefix}_{n + 1}" for n in range(len(one.partitions) if one.name in pipelined else 0)]
         for name in (prefix, *parts):
             if name in taken:
                 said = "is" if name == prefix else "gives a partition the C name"
-                yield f"network[{index}].prefix", f'{said} "{name}", as {taken[name]}; expected another one'
+                other = f'expected another one, such as "net_{prefix}"'
+                yield f"network[{index}].prefix", f'{said} "{name}", as {taken[name]}; {other}'
         taken |= dict.fromkeys((prefix, *parts), f"in network[{index}]")
 
 

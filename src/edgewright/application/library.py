@@ -18,6 +18,7 @@ from ..program.options import Options
 from .app_ends import c_name, polled_rows, resident_ends
 from .app_rings import row_outlet
 from .app_source import AppWriter
+from .c_names import check_names
 from .conflicts import BufferUse, JointBuffer
 from .description import PreemptionPoints
 from .joint import JointLayout, with_buffers
@@ -40,7 +41,7 @@ class AppLibrary:
 
     @property
     def name(self) -> str:
-        return self.layout.application.file.name.lower()
+        return self.layout.application.file.prefix
 
     @property
     def arenas(self) -> Mapping[str, int]:
@@ -60,7 +61,7 @@ def emit_application(layout: JointLayout) -> AppLibrary:
         raise InputError(f"{len(application.members)} networks and partitions are too many: at most {MOST_MEMBERS}")
     if (handed := len(layout.problem.relations.handed_over)) > MOST_MEMBERS:
         raise InputError(f"{handed} inputs that other networks hand over are too many: at most {MOST_MEMBERS}")
-    name = application.file.name.lower()
+    name = application.file.prefix
     shared = SharedCode.called(name)
     options = Options()
     libraries: dict[str, Library] = {}
@@ -83,6 +84,7 @@ def emit_application(layout: JointLayout) -> AppLibrary:
     for library in libraries.values():
         files |= library.files
     files |= shared.files()
+    check_names(writer.pieces(files))
     state = 4 * (sum(writer.gate.words.values()) + writer.rings.words)
     return AppLibrary(selected, application.target, libraries, files, shared.constants.bytes, state)
 
