@@ -15,6 +15,7 @@ from ..network import Network
 from ..program import Plan
 from .app_ends import c_name, given_ends
 from .app_gate import AppGate
+from .app_locks import POSIX, lock_comment, lock_lines
 from .app_rings import AppRings, asked_inputs, row_outlet
 from .c_names import NamedPiece
 from .description import BufferEntry
@@ -94,6 +95,8 @@ class AppWriter:
             f"#define {guard}_EMPTY 2 /* what it reads has not been made: run the network, or partition, before it */",
             f"#define {guard}_WRONG 3 /* a function that hands out rows is missing */",
             "",
+            *lock_comment(guard),
+            "",
             "/* To place the arena of a memory, define this when compiling the library, for example as",
             ' * __attribute__((section("." #memory))). */',
             f"#ifndef {guard}_SECTION",
@@ -156,11 +159,12 @@ class AppWriter:
         name, guard, c = self.name, self.name.upper(), CWriter()
         c.lines += [
             f"/* {name}: who may start when, and the arena that all of them share. */",
+            *(POSIX if self.gate.is_shared else ()),
             f'#include "{name}.h"',
             *([f'#include "{name}_probe.h"'] if self.gate.is_polled else []),
             f'#include "{name}_kernels.h"',
             "",
-            *self.gate.locks,
+            *lock_lines(guard, self.gate.is_shared),
             "",
             *(
                 f"{guard}_SECTION({section}) {guard}_ALIGNED(16) static uint8_t "
