@@ -11,10 +11,9 @@ from ..emit.library import Library
 from ..emit.names import Parameters, arena_names, local_names, parameters
 from ..kernels.printing.constants import C_TYPES
 from ..kernels.printing.source import CWriter, comment, header_foot, header_head
-from ..network import Network
-from ..program import Plan
 from .app_ends import c_name, given_ends
 from .app_gate import AppGate
+from .app_interface import described_end, handed_sentences, overwriters
 from .app_locks import POSIX, lock_comment, lock_lines
 from .app_rings import AppRings, asked_inputs, row_outlet
 from .c_names import NamedPiece
@@ -122,14 +121,27 @@ class AppWriter:
 
     def _declared(self, member: AppMember) -> Iterator[str]:
         """What the header says of a member, and declares for it."""
-        plan, network = self.libraries[member.name].plan, member.network
-        yield (
-            f"/* {comment(member.name)}: {plan.macs} multiply-accumulates. "
-            "An input or output that is NULL stays in the arena. */"
-        )
+        plan = self.libraries[member.name].plan
+        yield f"/* {comment(member.name)}: {plan.macs} multiply-accumulates."
+        yield from (f" *   {comment(sentence)}." for sentence in handed_sentences(self.layout, member))
+        yield from self._ends(member)
+        yield " * What is given as NULL stays in the arena. */"
         yield f"int32_t {self.name}_run_{c_name(member)}({self._signature(member, is_public=True)});"
-        for kind, function, _ in self._accessors(member, plan, network):
+        for kind, function, _, _ in self._accessors(member):
             yield f"{kind} *{function}(void);"
+
+    def _ends(self, member: AppMember) -> Iterator[str]:
+        """A line of the header for every input and output: type, axes, shape, and who overwrites it in the arena."""
+        names, given = self._parameters(member), given_ends(self.layout, member)
+        functions = {tensor: function for _, function, _, tensor in self._accessors(member)}
+        for way, group, passed in (("input", names.inputs, given[0]), ("output", names.outputs, given[1])):
+            for tensor, parameter in group.items():
+                yield f" *   {way} {parameter}: {described_end(member.network, tensor)}."
+                if tensor in functions:
+                    others = [member.name, *overwriters(self.layout, member, tensor)]
+                    yield f" *     {functions[tensor]}() points to it; overwritten by {comment(', '.join(others))}."
+                elif tensor in passed:
+                    yield " *     Not in the arena as a whole: only the caller has it."
 
     def pieces(self, files: Mapping[str, str | bytes]) -> Iterator[NamedPiece]:
         """The C of the library by the keys of the application file that its names follow from."""
@@ -219,7 +231,7 @@ class AppWriter:
             c.line(f"leave({which});")
             c.line("return status;")
         c.line()
-        for kind, function, place in self._accessors(member, plan, member.network):
+        for kind, function, place, _ in self._accessors(member):
             with c.block(f"{kind} *{function}(void)"):
                 c.line(f"return ({kind} *)(void *)({place});")
             c.line()
@@ -254,9 +266,9 @@ class AppWriter:
             text = f"({frame} % {crossing.slots}u == {n}u ? {places[n]} : {text})"
         return text
 
-    def _accessors(self, member: AppMember, plan: Plan, network: Network) -> Iterator[tuple[str, str, str]]:
-        """(type, function, place) of every input and output that lies in the arena as a whole."""
-        names = self._parameters(member)
+    def _accessors(self, member: AppMember) -> Iterator[tuple[str, str, str, str]]:
+        """(type, function, place, tensor) of every input and output that lies in the arena as a whole."""
+        names, plan, network = self._parameters(member), self.libraries[member.name].plan, member.network
         for way, group in (("input", names.inputs), ("output", names.outputs)):
             for tensor, parameter in group.items():
                 if lies_densely(plan, network, tensor) and tensor not in plan.outside:
@@ -264,4 +276,4 @@ class AppWriter:
                     buffer = plan.buffer_named[view.buffer]
                     function = f"{self.name}_{way}_{c_name(member)}_{parameter}"
                     place = f"{self._arena(buffer.memory)} + {buffer.offset + view.offset}"
-                    yield C_TYPES[network.tensors[tensor].dtype.value], function, place
+                    yield C_TYPES[network.tensors[tensor].dtype.value], function, place, tensor
