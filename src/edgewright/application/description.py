@@ -21,6 +21,7 @@ SHARE = "a share from 0, such as 0.05 for 5 %"
 
 NetworkName = Annotated[str, StringConstraints(strict=True, max_length=48, pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
 MemberName = Annotated[str, StringConstraints(strict=True, max_length=64)]
+Size = Annotated[StrictInt, Field(ge=1, le=1 << 31)]
 PathText = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=1000)]
 
 
@@ -57,6 +58,9 @@ class AppNetworkEntry(Entry):
     name: NetworkName = Field(description="a name of letters, digits and _ that begins with a letter")
     file: PathText = Field(description="the model's file (.onnx or .tflite), as seen from the application file")
     prefix: NetworkName | None = Field(default=None, description="a C identifier; the name when left out")
+    shape: dict[str, Annotated[tuple[Size, ...], Field(min_length=1, max_length=8)]] = Field(
+        default={}, description="a table of sizes for inputs that the file leaves open, such as {x = [1, 3, 96, 96]}"
+    )
     pull_input: StrictBool = Field(default=False, description="true if images come row by row, else false")
     quantised_input: StrictBool = Field(default=False, description="true to leave the conversion to the caller")
     quantised_output: StrictBool = Field(default=False, description="true to leave the conversion to the caller")
