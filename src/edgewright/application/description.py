@@ -21,6 +21,7 @@ SHARE = "a share from 0, such as 0.05 for 5 %"
 
 NetworkName = Annotated[str, StringConstraints(strict=True, max_length=48, pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
 MemberName = Annotated[str, StringConstraints(strict=True, max_length=64)]
+Place = Annotated[StrictInt, Field(ge=0, le=1 << 31)]
 Size = Annotated[StrictInt, Field(ge=1, le=1 << 31)]
 PathText = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=1000)]
 
@@ -105,6 +106,13 @@ class RelationEntry(Entry):
     )
     output: str | None = Field(default=None, description="an output of the first network, where it has several")
     input: str | None = Field(default=None, description="an input of the networks, where they have several")
+    crop: tuple[Place, Place, Size, Size] | None = Field(
+        default=None, description="[top, left, height, width], the part of the image that the later networks read"
+    )
+    resize: tuple[Size, Size] | None = Field(
+        default=None, description="[height, width], to which the image or its crop is scaled"
+    )
+    scaling: Literal["bilinear", "nearest"] = Field(default="bilinear", description='"bilinear" or "nearest"')
 
 
 class BufferEntry(Entry):
@@ -257,6 +265,9 @@ def _broken_relation(app: ApplicationFile, index: int, relation: RelationEntry) 
         yield f"{key}.networks", f"names partitions; expected whole networks for {kind.value}"
     if relation.points is not PreemptionPoints.STAGES and kind is not RelationKind.PREEMPTS:
         yield f"{key}.points", f"is for preempts; expected none for {kind.value}"
+    for key_of, given in (("crop", relation.crop), ("resize", relation.resize)):
+        if given is not None and kind not in (RelationKind.AFTER, RelationKind.SAME_INPUT):
+            yield f"{key}.{key_of}", f"is for after and same input; expected none for {kind.value}"
     if relation.wait is not None and (
         kind is not RelationKind.PREEMPTS or relation.points is PreemptionPoints.ANYWHERE
     ):
