@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..emit.names import safe_prefix
 from ..program.deployment import OUTSIDE
 from .description import PreemptionPoints
 from .joint import JointLayout
@@ -13,7 +14,7 @@ from .members import AppMember
 def c_name(member: AppMember) -> str:
     """The prefix of a member's functions; partitions are numbered."""
     whole = member.entry.prefix or member.entry.name
-    return (whole + member.name.removeprefix(member.owner).replace(".", "_")).lower()
+    return safe_prefix(whole + member.name.removeprefix(member.owner).replace(".", "_"))
 
 
 def resident_ends(layout: JointLayout, member: AppMember) -> frozenset[str]:

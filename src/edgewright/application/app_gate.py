@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations, starmap
 
 from ..emit.library import Library
 from ..kernels.printing.source import CWriter
@@ -23,32 +24,6 @@ MEANING = {
     "done": "runs of each",
     "given": "frames of which each has read what other partitions made",
 }
-LOCKS = """\
-/* Around the few instructions that read and write who runs. Define both for another system. */
-#ifndef APP_LOCK
-#if defined(__ZEPHYR__)
-#include <zephyr/kernel.h>
-#define APP_LOCK() const unsigned int key = irq_lock()
-#define APP_UNLOCK() irq_unlock(key)
-#elif defined(APP_FREERTOS)
-#include <FreeRTOS.h>
-#include <task.h>
-#define APP_LOCK() taskENTER_CRITICAL()
-#define APP_UNLOCK() taskEXIT_CRITICAL()
-#elif defined(__GNUC__) && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
-static inline uint32_t masked(void)
-{
-    uint32_t key;
-    __asm__ volatile("mrs %0, primask\\n\\tcpsid i" : "=r"(key)::"memory");
-    return key;
-}
-#define APP_LOCK() const uint32_t key = masked()
-#define APP_UNLOCK() __asm__ volatile("msr primask, %0" ::"r"(key) : "memory")
-#else
-#define APP_LOCK()
-#define APP_UNLOCK()
-#endif
-#endif"""
 
 
 @dataclass(frozen=True)
@@ -60,7 +35,7 @@ class AppGate:
 
     @property
     def name(self) -> str:
-        return self.layout.application.file.name.lower()
+        return self.layout.application.file.prefix
 
     @cached_property
     def index(self) -> Mapping[str, int]:
@@ -108,8 +83,11 @@ class AppGate:
         return sum(1 << self.index[name] | self._before(name) for name in sources)
 
     @property
-    def locks(self) -> list[str]:
-        return LOCKS.replace("APP", self.name.upper()).splitlines()
+    def is_shared(self) -> bool:
+        """Whether threads, cores or interrupts may start networks at the same time."""
+        relations = self.layout.problem.relations
+        kinds = {preemption.points for preemption in relations.preemptions.values()}
+        return PreemptionPoints.ANYWHERE in kinds or any(starmap(relations.are_parallel, combinations(self.index, 2)))
 
     def declared_words(self) -> Iterator[str]:
         for word, count in self.words.items():
