@@ -306,9 +306,11 @@ def resident_growth(what: Path) -> int:
 
 def grow(what: Path, _: list[str]) -> None:
     if what.is_dir():
+        import edgewright.program.deployment_schema  # noqa: F401  (what reads files does not count)
+
         before = resident_bytes()
         with pipeline(what) as running:
-            shapes = {tensor.name: np.zeros(tensor.shape, tensor.dtype) for tensor in running.spec.inputs}
+            shapes = {name: np.zeros(tensor.shape, tensor.dtype.numpy) for name, tensor in running.inputs.items()}
             measured(running, [shapes], 4)
             print(resident_bytes() - before)
         return

@@ -33,9 +33,9 @@ from edgewright.network.read import read_bytes
 from edgewright.platform import load_board
 from edgewright.program import load_deployment, plan_text, save_deployment
 from edgewright.program.deployment import Worker
+from edgewright.program.deployment_file import REDUCED_FILE
 from edgewright.run.build import build_pipeline
 from edgewright.run.roofline import estimate_profile
-from edgewright.run.specification import FILE
 from edgewright.samples import write_application
 from hal_random import draw_program
 from onnx_node_cases import node_cases, with_parameters_baked
@@ -288,7 +288,7 @@ def _built(number: int) -> Files:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
         build_pipeline(load_deployment(Path(folder) / "deployed"), Path(folder) / "built")
-        return {name: data for name, data in _files_in(Path(folder)).items() if name.endswith((".so", FILE))}
+        return {name: data for name, data in _files_in(Path(folder)).items() if name.endswith((".so", REDUCED_FILE))}
 
 
 def _files_in(folder: Path, below: str = "") -> Files:
@@ -305,7 +305,7 @@ def _with_weights(random: Random) -> Files:
 
 
 def _pipeline(random: Random) -> bytes:
-    return _built(random.randrange(BUILT))[f"built/{FILE}"]
+    return _built(random.randrange(BUILT))[f"built/{REDUCED_FILE}"]
 
 
 def _with_libraries(random: Random) -> Files:

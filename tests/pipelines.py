@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import numpy as np
 
+from edgewright.network import DType, Network, Region, Tensor
+from edgewright.network.parts import TensorRegion
+from edgewright.program.deployment import OUTSIDE, BuiltPart, Deployment, Fifo, Part, Reader, Worker
+from edgewright.program.deployment_check import deployment_faults
+from edgewright.program.deployment_memory import laid_out
 from edgewright.run.pipeline import Pipeline
 from edgewright.run.ring import FrameSlot
-from edgewright.run.specification import (
-    OUTSIDE,
-    FifoSpec,
-    PartSpec,
-    PipelineSpec,
-    PortSpec,
-    TensorSpec,
-    WorkerSpec,
-    specification_faults,
-)
 
+NAME = "random"
 Compute = Callable[[list[np.ndarray]], int]
 
 
@@ -44,7 +41,7 @@ class PythonPart:
             slot.array[0] = sum(values) + self.number
 
 
-def draw_pipeline(random: Random, parts: int = 5) -> PipelineSpec:
+def draw_pipeline(random: Random, parts: int = 5) -> Deployment:
     """Parts in a row and over bridges, with FIFOs of one to three slots; groups of them replicated or not."""
     names = [f"p{i}" for i in range(parts)]
     readers: dict[str, set[str]] = {OUTSIDE: {names[0]}, **{name: set() for name in names}}
@@ -52,59 +49,72 @@ def draw_pipeline(random: Random, parts: int = 5) -> PipelineSpec:
         readers[random.choice([OUTSIDE, *names[:index]])].add(name)
         readers[names[index - 1]].add(name)
     readers[names[-1]].add(OUTSIDE)
-    fifos = [
-        FifoSpec(f"t{source}", (1,), "int64", random.randint(1, 3), source, tuple(sorted(ends)), 64)
-        for source, ends in readers.items()
-        if ends
-    ]
+    fifos = [fifo(f"t{source}", source, sorted(ends), random.randint(1, 3)) for source, ends in readers.items() if ends]
     workers = []
     start = 0
     while start < parts:
         end = random.randint(start + 1, parts)
         for replica in random.choice(([(0, 1)], [(0, 1)], [(0, 2), (1, 2)], [(0, 2), (1, 4), (3, 4)])):
-            workers.append(WorkerSpec(f"w{len(workers)}", (), tuple(names[start:end]), replica))
+            workers.append(worker(f"w{len(workers)}", names[start:end], replica))
         start = end
-    return with_ports(fifos, names, workers)
+    return joined(fifos, names, workers)
 
 
-def with_ports(fifos: Sequence[FifoSpec], names: Sequence[str], workers: Sequence[WorkerSpec]) -> PipelineSpec:
-    """The specification in which each part has a port for each FIFO that is joined to it."""
-    parts = tuple(
-        PartSpec(
-            name,
-            "python",
-            "",
-            "",
-            tuple(PortSpec("", i) for i, fifo in enumerate(fifos) if name in fifo.readers),
-            tuple(PortSpec("", i) for i, fifo in enumerate(fifos) if name == fifo.source),
-            layers=(f"layer of {name}",),
-        )
-        for name in names
-    )
-    inputs = tuple(TensorSpec(f.tensor, f.shape, f.dtype) for f in fifos if f.source == OUTSIDE)
-    outputs = tuple(TensorSpec(f.tensor, f.shape, f.dtype) for f in fifos if OUTSIDE in f.readers)
-    spec = PipelineSpec("random", "", (), inputs, outputs, parts, tuple(workers), tuple(fifos))
-    assert not list(specification_faults(spec))
-    return spec
+def fifo(tensor: str, source: str, readers: Sequence[str], slots: int) -> Fifo:
+    """Slots for one number."""
+    what = TensorRegion(NAME, tensor, Region(((0, 1),)))
+    return Fifo(what, source, tuple(map(Reader, readers)), slots)
 
 
-def expected(spec: PipelineSpec, value: int) -> int:
+def worker(name: str, parts: Sequence[str], replica: tuple[int, int] = (0, 1)) -> Worker:
+    return Worker(name, "this", "cpu", (), tuple(parts), replica)
+
+
+def joined(fifos: Sequence[Fifo], names: Sequence[str], workers: Sequence[Worker]) -> Deployment:
+    """The reduced deployment in which each part has an input or output for each FIFO that is joined to it."""
+    parts = []
+    for name in names:
+        inputs = {f.what.tensor: f.what for f in fifos if name in f.reading}
+        outputs = {f.what.tensor: f.what for f in fifos if name == f.source}
+        built = BuiltPart("python", "", "", 0, (f"layer of {name}",))
+        parts.append(Part(name, network(name, inputs, outputs), None, inputs, outputs, built=built))
+    brought = [f.what.tensor for f in fifos if f.source == OUTSIDE]
+    taken = [f.what.tensor for f in fifos if OUTSIDE in f.reading]
+    whole = network(NAME, brought, taken, [f.what.tensor for f in fifos])
+    draft = Deployment((whole,), tuple(parts), tuple(workers), tuple(fifos), {})
+    deployment = replace(draft, arenas=laid_out(draft))
+    assert not list(deployment_faults(deployment))
+    return deployment
+
+
+def network(name: str, inputs: Iterable[str], outputs: Iterable[str], others: Iterable[str] = ()) -> Network:
+    """A network without layers, whose tensors are single numbers."""
+    tensors = {each: Tensor(each, (1,), DType.INT64) for each in (*inputs, *outputs, *others)}
+    return Network(name, tuple(inputs), tuple(outputs), (), tensors, {})
+
+
+def expected(deployment: Deployment, value: int) -> int:
     """What comes out for one frame, computed one part after the other."""
     found = {OUTSIDE: value}
-    for number, part in enumerate(spec.parts):
-        found[part.name] = sum(found[spec.fifos[port.fifo].source] for port in part.inputs) + number
-    return found[spec.parts[-1].name]
+    for number, part in enumerate(deployment.parts):
+        found[part.name] = sum(found[each.source] for each in deployment.reads[part.name].values()) + number
+    return found[deployment.parts[-1].name]
 
 
-def started(spec: PipelineSpec, before: Mapping[str, Callable[[int], None]] | None = None) -> Pipeline:
+def started(deployment: Deployment, before: Mapping[str, Callable[[int], None]] | None = None) -> Pipeline:
     """The pipeline; `before` is called by each part of that name with the value that it reads."""
     chosen = before or {}
     executors = {
         (worker.name, name): PythonPart(int(name[1:]), chosen.get(name, lambda value: None))
-        for worker in spec.workers
+        for worker in deployment.workers
         for name in worker.parts
     }
-    return Pipeline(spec, Path(), executors=executors)
+    return Pipeline(deployment, Path(), executors=executors)
+
+
+def allocated(pipeline: Pipeline) -> int:
+    """Bytes that it took from the system for arenas and slots."""
+    return sum(block.size for block in pipeline._blocks.values())
 
 
 def threads_left() -> list[str]:

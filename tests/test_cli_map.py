@@ -12,7 +12,7 @@ from edgewright import read_model, samples
 from edgewright.cli import main
 from edgewright.errors import InputError
 from edgewright.platform.profile import save_profile
-from edgewright.run.specification import load_specification
+from edgewright.program.deployment_file import load_reduced
 from profiles import made_up_profile
 
 
@@ -104,13 +104,13 @@ def test_built_and_run(model, here, tmp_path):
     assert (folder / "pipeline.json").exists()
     file = folder / "deployment.json"
     sound = file.read_bytes()
-    assert load_specification(folder).deployment == sha256(sound).hexdigest()
+    assert json.loads((folder / "pipeline.json").read_text())["source"] == sha256(sound).hexdigest()
     for damaged in (sound[:-1], sound + b" ", b""):
         file.write_bytes(damaged)
         result = CliRunner().invoke(main, ["run", str(folder), "--frames", "2"])
         assert result.exit_code == 1 and "is damaged, or not what 'pipeline.json' was built from" in result.output
     file.unlink()  # only the pipeline runs
-    assert load_specification(folder).parts
+    assert load_reduced(folder).parts
 
 
 def test_a_full_disk_leaves_no_folder(model, here, tmp_path, monkeypatch):
@@ -171,4 +171,4 @@ def test_without_a_compiler_onnxruntime_takes_over_and_it_says_so(model, here, t
 
 
 def built_executors(folder) -> set[str]:
-    return {part["executor"] for part in json.loads((folder / "pipeline.json").read_text())["parts"]}
+    return {part.built.executor for part in load_reduced(folder).parts}

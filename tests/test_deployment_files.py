@@ -7,6 +7,7 @@ import io
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -21,7 +22,7 @@ from edgewright.errors import EdgewrightError, InputError, Unsupported
 from edgewright.memory.deploy import PartRequest, deploy
 from edgewright.network import Network, Region
 from edgewright.program import plan_to_dict
-from edgewright.program.deployment import Deployment, Worker
+from edgewright.program.deployment import BuiltPart, Deployment, InterruptionPoints, Relation, RelationKind, Worker
 from edgewright.program.deployment_check import deployment_faults
 from edgewright.program.deployment_file import load_deployment, save_deployment
 from edgewright.program.deployment_run import deployment_errors
@@ -80,21 +81,19 @@ def test_weights_are_stored_once_and_parts_look_into_them(tmp_path: Path):
 
 
 DAMAGE: list[tuple[Callable[[dict[str, Any]], object], str]] = [
-    (lambda d: d.update(format=3), "the deployment has format 3, this edgewright reads 2"),
-    (lambda d: d.pop("format"), "this is not an edgewright deployment: there is no 'format' in it"),
-    (lambda d: d.pop("workers"), "the deployment is damaged: workers: field required; make it anew"),
+    (lambda d: d.pop("workers"), "the deployment is damaged: deployment.workers: field required; make it anew"),
     (lambda d: d["fifos"][0].update(slots=0), "the FIFO of .* has 0 slots; give it one or more"),
     (lambda d: d["fifos"][0].update(slots="two"), "fifos.*slots: input should be a valid integer"),
     (lambda d: d["workers"][0].update(speed=1), "workers.*speed: extra inputs are not permitted"),
-    (lambda d: d["parts"][0]["plan"].update(peak_bytes=1), "part 'head': .*it promises 1"),
-    (lambda d: d["parts"][0]["network"]["weights"].clear(), "part 'head': its weights are not its constants"),
+    (lambda d: d["parts"][0]["plan"].update(peak_bytes=1), "the plan of 'head': .*it promises 1"),
+    (lambda d: d["parts"][0]["network"]["weights"].clear(), "network 'head': its weights are not its constants"),
     (lambda d: d["networks"][0]["weights"]["a.w"].update(digest="../x"), "'../x' is no digest of a weight"),
     (lambda d: d["networks"][0]["weights"]["a.w"].update(region=[[0, 9]]), "is not inside the weight"),
     (
         lambda d: d["networks"][0]["weights"]["a.w"].update(region=[[0, 1], [0, 3], [0, 3], [0, 4]]),
         r"network 'diamond': the weight of 'a.w' is float32\[1, 3, 3, 4\]",
     ),
-    (lambda d: d["parts"][0]["plan"]["network"]["layers"][0]["op"].update(groups=2), "part 'head': "),
+    (lambda d: d["parts"][0]["plan"]["network"]["layers"][0]["op"].update(groups=2), "the plan of 'head': "),
     (
         lambda d: d["parts"][0]["plan"]["network"].update(arithmetic="tflite"),
         "the plan of part 'head' is one of another network: its arithmetics differ",
@@ -106,7 +105,7 @@ DAMAGE: list[tuple[Callable[[dict[str, Any]], object], str]] = [
     (lambda d: d["networks"][0]["layers"][-1]["inputs"].pop(), r"'y' \(Binary\): it has 1 inputs instead of 2"),
     (lambda d: d["networks"][0]["layers"].reverse(), "network 'diamond': layer .* reads .* before it is written"),
     (lambda d: d["workers"][0]["parts"].reverse(), "this deployment cannot run: parts wait for each other"),
-    (lambda d: d["arenas"].append(d["arenas"][0]), "a memory of a device stands twice"),
+    (lambda d: d["arenas"].append(d["arenas"][0]), "one key stands twice"),
 ]
 
 
@@ -115,11 +114,39 @@ def test_damage_is_named(tmp_path: Path, change: Callable[[dict[str, Any]], obje
     save_deployment(pipeline(), tmp_path)
     file = tmp_path / "deployment.json"
     data = json.loads(file.read_text())
-    change(data)
+    change(data["deployment"])
     file.write_text(json.dumps(data))
     with pytest.raises(InputError, match=message) as caught:
         load_deployment(tmp_path)
     assert "\n" not in str(caught.value)
+
+
+def test_another_format_is_named(tmp_path: Path):
+    file = tmp_path / "deployment.json"
+    for text, message in (
+        ('{"format": 2}', "the deployment has format 2, this edgewright reads 3; make the deployment anew"),
+        ('{"deployment": {}}', "this is not an edgewright deployment: there is no 'format' in it"),
+    ):
+        file.write_text(text)
+        with pytest.raises(InputError, match=message):
+            load_deployment(tmp_path)
+
+
+def test_relations_and_what_was_built_are_kept(tmp_path: Path):
+    points = InterruptionPoints(frozenset({0}), frozenset({(1, 0)}))
+    relations = (
+        Relation(RelationKind.PREEMPTS, ("head", "tail"), points),
+        Relation(RelationKind.AFTER, ("head", "tail")),
+    )
+    built = BuiltPart(
+        "native", "lib/x.so", "00", 12, ("a",), "x_run_in", {"ram": 1024, "ccm": 64}, 2, "x_stop", "z80", ("a",)
+    )
+    made = pipeline()
+    head, *others = made.parts
+    save_deployment(replace(made, relations=relations, parts=(replace(head, built=built), *others)), tmp_path)
+    found = load_deployment(tmp_path)
+    assert found.relations == relations
+    assert [part.built for part in found.parts] == [built, None, None]
 
 
 def test_damaged_weights_are_named(tmp_path: Path):

@@ -24,6 +24,7 @@ from edgewright.platform.profile import LayerTime
 from edgewright.program.deployment_check import deployment_faults
 from edgewright.program.deployment_run import deployment_errors
 from edgewright.run.pipeline import pipeline
+from pipelines import allocated
 from profiles import made_up_profile
 from random_networks import networks
 
@@ -84,7 +85,7 @@ def test_a_mapping_runs_natively_within_the_memory_that_was_planned(lanes):
     deployment = deployment_of(answer, network, "this")
     frames = [random_inputs(network, seed) for seed in range(6)]
     with pipeline(deployment) as running:
-        assert running._block.size == deployment.ram_bytes
+        assert allocated(running) == deployment.ram_bytes
         for frame, outputs in zip(frames, running(frames), strict=True):
             for name, value in execute(network, frame).items():
                 np.testing.assert_allclose(outputs[name], value, rtol=1e-4, atol=1e-5)

@@ -24,14 +24,14 @@ from edgewright.network import Builder, Region, random_inputs
 from edgewright.network.kernels import execute
 from edgewright.network.operators import Conv2d, MaxPool2d
 from edgewright.program import FusionSchedule, Split
-from edgewright.program.deployment import Worker
-from edgewright.program.deployment_file import save_deployment
-from edgewright.program.deployment_memory import weights, with_built_weights
+from edgewright.program.deployment import Relation, RelationKind, Worker
+from edgewright.program.deployment_file import REDUCED_FILE, digest_of, load_reduced, save_deployment, sealed
+from edgewright.program.deployment_memory import laid_out, weights, with_built_weights
 from edgewright.run.build import build_pipeline, plan_for_host, whole_network
 from edgewright.run.pipeline import Pipeline, pipeline
-from edgewright.run.specification import FILE, digest_of, load_specification, sealed
+from edgewright.run.requirements import check_executable
 from parts_runs import assert_same
-from pipelines import threads_left
+from pipelines import allocated, threads_left
 from random_deployments import planner_in_lanes, random_deployment
 from random_networks import KINDS, network_of_seed
 from tools import needs
@@ -89,7 +89,7 @@ def test_random_cuts_with_replicas_give_the_reference_result(seed):
     with pipeline(deployment) as running:
         check_frames(running, network)
         check_frames(running, network, 3)
-        assert running._block.size == deployment.ram_bytes
+        assert allocated(running) == deployment.ram_bytes
     assert not threads_left()
 
 
@@ -127,7 +127,7 @@ def test_memory_is_as_planned_to_the_byte_and_replicas_share_the_weights():
             mapped = maps_of(str(running.folder))
         assert memory.arena_bytes == len(cores) * plan.peak_bytes
         assert memory.slot_bytes == sum(f.slots * deployment.slot_bytes(f) for f in deployment.fifos)
-        assert running._block.size == memory.arena_bytes + memory.slot_bytes == deployment.ram_bytes
+        assert allocated(running) == memory.arena_bytes + memory.slot_bytes == deployment.ram_bytes
         assert memory.weights_bytes == emit(plan, TARGETS["host"], network).weight_bytes
         assert mapped in (None, 1)
 
@@ -142,16 +142,16 @@ def test_each_library_has_weights_of_its_own(tmp_path):
     own = sum(network.constants[name].nbytes for name in ("a_w", "b_w"))
     biases = 2 * 4 * 4  # as parts have them
     assert weights(deployment)["this"] in (2 * own, 2 * (own + biases))
-    spec = build_pipeline(deployment, tmp_path)
-    built = with_built_weights(deployment, spec.weights_bytes).predictions
-    assert [(each.value, each.how) for each in built if each.name == "weights of this"] == [
-        (spec.weights_bytes, "exact")
-    ]
+    reduced = build_pipeline(deployment, tmp_path)
+    size = reduced.built_weights_bytes
+    built = with_built_weights(deployment, size).predictions
+    assert [(each.value, each.how) for each in built if each.name == "weights of this"] == [(size, "exact")]
     needs("nm")
-    for part in spec.parts:
-        symbols = subprocess.run(["nm", "-S", tmp_path / part.file], capture_output=True, text=True, check=True).stdout
+    for part in reduced.parts:
+        file = tmp_path / part.built.file
+        symbols = subprocess.run(["nm", "-S", file], capture_output=True, text=True, check=True).stdout
         sizes = re.findall(r"^\w+ (\w+) R \w+_c\d+$", symbols, re.MULTILINE)
-        assert sum(int(size, 16) for size in sizes) == part.weights_bytes
+        assert sum(int(size, 16) for size in sizes) == part.built.weights_bytes
 
 
 def maps_of(folder):
@@ -175,10 +175,10 @@ def test_a_folder_with_nothing_but_a_deployment_is_compiled(tmp_path):
     save_deployment(whole_network(network, plan_for_host(network)), tmp_path)
     with pipeline(tmp_path) as running:
         check_frames(running, network)
-    assert not (tmp_path / FILE).exists()
+    assert not (tmp_path / REDUCED_FILE).exists()
 
 
-def test_running_loads_numpy_and_nothing_else(folder):
+def test_running_loads_numpy_and_pydantic_and_nothing_else(folder):
     program = f"""
 import sys, numpy
 before = set(sys.modules)
@@ -192,21 +192,23 @@ print("|".join(name for name in set(sys.modules) - before if not name.startswith
     loaded = set(done.stdout.strip().split("|"))
     own = {name for name in loaded if name.startswith("edgewright")}
     rooms = {name.split(".")[1] for name in own if "." in name}
-    assert rooms == {"run", "errors", "files", "interrupts", "lazy"}
-    assert {name.split(".")[0] for name in loaded - own} <= set(sys.stdlib_module_names)
+    assert rooms == {"run", "program", "network", "platform", "errors", "files", "interrupts", "lazy", "text"}
+    reads_files = {"pydantic", "pydantic_core", "annotated_types", "typing_extensions", "typing_inspection"}
+    others = {name.split(".")[0] for name in loaded - own if not name.startswith("_sysconfigdata")}
+    assert others - reads_files <= set(sys.stdlib_module_names)
 
 
 def changed(folder, tmp_path, change):
-    """A copy of the pipeline whose specification is changed."""
+    """A copy of the folder whose reduced deployment is changed, and sealed again."""
     copy = tmp_path / "copy"
     copy.mkdir()
     for file in folder.rglob("*.so"):
         target = copy / file.relative_to(folder)
         target.parent.mkdir(exist_ok=True)
         target.write_bytes(file.read_bytes())
-    data = json.loads((folder / FILE).read_text())
-    change(data)
-    (copy / FILE).write_text(json.dumps(sealed(data)))
+    data = json.loads((folder / REDUCED_FILE).read_text())
+    change(data["deployment"])
+    (copy / REDUCED_FILE).write_text(json.dumps(sealed(data)))
     return copy
 
 
@@ -221,29 +223,47 @@ def put(*path_and_value):
     return change
 
 
+def built(key, value):
+    return put("parts", 0, "built", key, value)
+
+
+LAYER = {"name": "z", "op": {"op": "LeakyRelu", "alpha": 0.5}, "inputs": ["x"], "output": "x"}
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (put("architecture", "riscv64"), f"was built for riscv64, this machine is {platform.machine()}"),
-        (put("features", ["avx9000"]), "was built for a processor with avx9000, which this one lacks"),
-        (put("parts", 0, "digest", "00"), "is not the file that was built for"),
-        (put("parts", 0, "file", "nothing.so"), "cannot read '.*nothing.so'"),
-        (put("parts", 0, "file", "../x.so"), "names a file outside the folder"),
-        (put("parts", 0, "function", "no_such_run"), "cannot be loaded"),
-        (put("parts", 0, "inputs", []), "does not read and write the FIFOs that are joined to it"),
-        (put("parts", 0, "executor", "magic"), "known are native, onnxruntime, torch"),
-        (put("fifos", 0, "slots", 0), "has no slot"),
-        (put("fifos", 0, "bytes", 3), "too few for its tensor"),
-        (put("fifos", 0, "bytes", 8001), "no whole lines"),
-        (put("fifos", 0, "dtype", "object"), "no type of tensors"),
-        (put("fifos", 0, "readers", ["part9"]), "'part9', which is no part"),
-        (put("fifos", 0, "shape", "wide"), r"\.fifos\[0\]\.shape should be a list"),
+        (built("architecture", "riscv64"), f"was built for riscv64, this machine is {platform.machine()}"),
+        (built("features", ["avx9000"]), "was built for a processor with avx9000, which this one lacks"),
+        (built("digest", "00"), "is not the file that was built for"),
+        (built("file", "nothing.so"), "cannot read '.*nothing.so'"),
+        (built("file", "a\0b"), "cannot read"),
+        (built("file", "../x.so"), "names a file outside the folder"),
+        (built("function", "no_such_run"), "cannot be loaded"),
+        (built("executor", "magic"), "known are native, onnxruntime, torch"),
+        (built("lanes", 0), "has no lanes"),
+        (built("weights_bytes", -1), "a memory of negative size"),
+        (put("parts", 0, "built", None), "nothing was built for part 'a'"),
+        (put("parts", 0, "inputs", {}), "the inputs of part 'a' are not those of its network"),
+        (put("parts", 0, "network", "layouts", {"x": [0, 0, 1, 2]}), "network 'a': the layout of 'x' does not fit"),
+        (put("networks", 0, "tensors", 0, "shape", [1, 4, 4, 3]), "is not inside the tensor of shape"),
+        (put("networks", 0, "layers", [LAYER]), "a device needs no layers or weights of it"),
+        (put("fifos", 0, "slots", 0), "has 0 slots"),
+        (put("fifos", 0, "slots", 9), "come to .* bytes of 'ram', and it promises"),
+        (put("fifos", 0, "rows", -1), "a ring of -1 rows"),
+        (put("fifos", 0, "readers", [{"part": "part9"}]), "joins 'part9', which is no part"),
+        (put("fifos", 0, "readers", [{"part": ""}]), "is read by its own source"),
+        (put("fifos", 0, "what", "region", "bounds", "wide"), r"fifos\[0\]\.what\.region\.bounds: input should be"),
+        (put("parts", 0, "network", "tensors", 0, "dtype", "object"), r"dtype: input should be 'float32'"),
         (put("workers", 0, "parts", ["part9"]), "'part9', which is no part"),
-        (put("workers", 0, "replica", [2, 2]), r"replica \[2, 2\], which is none"),
-        (put("inputs", 0, "shape", [1, 4, 4, 3]), "carries more of 'x' than there is"),
-        (put("workers", 3, "replica", [0, 2]), "is not run for every frame, or twice for some"),
-        (put("more", 1), "unknown key 'more'"),
-        (put("format", 99), "has another format"),
+        (put("workers", 0, "replica", [2, 2]), "takes turn 2 of 2, which never comes"),
+        (put("workers", 3, "replica", [0, 2]), "both take frame 0 of part 'pool'"),
+        (put("arenas", 0, 1, "slots", 0, 1, [0, 1 << 30]), "overlap in 'ram', or lie outside it"),
+        (put("arenas", 0, 1, "slots", 0, 1, [1, 2]), "overlap in 'ram', or lie outside it"),
+        (put("arenas", 0, 1, "slots", 0, 1, [0]), r"the slots of 'x' .* have no place in 'ram'"),
+        (put("arenas", 0, 1, "slots", []), "have no place in 'ram'"),
+        (put("arenas", 0, 1, "bytes", 3), "and it promises 3"),
+        (put("more", 1), "deployment.more: extra inputs are not permitted"),
     ],
 )
 def test_damaged_pipelines_are_refused_in_a_sentence(folder, tmp_path, change, message):
@@ -252,34 +272,38 @@ def test_damaged_pipelines_are_refused_in_a_sentence(folder, tmp_path, change, m
 
 
 def test_a_changed_pipeline_is_not_given_to_native_code(folder, tmp_path):
-    data = json.loads((folder / FILE).read_text())
-    for key, value in (("function", "memcpy"), ("memories", [{"name": "ram", "bytes": 1}])):
-        (tmp_path / FILE).write_text(
-            json.dumps(data | {"parts": [data["parts"][0] | {key: value}, *data["parts"][1:]]})
-        )
-        with pytest.raises(InputError, match="something in it was changed; build the pipeline anew"):
+    for key, value in (("function", "memcpy"), ("arenas", {"ram": 1})):
+        data = json.loads((folder / REDUCED_FILE).read_text())
+        data["deployment"]["parts"][0]["built"][key] = value
+        (tmp_path / REDUCED_FILE).write_text(json.dumps(data))
+        with pytest.raises(InputError, match="something in it was changed; make it anew"):
             pipeline(tmp_path)
+    (tmp_path / REDUCED_FILE).write_text(json.dumps(sealed(data | {"format": 2})))
+    with pytest.raises(InputError, match="has format 2, this edgewright reads 3; make the deployment anew"):
+        pipeline(tmp_path)
 
 
 def test_randomly_damaged_pipelines_are_refused_or_whole(folder, tmp_path):
-    sound = (folder / FILE).read_bytes()
+    sound = (folder / REDUCED_FILE).read_bytes()
     refused = []
     for seed in range(300):
-        (tmp_path / FILE).write_bytes(damaged_json(Random(seed), sound, sound))
+        (tmp_path / REDUCED_FILE).write_bytes(damaged_json(Random(seed), sound, sound))
         try:
-            load_specification(tmp_path)
+            load_reduced(tmp_path)
         except InputError as error:
             refused.append(str(error))
     assert len(refused) > 100
-    assert all("build the pipeline anew" in sentence for sentence in refused)
+    assert all("anew" in sentence or "this is not an edgewright deployment" in sentence for sentence in refused)
 
 
 def test_a_folder_without_a_pipeline_is_refused(tmp_path):
-    with pytest.raises(InputError, match="cannot read"):
-        load_specification(tmp_path)
-    (tmp_path / FILE).write_text("{")
+    with pytest.raises(
+        InputError, match=r"there is no file '.*pipeline\.json'; give a folder that `edgewright map -o`"
+    ):
+        load_reduced(tmp_path)
+    (tmp_path / REDUCED_FILE).write_text("{")
     with pytest.raises(InputError, match="is not JSON"):
-        load_specification(tmp_path)
+        load_reduced(tmp_path)
 
 
 def test_what_a_runtime_says_is_told_with_frame_and_layers():
@@ -296,8 +320,8 @@ def test_what_a_runtime_says_is_told_with_frame_and_layers():
             pass
 
     with pipeline(deployment) as whole:
-        names = [(worker.name, part) for worker in whole.spec.workers for part in worker.parts]
-        running = Pipeline(whole.spec, Path(), executors={name: Failing() for name in names})
+        names = [(worker.name, part) for worker in whole.deployment.workers for part in worker.parts]
+        running = Pipeline(whole.deployment, Path(), executors={name: Failing() for name in names})
         with (
             running,
             pytest.raises(RunError, match=r"frame 0 failed in part 'all' \(layers a to pool\): .*out of memory"),
@@ -308,8 +332,34 @@ def test_what_a_runtime_says_is_told_with_frame_and_layers():
 def test_a_deployment_for_several_devices_is_refused(tmp_path):
     deployment = in_parts()
     workers = [replace(worker, device=f"d{i % 2}") for i, worker in enumerate(deployment.workers)]
+    apart = replace(deployment, workers=tuple(workers))
     with pytest.raises(InputError, match=r"for 2 devices \(d0, d1\); a pipeline runs on one"):
-        build_pipeline(replace(deployment, workers=tuple(workers)), tmp_path)
+        build_pipeline(replace(apart, arenas=laid_out(apart)), tmp_path)
+
+
+def test_what_threads_cannot_keep_is_refused(tmp_path):
+    deployment = in_parts()
+    ring = replace(deployment.fifos[1], rows=4)
+    with pytest.raises(InputError, match=r"the FIFO of 'a' .* is a ring of 4 rows; a pipeline hands over whole frames"):
+        build_pipeline(replace(deployment, fifos=(deployment.fifos[0], ring, *deployment.fifos[2:])), tmp_path)
+    for kind, is_kept in ((RelationKind.EXCLUSIVE, False), (RelationKind.PREEMPTS, False), (RelationKind.AFTER, True)):
+        related = replace(deployment, relations=(Relation(kind, ("a", "b")),))
+        if is_kept:
+            check_executable(related)
+        else:
+            with pytest.raises(InputError, match=rf"parts a and b may not run at the same time \({kind.value}\)"):
+                build_pipeline(related, tmp_path)
+
+
+def test_arenas_lie_where_the_layout_says(tmp_path):
+    deployment = in_parts()
+    ((home, layout),) = deployment.arenas.items()
+    (first, *rest), sizes = layout.slots.items(), {f.what: deployment.slot_bytes(f) for f in deployment.fifos}
+    turned = replace(layout, slots={first[0]: first[1][::-1], **dict(rest)})
+    with pipeline(replace(deployment, arenas={home: turned})) as running:
+        slots = running._slots[first[0]]
+        assert slots[0].address - slots[1].address == sizes[first[0]]
+        check_frames(running, small_network())
 
 
 def test_a_deployment_with_a_fault_is_refused(tmp_path):
@@ -325,7 +375,7 @@ def test_lanes_run_in_a_pipeline_and_end_with_it():
     assert plan.lanes == 2
     before = threads_of_the_process()
     with pipeline(whole_network(network, plan, ((0, 1),))) as running:
-        assert running.spec.parts[0].lanes == 2
+        assert running.deployment.parts[0].built.lanes == 2
         check_frames(running, network)
     assert threads_of_the_process() <= before
 

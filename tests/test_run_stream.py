@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgewright.errors import InputError, RunError
-from edgewright.run.specification import OUTSIDE, FifoSpec, WorkerSpec
-from pipelines import delays, draw_pipeline, expected, started, threads_left, with_ports
+from edgewright.program.deployment import OUTSIDE
+from pipelines import delays, draw_pipeline, expected, fifo, joined, started, threads_left, worker
 
 
 def frames(count):
@@ -21,32 +21,32 @@ def frames(count):
 
 
 def results(pipeline, source):
-    return [int(found["tp" + str(len(pipeline.spec.parts) - 1)][0]) for found in pipeline(source)]
+    return [int(found["tp" + str(len(pipeline.deployment.parts) - 1)][0]) for found in pipeline(source)]
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10**6), st.integers(0, 60), st.integers(1, 6))
 def test_random_pipelines_give_every_frame_once_and_in_order(seed, count, parts):
-    spec = draw_pipeline(Random(seed), parts)
-    waits = {part.name: delays(Random(seed), 0.2, 0.002) for part in spec.parts}
-    with started(spec, waits) as pipeline:
-        assert results(pipeline, frames(count)) == [expected(spec, value) for value in range(count)]
+    deployment = draw_pipeline(Random(seed), parts)
+    waits = {part.name: delays(Random(seed), 0.2, 0.002) for part in deployment.parts}
+    with started(deployment, waits) as pipeline:
+        assert results(pipeline, frames(count)) == [expected(deployment, value) for value in range(count)]
         assert pipeline.statistics.frames == count
     assert not threads_left()
 
 
 def test_ten_thousand_frames_with_random_delays():
-    spec = draw_pipeline(Random(3), 4)
-    assert len(spec.workers) > 3
-    waits = {part.name: delays(Random(part.name), 0.02, 0.001) for part in spec.parts}
-    with started(spec, waits) as pipeline:
-        assert results(pipeline, frames(10_000)) == [expected(spec, value) for value in range(10_000)]
+    deployment = draw_pipeline(Random(3), 4)
+    assert len(deployment.workers) > 3
+    waits = {part.name: delays(Random(part.name), 0.02, 0.001) for part in deployment.parts}
+    with started(deployment, waits) as pipeline:
+        assert results(pipeline, frames(10_000)) == [expected(deployment, value) for value in range(10_000)]
     assert not threads_left()
 
 
 def test_a_source_is_asked_for_no_more_than_there_is_room():
-    spec = draw_pipeline(Random(5), 4)
-    room = sum(fifo.slots for fifo in spec.fifos) + 1
+    deployment = draw_pipeline(Random(5), 4)
+    room = sum(each.slots for each in deployment.fifos) + 1
     asked = 0
 
     def source():
@@ -55,7 +55,7 @@ def test_a_source_is_asked_for_no_more_than_there_is_room():
             asked += 1
             yield np.array([value])
 
-    with started(spec) as pipeline:
+    with started(deployment) as pipeline:
         given_out = pipeline(source())
         next(given_out)
         time.sleep(0.05)
@@ -68,9 +68,9 @@ def test_a_part_that_raises_ends_the_run_with_its_frame_and_layer():
         if value == 7:
             raise ZeroDivisionError("division by zero")
 
-    spec = draw_pipeline(Random(1), 1)
+    deployment = draw_pipeline(Random(1), 1)
     start = time.monotonic()
-    with started(spec, {"p0": fails}) as pipeline:
+    with started(deployment, {"p0": fails}) as pipeline:
         found = []
         with pytest.raises(
             RunError, match=r"frame 7 failed in layer 'layer of p0': ZeroDivisionError: division by zero"
@@ -89,12 +89,12 @@ def test_a_pipeline_runs_again_after_an_error():
         if failing[0]:
             raise ValueError("not yet")
 
-    spec = draw_pipeline(Random(2), 3)
-    with started(spec, {"p1": fails}) as pipeline:
+    deployment = draw_pipeline(Random(2), 3)
+    with started(deployment, {"p1": fails}) as pipeline:
         with pytest.raises(RunError, match="not yet"):
             list(pipeline(frames(3)))
         failing[0] = False
-        assert results(pipeline, frames(20)) == [expected(spec, value) for value in range(20)]
+        assert results(pipeline, frames(20)) == [expected(deployment, value) for value in range(20)]
 
 
 def test_a_source_that_raises_ends_the_run_with_its_own_error():
@@ -152,17 +152,17 @@ def test_frames_of_another_kind_are_refused(frame, message):
 
 def test_several_inputs_and_outputs_go_by_name():
     fifos = [
-        FifoSpec("a", (1,), "int64", 2, OUTSIDE, ("p0",), 64),
-        FifoSpec("b", (1,), "int64", 1, OUTSIDE, ("p1",), 64),
-        FifoSpec("c", (1,), "int64", 1, "p0", ("p1", OUTSIDE), 64),
-        FifoSpec("d", (1,), "int64", 2, "p1", (OUTSIDE,), 64),
+        fifo("a", OUTSIDE, ["p0"], 2),
+        fifo("b", OUTSIDE, ["p1"], 1),
+        fifo("c", "p0", ["p1", OUTSIDE], 1),
+        fifo("d", "p1", [OUTSIDE], 2),
     ]
     workers = [
-        WorkerSpec("w0", (), ("p0",)),
-        WorkerSpec("w1", (), ("p1",), (0, 2)),
-        WorkerSpec("w2", (), ("p1",), (1, 2)),
+        worker("w0", ["p0"]),
+        worker("w1", ["p1"], (0, 2)),
+        worker("w2", ["p1"], (1, 2)),
     ]
-    with started(with_ports(fifos, ["p0", "p1"], workers)) as pipeline:
+    with started(joined(fifos, ["p0", "p1"], workers)) as pipeline:
         source = ({"a": np.array([n]), "b": np.array([10 * n])} for n in range(30))
         found = [(int(each["c"][0]), int(each["d"][0])) for each in pipeline(source)]
         assert found == [(n, 11 * n + 1) for n in range(30)]
@@ -172,12 +172,12 @@ def test_several_inputs_and_outputs_go_by_name():
 
 def test_statistics_tell_what_workers_did():
     fifos = [
-        FifoSpec("x", (1,), "int64", 2, OUTSIDE, ("p0",), 64),
-        FifoSpec("y", (1,), "int64", 2, "p0", ("p1",), 64),
-        FifoSpec("z", (1,), "int64", 2, "p1", (OUTSIDE,), 64),
+        fifo("x", OUTSIDE, ["p0"], 2),
+        fifo("y", "p0", ["p1"], 2),
+        fifo("z", "p1", [OUTSIDE], 2),
     ]
-    spec = with_ports(fifos, ["p0", "p1"], [WorkerSpec("fast", (), ("p0",)), WorkerSpec("slow", (), ("p1",))])
-    with started(spec, {"p1": lambda _: time.sleep(0.005)}) as pipeline:
+    deployment = joined(fifos, ["p0", "p1"], [worker("fast", ["p0"]), worker("slow", ["p1"])])
+    with started(deployment, {"p1": lambda _: time.sleep(0.005)}) as pipeline:
         list(pipeline(frames(30)))
         times = pipeline.statistics.workers
     assert times["slow"].busy > times["fast"].busy

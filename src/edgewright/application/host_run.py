@@ -22,14 +22,13 @@ from ..network.reference import compare
 from ..network.region import Region
 from ..platform.target import TARGETS
 from ..program import Plan
-from ..program.deployment import OUTSIDE, Deployment, Fifo, Part, Reader, Worker
+from ..program.deployment import OUTSIDE, Deployment, Fifo, Part, Reader, Worker, aligned
 from ..program.deployment_memory import laid_out
 from ..run.build import THIS, build_pipeline
 from ..run.executors import executor_of
 from ..run.measurement import FrameStream, combine_rounds, measured
 from ..run.pipeline import Pipeline
 from ..run.ring import MemoryBlock
-from ..run.specification import aligned
 from ..run.statistics import RunStatistics
 from .deploying import deployment_of
 from .joint import JointLayout, lay_out_jointly
@@ -153,7 +152,7 @@ def run_application(layout: JointLayout, frames: int) -> tuple[MeasuredNetwork, 
         application = replace(application, fifos=double).releasing(freed)
         layout = lay_out_jointly(application, layout.problem.plans, layout.problem.points)
     here = replace(layout, problem=replace(layout.problem, application=application))
-    arenas = {memory: MemoryBlock(aligned(size)).piece(aligned(size)) for memory, size in layout.arenas.items()}
+    arenas = {memory: MemoryBlock(aligned(size)).piece(0, aligned(size)) for memory, size in layout.arenas.items()}
     with TemporaryDirectory(prefix="edgewright-") as name, ExitStack() as open_ones:
         pipelines: dict[str, FrameStream] = {}
         selected = selected_plans(here)
@@ -166,7 +165,7 @@ def run_application(layout: JointLayout, frames: int) -> tuple[MeasuredNetwork, 
             folder = Path(name, owner)
             spec = build_pipeline(_deployment(here, owner, selected), folder)
             executors = {
-                (worker.name, part): executor_of(spec, spec.part_named[part], folder, arenas, 1)
+                (worker.name, part): executor_of(spec.part_named[part], folder, arenas, 1)
                 for worker in spec.workers
                 for part in worker.parts
             }

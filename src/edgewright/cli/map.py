@@ -22,14 +22,13 @@ from ..mapping.profiled import problem_of
 from ..network import Network, Shape
 from ..platform import Board, load_board
 from ..platform.profile import Profile, load_profile
-from ..program.deployment_file import save_deployment
+from ..program.deployment_file import save_deployment, save_reduced
 from ..program.deployment_memory import with_built_weights
 from ..report.mapping_page import mapping_page
 from ..run.build import build_pipeline
 from ..run.pipeline import Pipeline
 from ..run.profiling import THIS, fingerprint
 from ..run.roofline import estimate_profile
-from ..run.specification import save_beside_deployment
 from .common import console, print_json, print_notes, print_written, read_model, shown, working
 from .map_tables import answer_to_dict, channels_table, front_table, run_lines, stages_table, verdict
 from .profile import measured_here
@@ -114,13 +113,13 @@ def _built(answer: MappingAnswer, network: Network, model: Path, output: Path | 
     with TemporaryDirectory(prefix="edgewright-") as passing:
         folder = output or Path(passing)
         with working(f"compiling {network.name}"), whole_folder(folder) as fresh:
-            spec = build_pipeline(deployment, fresh)
+            built = build_pipeline(deployment, fresh)
             if output:
-                save_deployment(with_built_weights(deployment, spec.weights_bytes), fresh)
-                save_beside_deployment(spec, fresh)
+                save_deployment(with_built_weights(deployment, built.built_weights_bytes), fresh)
+                save_reduced(built, fresh, is_beside_source=True)
         if not frames:
             return BuiltMapping(figures, tuple(lines))
-        with Pipeline(spec, folder) as running, working(f"running {network.name}"):
+        with Pipeline(built, folder) as running, working(f"running {network.name}"):
             measured = measure_mapping(answer, network, model, running, frames)
     figures |= measured.to_dict()
     return BuiltMapping(figures, (*lines, *run_lines(answer, measured)), measured.busy(answer, deployment))

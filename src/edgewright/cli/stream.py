@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,16 +16,16 @@ from ..emit.inputs import load_inputs
 from ..emit.library import check_plan
 from ..errors import InputError
 from ..fusion.request import PlanRequest, make_plan, plan_notes
-from ..network import Array, Network, Shape, random_inputs
+from ..network import Array, Network, Shape, Tensor, random_inputs
 from ..network.interface import file_inputs, stored_inputs
 from ..network.reference import to_file_layout
 from ..platform.target import TARGETS
-from ..program import Plan, load_plan
+from ..program import Deployment, Plan, load_plan
+from ..program.deployment import SLOT_ALIGNMENT
 from ..run.build import plan_for_host, whole_network
 from ..run.machine import usable_cores
 from ..run.measurement import CompetitorFigures, compared, measured, onnxruntime_session
 from ..run.pipeline import Pipeline, pipeline
-from ..run.specification import ALIGNMENT, PipelineSpec, TensorSpec
 from ..run.statistics import RunStatistics
 from .common import console, facts, print_json, print_notes, read_model, shown, table, working
 from .options import ROUNDINGS
@@ -52,8 +52,8 @@ def stream(
             raise InputError(
                 f"'{model}' is a pipeline that was built before: of the options only --frames and --json apply"
             )
-        with pipeline(model) as running, working(f"running {running.spec.name}"):
-            found = measured(running, _random_frames(running.spec.inputs), frames or FRAMES)
+        with pipeline(model) as running, working(f"running {running.deployment.name}"):
+            found = measured(running, _random_frames(running.inputs), frames or FRAMES)
             _print(running, found, None, as_json)
         return
     assert frames is not None
@@ -100,7 +100,7 @@ def _plan(network: Network, asked: PlanOptions, plan_file: Path | None) -> Plan:
     if replace(request, lanes=1) == PlanRequest():
         return plan_for_host(network, request.lanes)
     if request.alignment is None:
-        request = replace(request, alignment=ALIGNMENT)
+        request = replace(request, alignment=SLOT_ALIGNMENT)
     return make_plan(network, request, None, TARGETS["host"])
 
 
@@ -110,30 +110,29 @@ def _feed(network: Network, sample: Mapping[str, Array]) -> dict[str, Array]:
     return {name: np.ascontiguousarray(to_file_layout(network, name, value)) for name, value in theirs.items()}
 
 
-def _random_frames(tensors: Sequence[TensorSpec]) -> list[dict[str, Array]]:
+def _random_frames(inputs: Mapping[str, Tensor]) -> list[dict[str, Array]]:
     """Seeded values for the inputs of a pipeline: normal for floats, small for integers."""
     rng, frames = np.random.default_rng(0), []
     for _ in range(VARIETY):
         frame = {}
-        for tensor in tensors:
-            kind = np.dtype(tensor.dtype)
-            values = rng.standard_normal(tensor.shape) if kind.kind == "f" else rng.integers(0, 2, tensor.shape)
-            frame[tensor.name] = np.asarray(values, kind)
+        for name, tensor in inputs.items():
+            values = rng.standard_normal(tensor.shape) if tensor.dtype.is_float else rng.integers(0, 2, tensor.shape)
+            frame[name] = np.asarray(values, tensor.dtype.numpy)
         frames.append(frame)
     return frames
 
 
 def _print(running: Pipeline, found: RunStatistics, theirs: CompetitorFigures | None, as_json: bool) -> None:
-    spec, memory = running.spec, running.memory
-    lanes = max(part.lanes for part in spec.parts)
+    deployment, memory = running.deployment, running.memory
+    lanes = max(part.built.lanes for part in deployment.parts if part.built)
     if as_json:
-        print_json(_figures(spec, found, memory.estimated_bytes, lanes, theirs))
+        print_json(_figures(deployment, found, memory.estimated_bytes, lanes, theirs))
         return
     grid = facts()
     grid.add_row("throughput", f"{found.frames_per_s:.4g} frames/s", text.plural(found.frames, "frame"))
     spread = f"± {text.duration(found.latency_spread_s)}"
     grid.add_row("latency", text.duration(found.latency_s), f"{spread}, from taking a frame to its result")
-    workers = text.plural(len(spec.workers), "worker")
+    workers = text.plural(len(deployment.workers), "worker")
     grid.add_row("cores busy", f"{_busy(found, lanes):.2f}", f"{workers}, {text.plural(lanes, 'lane')} each")
     grid.add_row("arenas", text.size(memory.arena_bytes), "of all workers")
     grid.add_row("slots", text.size(memory.slot_bytes), "of all FIFOs, inputs and results among them")
@@ -141,8 +140,8 @@ def _print(running: Pipeline, found: RunStatistics, theirs: CompetitorFigures | 
     if memory.estimated_bytes:
         grid.add_row("onnxruntime", text.size(memory.estimated_bytes), "estimate, by how the process grew")
     console.print(grid)
-    if len(spec.workers) > 1:
-        console.print(_workers(spec, found))
+    if len(deployment.workers) > 1:
+        console.print(_workers(deployment, found))
     if theirs:
         ratio = found.frames_per_s / theirs.frames_per_s
         console.print(
@@ -164,10 +163,10 @@ def _busy(found: RunStatistics, lanes: int) -> float:
 
 
 def _figures(
-    spec: PipelineSpec, found: RunStatistics, estimated: int, lanes: int, theirs: CompetitorFigures | None
+    deployment: Deployment, found: RunStatistics, estimated: int, lanes: int, theirs: CompetitorFigures | None
 ) -> dict[str, object]:
     figures: dict[str, object] = {
-        "model": spec.name,
+        "model": deployment.name,
         "frames": found.frames,
         "frames_per_s": found.frames_per_s,
         "latency_s": found.latency_s,
@@ -188,7 +187,7 @@ def _figures(
                 "waiting_s": found.workers[worker.name].waiting,
                 "blocked_s": found.workers[worker.name].blocked,
             }
-            for worker in spec.workers
+            for worker in deployment.workers
         ],
     }
     if theirs:
@@ -198,10 +197,10 @@ def _figures(
     return figures
 
 
-def _workers(spec: PipelineSpec, found: RunStatistics) -> Table:
+def _workers(deployment: Deployment, found: RunStatistics) -> Table:
     """What each worker did with its time."""
     made = table("workers", "worker", ">cores", "parts", ">frames", ">busy", ">waiting", ">blocked")
-    for worker in spec.workers:
+    for worker in deployment.workers:
         times = found.workers[worker.name]
         shares = [f"{100 * value / found.seconds:.0f} %" for value in (times.busy, times.waiting, times.blocked)]
         cores = ", ".join(map(str, worker.cores)) or "any"

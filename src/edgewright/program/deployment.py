@@ -33,6 +33,8 @@ What it means, for everybody who makes, judges or executes one:
   workers may overlay each other where their parts do not meet. A FIFO without slots in any `ArenaLayout` lies in place:
   in a buffer of the plans of its source and its readers, at one address. Weights are not in it: parts and replicas of
   one device share them.
+- **A reduced deployment** is what a device executes: each part says what was built for it (`Part.built`), and has no
+  plan. Networks have no layers and no weights, only their ends and the tensors that FIFOs carry.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 from itertools import chain, permutations
+from typing import Annotated, Any
 
 from ..network import Network, Tensor
 from ..network.part_draft import tensor_part
@@ -50,6 +53,40 @@ from .plan import Plan
 
 OUTSIDE = ""  # the source of frames, and the reader of results
 SLOT_ALIGNMENT = 64  # bytes: a cache line, so that two workers never write to one
+
+
+class _FileForm:
+    """Marks a type that files hold in a form of their own (`deployment_schema`)."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        from .deployment_schema import file_form  # pydantic takes a while to load
+
+        return handler.generate_schema(file_form(source))
+
+
+IN_FILE = _FileForm()
+
+
+def aligned(size: int) -> int:
+    """The size in whole cache lines."""
+    return -(-size // SLOT_ALIGNMENT) * SLOT_ALIGNMENT
+
+
+@dataclass(frozen=True)
+class BuiltPart:
+    """The file that executes a part on one kind of machine."""
+
+    executor: str  # native, onnxruntime, torch
+    file: str  # in the folder of the deployment
+    digest: str  # SHA-256 of the file
+    weights_bytes: int
+    layers: tuple[str, ...]  # that it computes, for messages
+    function: str = ""  # native: the run function, which takes arenas, inputs, outputs
+    arenas: Mapping[str, int] = field(default_factory=dict)  # native: bytes of each memory, in the function's order
+    lanes: int = 1
+    lanes_stop: str = ""  # native: the function that ends the threads of its lanes
+    architecture: str = ""  # native: the instruction set
+    features: tuple[str, ...] = ()  # native: of the processor that it was compiled for
 
 
 @dataclass(frozen=True)
@@ -61,11 +98,25 @@ class Part:
     """
 
     name: str
-    network: Network  # of its own: a region of the whole, cut out
-    plan: Plan | None  # None: another runtime executes it
+    network: Annotated[Network, IN_FILE]  # of its own: a region of the whole, cut out
+    plan: Annotated[Plan, IN_FILE] | None  # None: another runtime executes it, or it is built
     inputs: Mapping[str, TensorRegion]  # the part's own tensors -> regions of the whole
     outputs: Mapping[str, TensorRegion]
     runtime: str = "onnxruntime"  # that executes it where there is no plan: or torch, for a GPU
+    built: BuiltPart | None = None
+
+    @property
+    def arenas(self) -> Mapping[str, int]:
+        """Bytes of each memory that it needs while it runs."""
+        return self.plan.arenas if self.plan else self.built.arenas if self.built else {}
+
+    @property
+    def where(self) -> str:
+        """The part as a message names it."""
+        layers = self.built.layers if self.built else tuple(self.network.by_name)
+        if len(layers) == 1:
+            return f"layer '{layers[0]}'"
+        return f"part '{self.name}'" + (f" (layers {layers[0]} to {layers[-1]})" if layers else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +214,8 @@ class ArenaLayout:
 
     bytes: int
     workers: Mapping[str, int] = field(default_factory=dict)  # where the arena of each worker begins
-    slots: Mapping[TensorRegion, tuple[int, ...]] = field(default_factory=dict)  # of each FIFO that has some here
+    # Of each FIFO that has some here.
+    slots: Annotated[Mapping[TensorRegion, tuple[int, ...]], IN_FILE] = field(default_factory=dict)
     buffers: Mapping[str, int] = field(default_factory=dict)  # of the firmware
 
 
@@ -179,14 +231,23 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Deployment:
-    networks: tuple[Network, ...]  # whole, each with a name of its own
+    networks: tuple[Annotated[Network, IN_FILE], ...]  # whole, each with a name of its own
     parts: tuple[Part, ...]
     workers: tuple[Worker, ...]
     fifos: tuple[Fifo, ...]
-    arenas: Mapping[tuple[str, str], ArenaLayout]  # by device and memory
+    arenas: Annotated[Mapping[tuple[str, str], ArenaLayout], IN_FILE]  # by device and memory
     predictions: tuple[Prediction, ...] = ()
     relations: tuple[Relation, ...] = ()
     buffers: tuple[FirmwareBuffer, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return "+".join(network.name for network in self.networks)
+
+    @property
+    def built_weights_bytes(self) -> int:
+        """Bytes of weights of all built parts: those that use one file share them."""
+        return sum({part.built.digest: part.built.weights_bytes for part in self.parts if part.built}.values())
 
     @cached_property
     def network_named(self) -> Mapping[str, Network]:
@@ -278,7 +339,7 @@ class Deployment:
 
     def slot_bytes(self, fifo: Fifo) -> int:
         """Bytes from one slot to the next."""
-        return -(-self.tensor(fifo).bytes // SLOT_ALIGNMENT) * SLOT_ALIGNMENT
+        return aligned(self.tensor(fifo).bytes)
 
     def devices_of(self, fifo: Fifo) -> tuple[str, ...]:
         """The devices that have its slots: those of all workers that write or read it."""

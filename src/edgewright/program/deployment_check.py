@@ -12,6 +12,7 @@ from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from itertools import combinations, pairwise
 from math import lcm
+from pathlib import PurePosixPath
 
 from ..errors import InputError
 from ..network import DType, Layer, Network, Region
@@ -48,6 +49,7 @@ def deployment_faults(deployment: Deployment, *, with_plans: bool = True) -> Ite
         (FaultKind.FORM, _flaws_of_regions),
         (FaultKind.FORM, _flaws_of_parts),
         (FaultKind.FORM, _flaws_of_fifos),
+        (FaultKind.FORM, _flaws_of_built_parts),
         (FaultKind.ORDER, _left_out),
         (FaultKind.ORDER, _computed_twice),
         (FaultKind.ORDER, _waits),
@@ -167,6 +169,8 @@ def _is_inside(region: Region, shape: tuple[int, ...]) -> bool:
 
 def _is_share(network: Network, what: TensorRegion) -> bool:
     layer = network.producers.get(what.tensor)
+    if not network.layers:  # of a reduced deployment
+        return True
     return (
         layer is not None and what.share is not None and _is_inside(what.share, network.tensors[layer.inputs[0]].shape)
     )
@@ -240,6 +244,8 @@ def _flaws_of_fifos(deployment: Deployment) -> Iterator[str]:
     for fifo in deployment.fifos:
         if not 1 <= fifo.slots <= MOST_SLOTS:
             yield f"the FIFO of {region_text(fifo.what)} has {fifo.slots} slots; give it one or more"
+        if fifo.source in fifo.reading or fifo.rows < 0:
+            yield f"the FIFO of {region_text(fifo.what)} is read by its own source, or a ring of {fifo.rows} rows"
         if not fifo.reading or len(set(fifo.reading)) < len(fifo.reading):
             yield f"the readers of the FIFO of {region_text(fifo.what)} are none, or one stands twice"
         yield from _mismatched_ends(deployment, fifo)
@@ -315,11 +321,26 @@ def _flaws_of_points(
         yield f"part '{low}' may be interrupted at different points by different parts, which no gate can tell apart"
 
 
+def _flaws_of_built_parts(deployment: Deployment) -> Iterator[str]:
+    """Built parts whose files are not in the folder, or whose sizes make no sense."""
+    for part in deployment.parts:
+        if (built := part.built) is None:
+            continue
+        file = PurePosixPath(built.file)
+        if file.is_absolute() or ".." in file.parts:
+            yield f"part '{part.name}' names a file outside the folder"
+        if built.lanes < 1 or min((built.weights_bytes, *built.arenas.values())) < 0:
+            yield f"part '{part.name}' has no lanes, or a memory of negative size"
+
+
 def _left_out(deployment: Deployment) -> Iterator[str]:
-    """Regions of network outputs that no part produces. Constants and inputs do not count: the caller has them."""
+    """Regions of network outputs that no part produces. Constants and inputs do not count: the caller has them.
+
+    A reduced network has no layers, and only outputs that are computed.
+    """
     for network in deployment.networks:
         for name in dict.fromkeys(network.outputs):
-            if name not in network.producers:
+            if network.layers and name not in network.producers:
                 continue
             taken = [
                 fifo.what.region
@@ -410,9 +431,9 @@ def _broken_promises(deployment: Deployment) -> Iterator[str]:
     """Arena sizes that differ from what lies in them."""
     ends: dict[tuple[str, str], int] = {}
     for worker in deployment.workers:
-        plans = [plan for name in worker.parts if (plan := deployment.part_named[name].plan)]
-        for memory in {memory for plan in plans for memory in plan.arenas}:
-            most = max(plan.arenas.get(memory, 0) for plan in plans)
+        needs = [deployment.part_named[name].arenas for name in worker.parts]
+        for memory in {memory for arenas in needs for memory in arenas}:
+            most = max(arenas.get(memory, 0) for arenas in needs)
             layout = deployment.arenas.get((worker.device, memory), ArenaLayout(0))
             if worker.name not in layout.workers:
                 yield f"the arena of worker '{worker.name}' has no place in '{memory}' of '{worker.device}'"

@@ -1,6 +1,7 @@
 """Deployments in a folder: deployment.json, and each weight once, in a file that is called by its digest.
 
-Files are untrusted: types are checked here, what the deployment says by its judge, weights by their digests.
+A reduced deployment is pipeline.json, beside the files of its parts. Files are untrusted: types are checked here, what
+the deployment says by its judge, weights and built files by their digests.
 """
 
 from __future__ import annotations
@@ -8,109 +9,105 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
-from dataclasses import fields
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..errors import Damaged, InputError
-from ..files import made_folder, read_file, write_together
+from ..files import made_folder, read_file, write_atomic, write_together
 from ..network import Array, Network, Region
-from ..network.parts import TensorRegion
 from ..text import printable
-from .codec import network_to_dict, plan_to_dict
-from .deployment import Deployment, Fifo, Prediction, Reader, Relation, Worker
+from .deployment import Deployment
 from .deployment_check import checked_deployment
 from .weights import WeightDigests, weight_origins
 
-FORMAT = 2  # of deployment.json; raised whenever a reader of the old format would misread the new one
-FILE, WEIGHTS = "deployment.json", "weights"
+FORMAT = 3  # of both files; raised whenever a reader of the old format would misread the new one
+FILE, REDUCED_FILE, WEIGHTS = "deployment.json", "pipeline.json", "weights"
 
 
 def save_deployment(deployment: Deployment, folder: str | Path) -> None:
     """Writes the folder: what deployments say, and all weights of their networks and parts, each once."""
+    from .deployment_schema import DeploymentFile  # pydantic takes a while to load
+
     home = Path(folder)
     stored = _StoredWeights(deployment.networks)
-    data = deployment_to_dict(deployment, stored)
+    text = DeploymentFile.model_construct(format=FORMAT, deployment=deployment).model_dump_json(
+        indent=1, exclude={"source", "seal"}, context=stored
+    )
     files: dict[Path, str | bytes] = {
         home / WEIGHTS / f"{digest}.npy": _npy(value) for digest, value in stored.values.items()
     }
-    files[home / FILE] = json.dumps(data, indent=1) + "\n"
+    files[home / FILE] = text + "\n"
     with made_folder(home / WEIGHTS):
         write_together(files)
 
 
 def load_deployment(folder: str | Path) -> Deployment:
     """The deployment in a folder, judged before anybody relies on it."""
-    from .deployment_entries import DeploymentFile  # pydantic takes a while to load
+    from .deployment_schema import THING, DeploymentFile
     from .plan_file import validated
 
     home = Path(folder)
     content = read_file(home / FILE, "give the folder of a deployment")
     try:
-        file = validated(content, DeploymentFile, FORMAT, "deployment")
-        return checked_deployment(file.build(_WeightShelf(home / WEIGHTS).weight), with_plans=False)
+        file = validated(content, DeploymentFile, FORMAT, THING, _WeightShelf(home / WEIGHTS))
+        return checked_deployment(file.deployment, with_plans=False)
     except InputError as error:
         error.add_note(f"read from {home}")
         raise
 
 
-def deployment_to_dict(deployment: Deployment, stored: _StoredWeights) -> dict[str, Any]:
-    """The deployment as plain JSON data; weights go into `stored`, and are named here."""
-    return {
-        "format": FORMAT,
-        "networks": [_network(network, stored) for network in deployment.networks],
-        "parts": [
-            {
-                "name": part.name,
-                "network": _network(part.network, stored),
-                "plan": plan_to_dict(part.plan) if part.plan else None,
-                "inputs": {own: _region(what) for own, what in part.inputs.items()},
-                "outputs": {own: _region(what) for own, what in part.outputs.items()},
-                **({} if part.plan else {"runtime": part.runtime}),
-            }
-            for part in deployment.parts
-        ],
-        "workers": [_fields(worker) for worker in deployment.workers],
-        "fifos": [
-            {**_fields(fifo), "what": _region(fifo.what), "readers": [_fields(reader) for reader in fifo.readers]}
-            for fifo in deployment.fifos
-        ],
-        "arenas": [
-            {
-                "device": device,
-                "memory": memory,
-                "bytes": layout.bytes,
-                "workers": dict(layout.workers),
-                "slots": [{"what": _region(what), "at": at} for what, at in layout.slots.items()],
-                "buffers": dict(layout.buffers),
-            }
-            for (device, memory), layout in deployment.arenas.items()
-        ],
-        "predictions": [_fields(prediction) for prediction in deployment.predictions],
-        "relations": [_relation(relation) for relation in deployment.relations],
-    }
+def save_reduced(deployment: Deployment, folder: Path, *, is_beside_source: bool = False) -> None:
+    """Writes a reduced deployment, sealed; with `is_beside_source`, bound to the deployment.json in the folder."""
+    from .deployment_schema import DeploymentFile
+
+    source = digest_of(folder / FILE) if is_beside_source else ""
+    file = DeploymentFile.model_construct(format=FORMAT, deployment=deployment, source=source)
+    write_atomic(folder / REDUCED_FILE, json.dumps(sealed(file.model_dump(mode="json")), indent=1) + "\n")
 
 
-def _relation(relation: Relation) -> dict[str, Any]:
-    points = relation.points
-    places = {"after": sorted(points.after), "rows": sorted(points.rows)} if points is not None else None
-    return {"kind": relation.kind.value, "parts": relation.parts, "points": places}
+def sealed(data: dict[str, Any]) -> dict[str, Any]:
+    """The data with their digest: native code must get exactly what it was compiled for."""
+    rest = {key: value for key, value in data.items() if key != "seal"}
+    return {**rest, "seal": sha256(json.dumps(rest).encode()).hexdigest()}
 
 
-def _fields(value: Worker | Fifo | Prediction | Reader) -> dict[str, Any]:
-    return {field.name: getattr(value, field.name) for field in fields(value)}
+def load_reduced(folder: Path) -> Deployment:
+    """The reduced deployment in a folder, judged.
+
+    The deployment.json that it was built from may be missing; one that was changed since is refused.
+    """
+    from .deployment_schema import THING, DeploymentFile
+    from .plan_file import validated
+
+    path, source = folder / REDUCED_FILE, folder / FILE
+    content = read_file(path, "give a folder that `edgewright map -o` wrote")
+    try:
+        file = validated(content, DeploymentFile, FORMAT, THING)
+        if sealed(data := json.loads(content)) != data:
+            raise Damaged("something in it was changed", THING)
+        if missing := [part.name for part in file.deployment.parts if part.built is None]:
+            raise Damaged(f"nothing was built for part '{printable(missing[0])}'", THING)
+        checked_deployment(file.deployment)
+    except InputError as error:
+        error.add_note(f"read from {path}")
+        raise
+    if file.source and source.exists() and digest_of(source) != file.source:
+        raise InputError(f"'{source}' is damaged, or not what '{REDUCED_FILE}' was built from; map the model anew")
+    return file.deployment
 
 
-def _region(what: TensorRegion) -> dict[str, Any]:
-    share = {"share": list(map(list, what.share.bounds))} if what.share is not None else {}
-    bounds = list(map(list, what.region.bounds))
-    return {"network": what.network, "tensor": what.tensor, "region": bounds, **share}
-
-
-def _network(network: Network, stored: _StoredWeights) -> dict[str, Any]:
-    return {**network_to_dict(network), "weights": dict(stored.named(network))}
+def digest_of(path: Path) -> str:
+    """The digest of a file, which is read in pieces: a library that is checked takes no memory beside its mapping."""
+    try:
+        with path.open("rb") as file:
+            return file_digest(file, "sha256").hexdigest()
+    except (OSError, ValueError) as error:  # ValueError: a path with a NUL in it
+        raise InputError(
+            f"cannot read '{path}': {getattr(error, 'strerror', None) or error}; build the pipeline anew"
+        ) from error
 
 
 class _StoredWeights:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..network.parts import TensorRegion
-from .deployment import SLOT_ALIGNMENT, ArenaLayout, Deployment, Part, Prediction, Worker
+from .deployment import ArenaLayout, Deployment, Part, Prediction, Worker, aligned
 from .selection import packed_bytes
 from .weights import WeightDigests, run_time_constants
 
@@ -18,9 +18,8 @@ def worker_arenas(deployment: Deployment, worker: Worker) -> Mapping[str, int]:
     """Bytes of each of a worker's arenas: what the largest of its parts needs, in whole cache lines."""
     found: dict[str, int] = {}
     for name in worker.parts:
-        plan = deployment.part_named[name].plan
-        for memory, size in plan.arenas.items() if plan else ():
-            found[memory] = max(found.get(memory, 0), -(-size // SLOT_ALIGNMENT) * SLOT_ALIGNMENT)
+        for memory, size in deployment.part_named[name].arenas.items():
+            found[memory] = max(found.get(memory, 0), aligned(size))
     return found
 
 

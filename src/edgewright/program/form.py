@@ -37,13 +37,19 @@ def flaws(plan: Plan) -> Iterator[str]:
 
 def network_flaws(network: Network) -> Iterator[str]:
     """What is wrong with a network that comes from a file: names, tensors, layers that do not fit together."""
-    for flaw in (*_flaws_of_names(network), *_flaws_of_tensors(network)):
+    for flaw in end_flaws(network):
         yield flaw
         return
     try:
         check(network)
     except ModelError as error:
         yield str(error)
+
+
+def end_flaws(network: Network) -> Iterator[str]:
+    """What is wrong with a network's names and tensors, whoever computes them."""
+    yield from _flaws_of_names(network)
+    yield from _flaws_of_tensors(network)
 
 
 def _flaws_of_names(network: Network) -> Iterator[str]:

@@ -213,7 +213,9 @@ def parsed(content: bytes | str, format_: int) -> PlanFile:
     return validated(content, PlanFile, format_, "plan")
 
 
-def validated(content: bytes | str, model: type[Validated], format_: int, thing: str) -> Validated:
+def validated(
+    content: bytes | str, model: type[Validated], format_: int, thing: str, context: object = None
+) -> Validated:
     """The content of a file of some kind, when it is one of this format and all types are right."""
     no_format = f"this is not an edgewright {thing}: there is no 'format' in it"
     try:
@@ -233,7 +235,7 @@ def validated(content: bytes | str, model: type[Validated], format_: int, thing:
         data = json.loads(content, object_pairs_hook=partial(_each_key_once, thing), parse_int=partial(_bounded, thing))
         if data.keys() - model.model_fields.keys():  # what `--json` prints besides is left aside
             content = json.dumps({key: value for key, value in data.items() if key in model.model_fields})
-        return model.model_validate_json(content)
+        return model.model_validate_json(content, context=context)
     except ValidationError as error:
         raise Damaged(first_problem(error), thing) from None
 

@@ -1,4 +1,4 @@
-"""Deployments compiled for this machine: a library for each part, and the specification that executes them.
+"""Deployments compiled for this machine: a library for each part, and the reduced deployment that names them.
 
 This compiles, and takes the rooms below; what it writes into a folder runs without them.
 """
@@ -6,7 +6,7 @@ This compiles, and takes the rooms below; what it writes into a folder runs with
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -26,35 +26,20 @@ from ..network.onnx_writer import to_onnx
 from ..network.parts import TensorRegion
 from ..platform.target import TARGETS
 from ..program import Plan
-from ..program.deployment import OUTSIDE, SLOT_ALIGNMENT, Deployment, Fifo, Part, Reader, Worker
+from ..program.deployment import OUTSIDE, SLOT_ALIGNMENT, BuiltPart, Deployment, Fifo, Part, Reader, Worker
 from ..program.deployment_check import checked_deployment
+from ..program.deployment_file import digest_of, save_reduced
 from ..program.deployment_memory import laid_out
 from .executors.torch_part import write_torch_part
 from .machine import architecture, processor_features
-from .specification import (
-    FifoSpec,
-    MemorySpec,
-    PartSpec,
-    PipelineSpec,
-    PortSpec,
-    TensorSpec,
-    WorkerSpec,
-    digest_of,
-    save_specification,
-    specification_faults,
-)
+from .requirements import check_executable
 
 THIS = "this"  # the device that is this machine
 
 
-def build_pipeline(deployment: Deployment, folder: Path) -> PipelineSpec:
-    """The parts compiled into `folder`, with the file that tells a pipeline how they belong together."""
-    devices = dict.fromkeys(worker.device for worker in deployment.workers)
-    if len(devices) > 1:
-        raise InputError(
-            f"this deployment is for {len(devices)} devices ({', '.join(devices)}); a pipeline runs on one"
-        )
-    checked_deployment(deployment)
+def build_pipeline(deployment: Deployment, folder: Path) -> Deployment:
+    """The reduced deployment, whose parts are compiled into `folder`; its own file is there too."""
+    check_executable(checked_deployment(deployment))
     make_folder(folder)
     taken: set[str] = set()
     libraries: dict[str, Library] = {}
@@ -71,26 +56,15 @@ def build_pipeline(deployment: Deployment, folder: Path) -> PipelineSpec:
             return dict(zip(libraries, natives, strict=True))
 
     files = interruptible(compiled, end_compilers)
-    parts = tuple(
-        _native(deployment, part, libraries[part.name], files[part.name], folder)
+    built = {
+        part.name: _native(part, libraries[part.name], files[part.name], folder)
         if part.name in libraries
-        else _other_runtime_part(deployment, part, _free_name("part", taken), folder)
+        else _of_other_runtime(part, _free_name("part", taken), folder)
         for part in deployment.parts
-    )
-    spec = PipelineSpec(
-        "+".join(network.name for network in deployment.networks),
-        architecture() if libraries else "",
-        processor_features() if libraries else (),
-        _ends(deployment, is_input=True),
-        _ends(deployment, is_input=False),
-        parts,
-        tuple(WorkerSpec(w.name, w.cores, w.parts, w.replica) for w in deployment.workers),
-        tuple(_fifo(deployment, fifo) for fifo in deployment.fifos),
-    )
-    fault = next(specification_faults(spec), None)
-    assert fault is None, fault
-    save_specification(spec, folder)
-    return spec
+    }
+    reduced = checked_deployment(_reduced(deployment, built))
+    save_reduced(reduced, folder)
+    return reduced
 
 
 def plan_for_host(network: Network, lanes: int = 1) -> Plan:
@@ -125,25 +99,24 @@ def whole_network(
     return replace(draft, arenas=laid_out(draft))
 
 
-def _native(deployment: Deployment, part: Part, library: Library, path: Path, folder: Path) -> PartSpec:
+def _native(part: Part, library: Library, path: Path, folder: Path) -> BuiltPart:
     lanes = library.plan.lanes
-    return PartSpec(
-        part.name,
+    return BuiltPart(
         "native",
         path.relative_to(folder.resolve()).as_posix(),
         digest_of(path),
-        _ports(deployment, part, deployment.reads[part.name], part.network.inputs),
-        _ports(deployment, part, deployment.writes[part.name], dict.fromkeys(part.network.outputs)),
-        f"{library.name}_run_in",
-        tuple(MemorySpec(memory, size) for memory, size in library.arenas.items()),
         library.weight_bytes,
-        _layers(part),
+        tuple(part.network.by_name),
+        f"{library.name}_run_in",
+        library.arenas,
         lanes,
         f"{library.name}_lanes_stop" if lanes > 1 else "",
+        architecture(),
+        processor_features(),
     )
 
 
-def _other_runtime_part(deployment: Deployment, part: Part, name: str, folder: Path) -> PartSpec:
+def _of_other_runtime(part: Part, name: str, folder: Path) -> BuiltPart:
     """A part that another runtime executes: torch takes it as we have it, onnxruntime as a model file."""
     is_torch = part.runtime == "torch"
     if not is_torch and part.runtime != "onnxruntime":
@@ -155,69 +128,34 @@ def _other_runtime_part(deployment: Deployment, part: Part, name: str, folder: P
         write_torch_part(part.network, file)
     else:
         file.write_bytes(to_onnx(part.network).SerializeToString())
-    outputs = dict.fromkeys(part.network.outputs)
-    return PartSpec(
-        part.name,
-        part.runtime,
-        file.name,
-        digest_of(file),
-        _ports(deployment, part, deployment.reads[part.name], part.network.inputs, has_layout=not is_torch),
-        _ports(deployment, part, deployment.writes[part.name], outputs, has_layout=not is_torch),
-        weights_bytes=sum(value.nbytes for value in part.network.constants.values()),
-        layers=_layers(part),
-    )
+    weights = sum(value.nbytes for value in part.network.constants.values())
+    return BuiltPart(part.runtime, file.name, digest_of(file), weights, tuple(part.network.by_name))
 
 
-def _ports(
-    deployment: Deployment, part: Part, joined: Mapping[str, Fifo], names: Iterable[str], has_layout: bool = False
-) -> tuple[PortSpec, ...]:
-    """The ports of a part in the order of its own tensors."""
-    index = {id(fifo): i for i, fifo in enumerate(deployment.fifos)}
-    found = []
-    for name in names:
-        layout = part.network.layouts.get(name, ()) if has_layout else ()
-        found.append(PortSpec(name, index[id(joined[name])], tuple(layout)))
-    return tuple(found)
-
-
-def _fifo(deployment: Deployment, fifo: Fifo) -> FifoSpec:
-    tensor = deployment.tensor(fifo)
-    return FifoSpec(
-        _name(deployment, fifo.what),
-        tensor.shape,
-        tensor.dtype.numpy.name,
-        fifo.slots,
-        fifo.source,
-        fifo.reading,
-        deployment.slot_bytes(fifo),
-        tuple(low for low, _ in fifo.what.region.bounds),
-    )
-
-
-def _ends(deployment: Deployment, is_input: bool) -> tuple[TensorSpec, ...]:
-    """The inputs, or the outputs, of all networks that frames are given for or results come from."""
-    used = {
-        fifo.what.network + "/" + fifo.what.tensor
-        for fifo in deployment.fifos
-        if (fifo.source == OUTSIDE if is_input else OUTSIDE in fifo.reading)
-    }
-    found = []
+def _reduced(deployment: Deployment, built: Mapping[str, BuiltPart]) -> Deployment:
+    """The deployment as a device needs it: without layers, weights, plans and predictions."""
+    networks = []
     for network in deployment.networks:
-        for name in dict.fromkeys(network.inputs if is_input else network.outputs):
-            if f"{network.name}/{name}" in used:
-                tensor = network.tensors[name]
-                what = TensorRegion(network.name, name, Region.whole(tensor.shape))
-                found.append(TensorSpec(_name(deployment, what), tensor.shape, tensor.dtype.numpy.name))
-    return tuple(found)
+        fifos = [fifo for fifo in deployment.fifos if fifo.what.network == network.name]
+        brought = {fifo.what.tensor for fifo in fifos if fifo.source == OUTSIDE}
+        taken = {fifo.what.tensor for fifo in fifos if OUTSIDE in fifo.reading}
+        networks.append(_ends_alone(network, brought, taken, [fifo.what.tensor for fifo in fifos]))
+    parts = [
+        replace(part, network=_ends_alone(part.network, part.inputs, part.outputs), plan=None, built=built[part.name])
+        for part in deployment.parts
+    ]
+    return replace(deployment, networks=tuple(networks), parts=tuple(parts), predictions=())
 
 
-def _name(deployment: Deployment, what: TensorRegion) -> str:
-    """A tensor as the caller names it: with its network where there are several."""
-    return what.tensor if len(deployment.networks) == 1 else f"{what.network}/{what.tensor}"
-
-
-def _layers(part: Part) -> tuple[str, ...]:
-    return tuple(layer.name for layer in part.network.layers)
+def _ends_alone(
+    network: Network, inputs: Container[str], outputs: Container[str], others: Sequence[str] = ()
+) -> Network:
+    """The network without layers and weights: these of its inputs and outputs, and these other tensors."""
+    brought = tuple(name for name in network.inputs if name in inputs)
+    taken = tuple(name for name in network.outputs if name in outputs)
+    tensors = {name: network.tensors[name] for name in (*brought, *taken, *others)}
+    layouts = {name: axes for name, axes in network.layouts.items() if name in tensors}
+    return Network(network.name, brought, taken, (), tensors, {}, network.arithmetic, layouts)
 
 
 def _free_name(wanted: str, taken: set[str]) -> str:

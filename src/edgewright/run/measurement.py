@@ -9,10 +9,10 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Protocol
 
+from ..network.tensor import Array
 from .executors.onnx_session import open_session
 from .machine import resident_bytes
 from .pipeline import Pipeline
-from .ring import Array
 from .statistics import RunStatistics, call_times, median_and_spread
 from .workers import WorkerTimes
 

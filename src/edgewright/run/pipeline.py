@@ -10,19 +10,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 
 from ..errors import InputError
+from ..network.parts import TensorRegion
+from ..network.tensor import Array, Tensor
+from ..program.deployment import OUTSIDE, Deployment, Fifo, Worker
+from ..program.deployment_file import FILE, REDUCED_FILE, load_deployment, load_reduced
+from ..program.deployment_memory import worker_arenas
 from .executors import Executor, executor_of
-from .ring import Array, FrameSlot, MemoryBlock, Ring, StreamEnd, StreamState
-from .specification import DEPLOYMENT_FILE, FILE, PipelineSpec, WorkerSpec, load_specification
+from .requirements import check_executable
+from .ring import FrameSlot, MemoryBlock, Ring, StreamEnd, StreamState
 from .statistics import FrameLog, MemoryUse, RunStatistics
 from .workers import BoundPart, Feeder, Starts, WorkerThread
-
-if TYPE_CHECKING:
-    from ..program.deployment import Deployment
 
 SOURCE_PATIENCE = 0.5  # seconds that a source is waited for when a stream has been stopped
 Frame = Mapping[str, Array] | Array
@@ -33,9 +35,8 @@ def pipeline(what: Deployment | str | Path) -> Pipeline:
 
     A folder that holds a deployment and nothing built is compiled as well.
     """
-    if isinstance(what, str | Path) and ((Path(what) / FILE).exists() or not (Path(what) / DEPLOYMENT_FILE).exists()):
-        return Pipeline(load_specification(Path(what)), Path(what))
-    from ..program.deployment_file import load_deployment
+    if isinstance(what, str | Path) and ((Path(what) / REDUCED_FILE).exists() or not (Path(what) / FILE).exists()):
+        return Pipeline(load_reduced(Path(what)), Path(what))
     from .build import build_pipeline  # compiles, which takes more than numpy
 
     deployment = load_deployment(what) if isinstance(what, str | Path) else what
@@ -56,17 +57,23 @@ class Pipeline:
 
     def __init__(
         self,
-        spec: PipelineSpec,
+        deployment: Deployment,
         folder: Path,
         keep: TemporaryDirectory[str] | None = None,
         executors: Mapping[tuple[str, str], Executor] | None = None,
     ) -> None:
         """With `executors`, by worker and part, none are loaded from the folder."""
-        self.spec, self.folder, self._keep = spec, folder, keep
-        self._block = MemoryBlock(spec.arena_bytes + spec.slot_bytes)
-        self._slots = [
-            [self._block.slot(fifo.shape, fifo.dtype, fifo.bytes) for _ in range(fifo.slots)] for fifo in spec.fifos
-        ]
+        check_executable(deployment)
+        self.deployment, self.folder, self._keep = deployment, folder, keep
+        self._sources = [fifo for fifo in deployment.fifos if fifo.source == OUTSIDE]
+        self._results = [fifo for fifo in deployment.fifos if OUTSIDE in fifo.reading]
+        self.inputs, self.outputs = self._ends(self._sources), self._ends(self._results)
+        device = deployment.workers[0].device  # the only one
+        self._blocks = {memory: MemoryBlock(layout.bytes) for (_, memory), layout in deployment.arenas.items()}
+        self._slots: dict[TensorRegion, list[FrameSlot]] = {}
+        for fifo in deployment.fifos:
+            starts, tensor = deployment.arenas[device, fifo.memory].slots[fifo.what], deployment.tensor(fifo)
+            self._slots[fifo.what] = [self._blocks[fifo.memory].slot(start, tensor) for start in starts]
         self._executors = dict(executors) if executors is not None else self._loaded()
         self._state: StreamState | None = None
         self.statistics: RunStatistics | None = None  # of the last stream
@@ -74,10 +81,11 @@ class Pipeline:
     @property
     def memory(self) -> MemoryUse:
         """What has been allocated."""
+        slots = sum(fifo.slots * self.deployment.slot_bytes(fifo) for fifo in self.deployment.fifos)
         return MemoryUse(
-            self.spec.arena_bytes,
-            self.spec.slot_bytes,
-            self.spec.weights_bytes,
+            self.deployment.ram_bytes - slots,
+            slots,
+            self.deployment.built_weights_bytes,
             sum(executor.memory_estimate for executor in self._executors.values()),
         )
 
@@ -104,14 +112,15 @@ class Pipeline:
             raise InputError("this pipeline has been closed; make a new one")
         if self._state is not None:
             raise InputError("this pipeline is running; read its results to the end, or close them, before new frames")
-        return self._results(iter(frames))
+        return self._run(iter(frames))
 
-    def _results(self, frames: Iterator[Frame]) -> Iterator[dict[str, Array]]:
+    def _run(self, frames: Iterator[Frame]) -> Iterator[dict[str, Array]]:
         state, started, chronicle = StreamState(), Starts(), FrameLog()
-        rings = [state.ring(slots, len(f.readers)) for f, slots in zip(self.spec.fifos, self._slots, strict=True)]
-        workers = [WorkerThread(worker, self._bound(worker, rings), state, started) for worker in self.spec.workers]
-        feeder = Feeder(state, [rings[i] for i in self.spec.sources], frames, self._write)
-        results = [rings[i] for i in self.spec.results]
+        fifos, workers_of = self.deployment.fifos, self.deployment.workers
+        rings = {fifo.what: state.ring(self._slots[fifo.what], len(fifo.readers)) for fifo in fifos}
+        workers = [WorkerThread(worker, self._bound(worker, rings), state, started) for worker in workers_of]
+        feeder = Feeder(state, [rings[fifo.what] for fifo in self._sources], frames, self._write)
+        results = [rings[fifo.what] for fifo in self._results]
         self._state = state
         begun, frame = time.perf_counter(), 0
         try:
@@ -138,57 +147,65 @@ class Pipeline:
             if feeder.ident is not None:
                 feeder.join(SOURCE_PATIENCE)
             seconds = time.perf_counter() - begun
-            self.statistics = chronicle.statistics(seconds, {w.spec.name: w.times for w in workers}, self.memory)
+            self.statistics = chronicle.statistics(seconds, {w.worker.name: w.times for w in workers}, self.memory)
             self._state = None
         if state.error is not None:
             raise state.error
 
-    def _bound(self, worker: WorkerSpec, rings: list[Ring]) -> list[BoundPart]:
+    def _ends(self, fifos: Iterable[Fifo]) -> dict[str, Tensor]:
+        """The tensors that these FIFOs carry regions of, as the caller names them."""
+        networks = self.deployment.network_named
+        return {self._name(fifo): networks[fifo.what.network].tensors[fifo.what.tensor] for fifo in fifos}
+
+    def _name(self, fifo: Fifo) -> str:
+        """A tensor as the caller names it: with its network where there are several."""
+        what = fifo.what
+        return what.tensor if len(self.deployment.networks) == 1 else f"{what.network}/{what.tensor}"
+
+    def _bound(self, worker: Worker, rings: Mapping[TensorRegion, Ring]) -> list[BoundPart]:
         """The worker's parts, joined to the rings of this stream."""
         parts = []
-        for name in worker.parts:
-            part = self.spec.part_named[name]
-            reads = tuple(rings[port.fifo] for port in part.inputs)
-            writes = tuple(rings[port.fifo] for port in part.outputs)
-            parts.append(BoundPart(part, self._executors[worker.name, name], reads, writes))
+        for part in map(self.deployment.part_named.__getitem__, worker.parts):
+            reads = tuple(rings[part.inputs[name]] for name in part.network.inputs)
+            writes = tuple(rings[part.outputs[name]] for name in part.network.outputs)
+            parts.append(BoundPart(part, self._executors[worker.name, part.name], reads, writes))
         return parts
 
     def _loaded(self) -> dict[tuple[str, str], Executor]:
         """The executors of each worker's parts, which share the worker's arenas."""
-        found: dict[tuple[str, str], Executor] = {}
-        for worker in self.spec.workers:
-            arenas = {memory: self._block.piece(size) for memory, size in self.spec.arenas(worker).items()}
-            for name in worker.parts:
-                part = self.spec.part_named[name]
+        executors: dict[tuple[str, str], Executor] = {}
+        for worker in self.deployment.workers:
+            arenas = {}
+            for memory, size in worker_arenas(self.deployment, worker).items():
+                start = self.deployment.arenas[worker.device, memory].workers[worker.name]
+                arenas[memory] = self._blocks[memory].piece(start, size)
+            for part in map(self.deployment.part_named.__getitem__, worker.parts):
                 threads = max(1, len(worker.cores))
-                found[worker.name, name] = executor_of(self.spec, part, self.folder, arenas, threads)
-        return found
+                executors[worker.name, part.name] = executor_of(part, self.folder, arenas, threads)
+        return executors
 
     def _write(self, frame: int, values: Frame, slots: list[FrameSlot]) -> None:
         """Copies a frame from outside into the slots of its inputs."""
-        names = [tensor.name for tensor in self.spec.inputs]
+        names = list(self.inputs)
         if not isinstance(values, Mapping):
             if len(names) != 1:
                 raise InputError(f"frame {frame} is one array; expected a mapping with {', '.join(names)}")
             values = {names[0]: values}
         if missing := [name for name in names if name not in values]:
             raise InputError(f"frame {frame} has no value for input '{missing[0]}'; given are {sorted(values)}")
-        given = {tensor.name: np.asarray(values[tensor.name]) for tensor in self.spec.inputs}
-        for tensor in self.spec.inputs:
-            value = given[tensor.name]
-            if value.shape != tensor.shape or value.dtype != tensor.dtype:
+        given = {name: np.asarray(values[name]) for name in names}
+        for name, tensor in self.inputs.items():
+            if given[name].shape != tensor.shape or given[name].dtype != tensor.dtype.numpy:
                 raise InputError(
-                    f"frame {frame}: input '{tensor.name}' must be {tensor.dtype} of shape {tensor.shape}, "
-                    f"got {value.dtype} of shape {value.shape}"
+                    f"frame {frame}: input '{name}' must be {tensor.dtype.value} of shape {tensor.shape}, "
+                    f"got {given[name].dtype} of shape {given[name].shape}"
                 )
-        for index, slot in zip(self.spec.sources, slots, strict=True):
-            fifo = self.spec.fifos[index]
-            np.copyto(slot.array, given[fifo.tensor][fifo.slices])
+        for fifo, slot in zip(self._sources, slots, strict=True):
+            np.copyto(slot.array, given[self._name(fifo)][fifo.what.region.slices])
 
     def _read(self, slots: list[FrameSlot]) -> dict[str, Array]:
         """The outputs, copied out of the slots that hold them or regions of them."""
-        found = {tensor.name: np.empty(tensor.shape, tensor.dtype) for tensor in self.spec.outputs}
-        for index, slot in zip(self.spec.results, slots, strict=True):
-            fifo = self.spec.fifos[index]
-            found[fifo.tensor][fifo.slices] = slot.array
+        found = {name: np.empty(tensor.shape, tensor.dtype.numpy) for name, tensor in self.outputs.items()}
+        for fifo, slot in zip(self._results, slots, strict=True):
+            found[self._name(fifo)][fifo.what.region.slices] = slot.array
         return found

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from platform import system
 from statistics import median
@@ -23,7 +24,7 @@ from ..board.toolchain import toolchain
 from ..emit.library import emit
 from ..emit.probes import TimedLibrary, build_timed
 from ..errors import EdgewrightError
-from ..network import Network, random_inputs
+from ..network import DType, Network, Tensor, random_inputs
 from ..platform.profile import (
     NATIVE,
     Fingerprint,
@@ -36,10 +37,10 @@ from ..platform.profile import (
 )
 from ..platform.target import TARGETS
 from ..program import Plan, checked, structure_digest
+from ..program.deployment import aligned
 from . import session_times, torch_times
 from .machine import CoreKind, architecture, core_kinds, on_cores, pin, processor_model, usable_cores
 from .ring import FrameSlot, MemoryBlock, StreamEnd, StreamState
-from .specification import aligned
 from .statistics import call_times, median_and_spread
 
 THIS = "this"
@@ -179,14 +180,14 @@ class _Bench:
 
     def __post_init__(self) -> None:
         tensors = [self.network.tensors[name] for name in (*self.network.inputs, *dict.fromkeys(self.network.outputs))]
-        sizes = [*self.timed.library.arenas.values(), *(tensor.bytes for tensor in tensors)]
-        self._block = MemoryBlock(sum(map(aligned, sizes)))
-        arenas = [self._block.piece(size) for size in self.timed.library.arenas.values()]
-        slots = [self._block.slot(t.shape, t.dtype.numpy.name, aligned(t.bytes)) for t in tensors]
+        arenas = self.timed.library.arenas.values()
+        *starts, end = accumulate(map(aligned, (*arenas, *(tensor.bytes for tensor in tensors))), initial=0)
+        self._block = MemoryBlock(end)
+        slots = [self._block.slot(*each) for each in zip(starts[len(arenas) :], tensors, strict=True)]
         for value, slot in zip(random_inputs(self.network).values(), slots, strict=False):
             slot.array[...] = value
-        addresses = [arena.ctypes.data for arena in arenas] + [slot.address for slot in slots]
-        self._arguments = [ctypes.c_void_p(address) for address in addresses]
+        base = self._block.piece(0, end).ctypes.data
+        self._arguments = [ctypes.c_void_p(base + start) for start in starts]
 
     def run(self) -> None:
         self.timed.function(*self._arguments)
@@ -283,8 +284,8 @@ def _transfers(kinds: Mapping[str, CoreKind]) -> list[TransferTime]:
 def hand_over(source: int, target: int) -> tuple[float, float]:
     """Seconds until one core has a frame that the other put into a ring, and bytes a second of reading it there."""
     state = StreamState()
-    block = MemoryBlock(2 * aligned(_MOVED))
-    there, back = (state.ring([block.slot((_MOVED,), "uint8", _MOVED)], 1) for _ in range(2))
+    block, moved = MemoryBlock(2 * aligned(_MOVED)), Tensor("moved", (_MOVED,), DType.UINT8)
+    there, back = (state.ring([block.slot(n * aligned(_MOVED), moved)], 1) for n in range(2))
     waits: list[float] = []
     reads: list[float] = []
 

@@ -11,14 +11,11 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from ..errors import InputError
-from .specification import aligned
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from ..network.tensor import Array, Tensor
 
 
 class StreamEnd(Exception):
@@ -34,7 +31,7 @@ class FrameSlot:
 
 
 class MemoryBlock:
-    """Zeroed memory from the system, cut into aligned pieces; given back as a whole."""
+    """Zeroed memory from the system, at a page; given back as a whole."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -43,20 +40,15 @@ class MemoryBlock:
         except (OSError, OverflowError, ValueError) as error:
             raise InputError(f"slots and arenas take {size} bytes, which this machine does not give") from error
         self._bytes = np.frombuffer(self._memory, np.uint8)
-        self._used = 0
 
-    def piece(self, size: int) -> Array:
-        """The next `size` bytes, at a multiple of the alignment."""
-        start = self._used
-        assert start + size <= self.size, "the block was made for less"
-        self._used = start + aligned(size)
+    def piece(self, start: int, size: int) -> Array:
+        assert 0 <= start <= start + size <= self.size, "the block was made for less"
         return self._bytes[start : start + size]
 
-    def slot(self, shape: tuple[int, ...], dtype: str, size: int) -> FrameSlot:
-        """The next `size` bytes as a tensor."""
-        piece = self.piece(size)
-        kind = np.dtype(dtype)
-        array = np.ndarray(shape, kind, piece.data) if piece.size else np.empty(shape, kind)
+    def slot(self, start: int, tensor: Tensor) -> FrameSlot:
+        """The bytes from `start` on as a tensor."""
+        piece, kind = self.piece(start, tensor.bytes), tensor.dtype.numpy
+        array = np.ndarray(tensor.shape, kind, piece.data) if piece.size else np.empty(tensor.shape, kind)
         return FrameSlot(array, array.ctypes.data)
 
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import EdgewrightError, RunError
+from ..program.deployment import Part, Worker
 from .executors import Executor
 from .machine import pin
 from .ring import FrameSlot, Ring, StreamEnd, StreamState
-from .specification import PartSpec, WorkerSpec
 
 Starts = dict[int, float]  # when a worker first took each frame that is under way
 
@@ -42,7 +42,7 @@ class WorkerTimes:
 class BoundPart:
     """A part as one worker runs it: its executor, the rings that it reads and those that it writes."""
 
-    spec: PartSpec
+    part: Part
     executor: Executor
     reads: tuple[Ring, ...]
     writes: tuple[Ring, ...]
@@ -51,18 +51,18 @@ class BoundPart:
 class WorkerThread(threading.Thread):
     """A thread that takes its frames in order until there are no more, or until the stream is stopped."""
 
-    def __init__(self, spec: WorkerSpec, parts: Sequence[BoundPart], state: StreamState, starts: Starts) -> None:
-        super().__init__(name=f"edgewright-{spec.name}", daemon=True)
-        self.spec, self.times = spec, WorkerTimes()
+    def __init__(self, worker: Worker, parts: Sequence[BoundPart], state: StreamState, starts: Starts) -> None:
+        super().__init__(name=f"edgewright-{worker.name}", daemon=True)
+        self.worker, self.times = worker, WorkerTimes()
         self._parts, self._state, self._starts = parts, state, starts
 
     def run(self) -> None:
-        self.times.is_pinned = pin(self.spec.cores)
-        frame, step = self.spec.replica
+        self.times.is_pinned = pin(self.worker.cores)
+        frame, step = self.worker.replica
         try:
             while True:
-                for part in self._parts:
-                    self._fire(part, frame)
+                for bound in self._parts:
+                    self._fire(bound, frame)
                 self.times.frames += 1
                 frame += step
         except StreamEnd:
@@ -70,26 +70,26 @@ class WorkerThread(threading.Thread):
         except BaseException as error:  # ours too: whatever ends this thread ends the stream
             self._state.stop(error)
 
-    def _fire(self, part: BoundPart, frame: int) -> None:
+    def _fire(self, bound: BoundPart, frame: int) -> None:
         times, clock = self.times, time.perf_counter
         began = clock()
         with self._state.lock:
-            inputs = [ring.wait_for_frame(frame) for ring in part.reads]
+            inputs = [ring.wait_for_frame(frame) for ring in bound.reads]
             there = clock()
             self._starts.setdefault(frame, there)
-            outputs = [ring.wait_for_slot(frame) for ring in part.writes]
+            outputs = [ring.wait_for_slot(frame) for ring in bound.writes]
         ready = clock()
         try:
-            part.executor.run(inputs, outputs)
+            bound.executor.run(inputs, outputs)
         except Exception as error:
             text = str(error).strip() or type(error).__name__
             said = text if isinstance(error, EdgewrightError) else f"{type(error).__name__}: {text}"
-            raise RunError(f"frame {frame} failed in {part.spec.where}: {said[:500]}") from error
+            raise RunError(f"frame {frame} failed in {bound.part.where}: {said[:500]}") from error
         done = clock()
         with self._state.lock:
-            for ring in part.writes:
+            for ring in bound.writes:
                 ring.put(frame)
-            for ring in part.reads:
+            for ring in bound.reads:
                 ring.release(frame)
         times.waiting += there - began
         times.blocked += ready - there

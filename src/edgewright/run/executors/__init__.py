@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Protocol
 
 from ...errors import InputError
-from ..ring import Array, FrameSlot
-from ..specification import PartSpec, PipelineSpec, digest_of
+from ...network.tensor import Array
+from ...program.deployment import Part
+from ...program.deployment_file import digest_of
+from ..ring import FrameSlot
 
 EXECUTORS = ("native", "onnxruntime", "torch")
 
@@ -30,23 +32,24 @@ class Executor(Protocol):
         ...
 
 
-def executor_of(
-    spec: PipelineSpec, part: PartSpec, folder: Path, arenas: Mapping[str, Array], threads: int
-) -> Executor:
+def executor_of(part: Part, folder: Path, arenas: Mapping[str, Array], threads: int) -> Executor:
     """The executor of a part for one worker, which brings its arenas by memory."""
-    path = folder / part.file
-    if digest_of(path) != part.digest:
+    built = part.built
+    if built is None:
+        raise InputError(f"{part.where} has not been built; give the deployment itself, or build it")
+    path = folder / built.file
+    if digest_of(path) != built.digest:
         raise InputError(f"'{path}' is not the file that was built for {part.where}; build the pipeline anew")
-    if part.executor == "native":
+    if built.executor == "native":
         from .native import NativePart
 
-        return NativePart(spec, part, path, arenas)
-    if part.executor == "onnxruntime":
+        return NativePart(built, path, arenas)
+    if built.executor == "onnxruntime":
         from .onnx_session import OnnxSession
 
         return OnnxSession(part, path, threads)
-    if part.executor == "torch":
+    if built.executor == "torch":
         from .torch_part import TorchPart
 
         return TorchPart(part, path, threads)
-    raise InputError(f"{part.where} wants the executor '{part.executor[:40]}'; known are {', '.join(EXECUTORS)}")
+    raise InputError(f"{part.where} wants the executor '{built.executor[:40]}'; known are {', '.join(EXECUTORS)}")

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ...errors import InputError
+from ...network.tensor import Array
+from ...program.deployment import BuiltPart
 from ..machine import architecture, processor_features
-from ..ring import Array, FrameSlot
-from ..specification import PartSpec, PipelineSpec
+from ..ring import FrameSlot
 
 
 class NativePart:
@@ -18,18 +19,18 @@ class NativePart:
 
     memory_estimate = 0  # all of it is in the plan
 
-    def __init__(self, spec: PipelineSpec, part: PartSpec, path: Path, arenas: Mapping[str, Array]) -> None:
-        check_machine(spec, path)
+    def __init__(self, built: BuiltPart, path: Path, arenas: Mapping[str, Array]) -> None:
+        check_machine(built, path)
         try:
             library = ctypes.CDLL(str(path))  # mapped once, however often it is asked for
-            self._function = library[part.function]
+            self._function = library[built.function]
         except (OSError, AttributeError) as error:
             raise InputError(f"'{path}' cannot be loaded ({error}); build the pipeline anew") from error
         self._function.restype = None
         self._handle = library._handle
-        self._memories = [ctypes.c_void_p(arenas[memory.name].ctypes.data) for memory in part.memories]
+        self._memories = [ctypes.c_void_p(arenas[memory].ctypes.data) for memory in built.arenas]
         self._arenas = arenas  # kept alive
-        self._stop_lanes = library[part.lanes_stop] if part.lanes_stop else None
+        self._stop_lanes = library[built.lanes_stop] if built.lanes_stop else None
 
     def run(self, inputs: Sequence[FrameSlot], outputs: Sequence[FrameSlot]) -> None:
         tensors = [ctypes.c_void_p(slot.address) for slot in (*inputs, *outputs)]
@@ -43,13 +44,13 @@ class NativePart:
             _ctypes.dlclose(self._handle)
 
 
-def check_machine(spec: PipelineSpec, path: Path) -> None:
+def check_machine(built: BuiltPart, path: Path) -> None:
     """An error where the code was compiled for another instruction set, or for instructions that are not here."""
-    if spec.architecture != architecture():
+    if built.architecture != architecture():
         raise InputError(
-            f"'{path}' was built for {spec.architecture}, this machine is {architecture()}; build the pipeline here"
+            f"'{path}' was built for {built.architecture}, this machine is {architecture()}; build the pipeline here"
         )
-    missing = sorted(set(spec.features) - set(processor_features()))
+    missing = sorted(set(built.features) - set(processor_features()))
     if missing:
         listed = ", ".join(missing[:5]) + (", ..." if len(missing) > 5 else "")
         raise InputError(

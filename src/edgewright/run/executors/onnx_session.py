@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ...errors import InputError
+from ...program.deployment import Part
 from ..machine import resident_bytes
 from ..ring import FrameSlot
-from ..specification import PartSpec
 
 
 def load_onnxruntime() -> Any:
@@ -35,7 +35,7 @@ def open_session(model: str | bytes, threads: int) -> Any:
 class OnnxSession:
     """A session with as many threads as its worker has cores."""
 
-    def __init__(self, part: PartSpec, path: Path, threads: int) -> None:
+    def __init__(self, part: Part, path: Path, threads: int) -> None:
         load_onnxruntime()  # the module itself is no memory of the part
         before = resident_bytes()
         try:
@@ -43,17 +43,16 @@ class OnnxSession:
         except Exception as error:  # onnxruntime has a class of its own for every kind of failure
             raise InputError(f"onnxruntime cannot load '{path}' for {part.where}: {error}") from error
         self.memory_estimate = max(0, resident_bytes() - before)
-        self._part = part
-        self._names = [port.tensor for port in part.outputs]
+        self._ends, self._layouts = (part.network.inputs, part.network.outputs), part.network.layouts
 
     def close(self) -> None:
         """A session ends with its last user."""
 
     def run(self, inputs: Sequence[FrameSlot], outputs: Sequence[FrameSlot]) -> None:
-        feed = {}
-        for port, slot in zip(self._part.inputs, inputs, strict=True):
-            value = slot.array
-            feed[port.tensor] = np.ascontiguousarray(value.transpose(np.argsort(port.layout)) if port.layout else value)
-        results = self._session.run(self._names, feed)
-        for port, slot, value in zip(self._part.outputs, outputs, results, strict=True):
-            np.copyto(slot.array, value.transpose(port.layout) if port.layout else value)
+        feed, layouts = {}, self._layouts
+        for name, slot in zip(self._ends[0], inputs, strict=True):
+            value = slot.array.transpose(np.argsort(layouts[name])) if name in layouts else slot.array
+            feed[name] = np.ascontiguousarray(value)
+        results = self._session.run(self._ends[1], feed)
+        for name, slot, value in zip(self._ends[1], outputs, results, strict=True):
+            np.copyto(slot.array, value.transpose(layouts[name]) if name in layouts else value)

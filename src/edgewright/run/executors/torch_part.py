@@ -17,9 +17,9 @@ import numpy as np
 
 from ...errors import InputError
 from ...network import Network
+from ...program.deployment import Part
 from ..machine import resident_bytes
 from ..ring import FrameSlot
-from ..specification import PartSpec
 from .torch_layers import torch_function, torch_refusal
 
 _LAYERS = "network.json"  # in the archive, beside the weights by their numbers
@@ -138,7 +138,7 @@ class TorchNetwork:
 class TorchPart:
     """A part for one worker, which fills its inputs from slots and copies its outputs into slots."""
 
-    def __init__(self, part: PartSpec, path: Path, threads: int) -> None:
+    def __init__(self, part: Part, path: Path, threads: int) -> None:
         self._torch = torch = load_torch(part.where)
         network = read_torch_part(path)
         self._threads = threads
@@ -149,7 +149,7 @@ class TorchPart:
         except torch.cuda.OutOfMemoryError as error:
             raise InputError(f"the GPU has too little memory for {part.where}; give it fewer layers") from error
         self.memory_estimate = max(0, self._taken() - before)
-        self._names = [port.tensor for port in part.inputs], [port.tensor for port in part.outputs]
+        self._names = part.network.inputs, part.network.outputs
 
     def _taken(self) -> int:
         return int(self._torch.cuda.memory_reserved()) if self._is_gpu else resident_bytes()

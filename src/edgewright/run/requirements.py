@@ -1,0 +1,47 @@
+"""What `run` asks of a deployment, besides that it is sound: one device, whole frames in slots, workers in parallel."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from ..errors import InputError
+from ..program.deployment import SLOT_ALIGNMENT, Deployment, RelationKind
+from ..program.deployment_check import region_text
+from ..program.deployment_memory import worker_arenas
+
+
+def check_executable(deployment: Deployment) -> None:
+    """An error where threads of this machine cannot execute the deployment as it says."""
+    devices = dict.fromkeys(worker.device for worker in deployment.workers)
+    if len(devices) > 1:
+        raise InputError(
+            f"this deployment is for {len(devices)} devices ({', '.join(devices)}); a pipeline runs on one"
+        )
+    for fifo in deployment.fifos:
+        if fifo.rows:
+            what = f"the FIFO of {region_text(fifo.what)} is a ring of {fifo.rows} rows"
+            raise InputError(f"{what}; a pipeline hands over whole frames: give it slots instead")
+    for relation in deployment.relations:
+        if relation.kind not in (RelationKind.EXCLUSIVE, RelationKind.PREEMPTS):
+            continue
+        if len({deployment.workers_of[name] for name in relation.parts}) > 1:
+            what = f"parts {' and '.join(relation.parts)} may not run at the same time ({relation.kind.value})"
+            raise InputError(f"{what}; a pipeline runs its workers in parallel: give these parts to one worker")
+    _check_memory(deployment)
+
+
+def _check_memory(deployment: Deployment) -> None:
+    """An error where the arenas of workers and the slots do not lie side by side in their memories."""
+    arenas = {worker.name: worker_arenas(deployment, worker) for worker in deployment.workers}
+    for (_, memory), layout in deployment.arenas.items():
+        pieces = [(layout.workers.get(name, -1), own[memory]) for name, own in arenas.items() if memory in own]
+        for fifo in deployment.fifos:
+            starts = layout.slots.get(fifo.what, ()) if fifo.memory == memory else ()
+            size = deployment.slot_bytes(fifo)
+            pieces += [(start, size) for start in starts]
+            if fifo.memory == memory and len(starts) != fifo.slots:
+                raise InputError(f"the slots of {region_text(fifo.what)} have no place in '{memory}'; lay it out again")
+        pieces = [(0, 0), *sorted(pieces), (layout.bytes, 0)]
+        is_apart = all(start + size <= after for (start, size), (after, _) in pairwise(pieces))
+        if not is_apart or any(start % SLOT_ALIGNMENT for start, _ in pieces):
+            raise InputError(f"arenas and slots overlap in '{memory}', or lie outside it; lay the memory out again")
