@@ -173,6 +173,20 @@ def test_a_cascade_is_bounded_from_its_first_release_to_its_last_end() -> None:
     assert cascade.worst is None and cascade.said == "no bound"  # the next one overwrites its input
 
 
+def test_partitions_of_a_pipeline_wait_for_slots() -> None:
+    """The second reads what the first has made; the others are kept out while frames are under way."""
+
+    def worst(slots: int, tail: float = 0.0, *others: TimedTask) -> list[float | None]:
+        first = TimedTask("net.1", 1, 10.0, 10.0, 4.0, beside=frozenset(("net.2",)))
+        second = TimedTask("net.2", 1, 10.0, 10.0, 7.0, beside=frozenset(("net.1",)), reads={"net.1": slots}, tail=tail)
+        return [one.worst for one in responses((first, second, *others))]
+
+    assert worst(2) == [4.0, 7.0]
+    assert worst(1) == [None, None]  # the first waits until the second has ended, and falls behind
+    assert worst(1, 2.0) == [4.0, 7.0]  # the second gives the slot back 2 before it ends
+    assert worst(2, 0.0, TimedTask("low", 0, 100.0, 100.0, 1.0))[2] is None  # it never finds a moment without frames
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("points", ["stages", "rows"])
 def test_ten_thousand_arrivals_of_keywords_over_visual_wake_words(

@@ -238,8 +238,8 @@ class BusyPeriod:
     def bound(self, bounds: Mapping[str, Bound]) -> Bound:
         """The longest of all runs in the busy period, given bounds of the tasks that delay."""
         task, root = self.path[-1], self.path[0]
-        endless = next((one.name for one in self.delaying if self._count(one, 0.0, 0, bounds) == inf), "")
-        never = Bound(inf, inf, self.blocking, endless if endless and not self.all.by_name[endless].period else "")
+        endless = [one for one in self.delaying if self._count(one, 0.0, 0, bounds) == inf]
+        never = Bound(inf, inf, self.blocking, next((one.name for one in endless if one.period is None), ""))
         load = sum(one.run / one.period for one in (*self.delaying, *self.path) if one.period)
         lag = max((bounds[name].latency for name in root.reads), default=0.0)
         if root.period is None or endless or load > 1 + 1e-9 or lag == inf or self._lacks_slots(bounds):

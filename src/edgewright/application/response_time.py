@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import inf
 
 from .. import text
 from ..errors import Infeasible, InputError
 from ..fusion.timing import TimedPlan, Timing
+from ..platform.target import Target
 from ..program import Plan
 from .conflicts import JointProblem
 from .description import PreemptionPoints, RelationKind
@@ -116,9 +118,29 @@ def timed_pieces(application: Application, member: str, plan: Plan) -> RunPieces
     entry = application.by_name[member].entry
     if application.board is None:
         raise InputError(f"nobody knows how fast the processor is that runs '{entry.name}': name a board")
-    timed = TimedPlan(plan, Timing(application.target).costs(plan.network))
+    timed, pieces = _timed(application.target, PlanIdentity(plan))
     measured = entry.instructions / max(1.0, timed.total) if entry.instructions is not None else 1.0
-    return RunPieces.of(timed, measured / application.board.processors[0].clock)
+    scale = measured / application.board.processors[0].clock
+    return RunPieces(tuple(tuple(piece * scale for piece in stage) for stage in pieces.stages))
+
+
+class PlanIdentity:
+    """A plan as a key of a cache: equal to itself alone."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+
+    def __hash__(self) -> int:
+        return id(self.plan)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PlanIdentity) and self.plan is other.plan
+
+
+@lru_cache(maxsize=64)  # a search asks again and again for the plans that it keeps
+def _timed(target: Target, key: PlanIdentity) -> tuple[TimedPlan, RunPieces]:
+    timed = TimedPlan(key.plan, Timing(target).costs(key.plan.network))
+    return timed, RunPieces.of(timed, 1.0)
 
 
 def responses(tasks: Sequence[TimedTask]) -> tuple[WorstResponse, ...]:
