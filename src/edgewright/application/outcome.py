@@ -19,7 +19,7 @@ from .paper.edges import paper_application
 from .paper.reduction import reduce_buffers
 from .paper.reuse import exact, naive, reuse, total
 from .quantisation import stored_bytes
-from .response_time import WorstResponse, check_deadlines
+from .response_time import CascadeLatency, WorstResponse, cascade_latencies, check_deadlines, tasks_of
 from .search import JointPlan, JointSearch
 
 
@@ -49,6 +49,7 @@ class AppOutcome:
     next: tuple[tuple[int, JointPlan | None], ...] = ()
     notes: tuple[str, ...] = ()
     responses: tuple[WorstResponse, ...] = ()  # of the networks that have a period
+    cascades: tuple[CascadeLatency, ...] = ()  # of networks whose first has a period
     paper: Mapping[str, int] = field(default_factory=dict)  # none_bytes, reuse_bytes, parts_bytes
     phases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # what runs by parts, of each network
 
@@ -86,6 +87,8 @@ class AppOutcome:
                 one.task.name: {"worst_s": one.worst, "deadline_s": one.task.deadline, "blocking_s": one.blocking}
                 for one in self.responses
             }
+        if self.cascades:
+            found["cascades"] = [{"networks": list(one.networks), "worst_s": one.worst} for one in self.cascades]
         if self.joint is not None:
             layout = self.joint.layout
             found["buffers"] = [
@@ -162,6 +165,7 @@ def outcome_of(
         following,
         (*_ring_notes(layout), *flash_notes(application)),
         check_deadlines(layout.problem),
+        cascade_latencies(tasks_of(layout.problem)),
     )
 
 

@@ -1,53 +1,23 @@
-"""Response times under fixed priorities: whether every network meets its deadline, whatever the others do.
-
-Networks are tasks with a period, a deadline and a run time. A task of higher priority may be blocked by one of lower
-priority until its next preemption point, or for its whole run where it does not preempt it (Joseph and Pandya 1986,
-with the blocking of deferred preemption, Burns 1994). Networks on other cores, which run in parallel, are left out.
-"""
+"""Response times of an application: whether every network meets its deadline, and how long cascades take."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
+from math import inf
 
 from .. import text
 from ..errors import Infeasible, InputError
 from ..fusion.timing import TimedPlan, Timing
+from ..platform.target import Target
 from ..program import Plan
 from .conflicts import JointProblem
-from .description import PreemptionPoints
-from .members import Application
+from .description import PreemptionPoints, RelationKind
+from .members import Application, AppMember
 from .preemption_points import RunPieces
-
-ROUNDS = 10_000  # of the fixed point; what needs more does not end within its deadline
-
-
-@dataclass(frozen=True, slots=True)
-class TimedTask:
-    """A network that comes again and again. Times in seconds; a higher priority is more urgent."""
-
-    name: str
-    priority: int
-    period: float
-    deadline: float
-    run: float
-    # By the task that may interrupt it: the times from one preemption point to the next.
-    segments: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    anywhere: frozenset[str] = frozenset()  # the tasks that may interrupt it at any time
-    beside: frozenset[str] = frozenset()  # those that run on other cores
-
-    @property
-    def last(self) -> float:
-        """The time at the end of a run during which it cannot be interrupted."""
-        if self.anywhere:
-            return 0.0
-        return min((segments[-1] for segments in self.segments.values()), default=self.run)
-
-    def blocks(self, other: str) -> float:
-        """How long a more urgent task may have to wait for it."""
-        if other in self.beside or other in self.anywhere:
-            return 0.0
-        return max(self.segments.get(other, (self.run,)))
+from .relations import Relations
+from .response_bound import Bound, ResponseBounds, TimedTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,41 +25,92 @@ class WorstResponse:
     """The worst that can happen to a task."""
 
     task: TimedTask
-    blocking: float  # by a less urgent task that has just begun what cannot be interrupted
+    blocking: float  # by less urgent tasks that have begun
     worst: float | None  # None: it may never end
+    endless: str = ""  # a network without a period that may run again and again before it
 
     @property
     def is_met(self) -> bool:
-        return self.worst is not None and self.worst <= self.task.deadline
+        return self.worst is not None and (self.task.deadline is None or self.worst <= self.task.deadline)
+
+
+@dataclass(frozen=True, slots=True)
+class CascadeLatency:
+    """The longest time from the release of a cascade's first network to the end of its last."""
+
+    networks: tuple[str, ...]
+    worst: float | None  # None: a network may lose its input, or never end
+
+    @property
+    def name(self) -> str:
+        return " → ".join(self.networks)
+
+    @property
+    def said(self) -> str:
+        return "no bound" if self.worst is None else text.duration(self.worst)
 
 
 def tasks_of(problem: JointProblem) -> tuple[TimedTask, ...]:
-    """The networks that have a period, the most urgent first: by priority, or else by deadline."""
+    """The members as tasks, the most urgent first: by priority, or else by deadline. Empty where none has a period."""
+    application = problem.application
+    if all(member.entry.period is None for member in application.members):
+        return ()
+    after = _sources(problem.relations)
+    tasks = {member.name: _task(problem, member, after) for member in application.members}
+    return tuple(sorted(tasks.values(), key=lambda task: (*(-x for x in task.urgency), task.name)))
+
+
+def _task(problem: JointProblem, member: AppMember, after: Mapping[str, frozenset[str]]) -> TimedTask:
     application, relations = problem.application, problem.relations
-    found = []
-    for member in application.members:
-        if member.entry.period is None:
-            continue
-        deadline = member.entry.deadline or member.entry.period
-        pieces = timed_pieces(application, member.name, problem.plans[member.name])
-        by = {p.high: p.points for p in relations.preemptions.values() if p.low == member.name}
-        found.append(
-            TimedTask(
-                member.name,
-                member.entry.priority if member.entry.priority is not None else -round(deadline * 1e6),
-                member.entry.period,
-                deadline,
-                pieces.total,
-                {
-                    high: pieces.between(problem.allowed(member.name, kind))
-                    for high, kind in by.items()
-                    if kind is not PreemptionPoints.ANYWHERE
-                },
-                frozenset(high for high, kind in by.items() if kind is PreemptionPoints.ANYWHERE),
-                frozenset(m.name for m in application.members if relations.are_parallel(m.name, member.name)),
-            )
-        )
-    return tuple(sorted(found, key=lambda task: (-task.priority, task.deadline, task.name)))
+    pieces = timed_pieces(application, member.name, problem.plans[member.name])
+    by = {p.high: p.points for p in relations.preemptions.values() if p.low == member.name}
+    crossings = [one for one in application.crossings if member.name in dict(one.readers)]
+    sources = after.get(member.name, frozenset())
+    period = _period(application, member.name, after)
+    return TimedTask(
+        member.name,
+        _priority(application, member.name, after),
+        period,
+        (member.entry.deadline or member.entry.period) if period is not None else None,
+        pieces.total,
+        {
+            high: pieces.between(problem.allowed(member.name, kind))
+            for high, kind in by.items()
+            if kind is not PreemptionPoints.ANYWHERE
+        },
+        frozenset(high for high, kind in by.items() if kind is PreemptionPoints.ANYWHERE),
+        frozenset(m.name for m in application.members if relations.are_parallel(m.name, member.name)),
+        sources if all(_period(application, name, after) is not None for name in sources) else frozenset(),
+        {one.source[0]: one.slots for one in crossings},
+        sum(map(sum, pieces.stages[problem.freed[member.name] + 1 :])) if crossings else 0.0,
+    )
+
+
+def _sources(relations: Relations) -> Mapping[str, frozenset[str]]:
+    """Of each network that others trigger: those that make its inputs, or bring the frame that it reads too."""
+    pairs = [(first[0], second[0]) for first, second in relations.cascades]
+    pairs += [(one.networks[0], name) for one in relations.of(RelationKind.SAME_INPUT) for name in one.networks[1:]]
+    together = {frozenset(pair) for pair in relations.preemptions}
+    apart = [(a, b) for a, b in pairs if frozenset((a, b)) not in together and not relations.are_parallel(a, b)]
+    return {name: frozenset(a for a, b in apart if b == name) for _, name in apart}
+
+
+def _period(application: Application, name: str, after: Mapping[str, frozenset[str]]) -> float | None:
+    """The shortest time between two runs: a triggered network runs no more often than those that trigger it."""
+    own = application.by_name[name].entry.period
+    periods = [_period(application, source, after) for source in after.get(name, ())]
+    known = [period for period in periods if period is not None]
+    return max(*known, own or 0.0) if known and len(known) == len(periods) else own
+
+
+def _priority(application: Application, name: str, after: Mapping[str, frozenset[str]]) -> float:
+    """Without a priority of its own, a network is as urgent as its deadline is short, or as what triggers it."""
+    entry = application.by_name[name].entry
+    if entry.priority is not None:
+        return entry.priority
+    if entry.period is not None:
+        return -round((entry.deadline or entry.period) * 1e6)
+    return max((_priority(application, source, after) for source in after.get(name, ())), default=-inf)
 
 
 def timed_pieces(application: Application, member: str, plan: Plan) -> RunPieces:
@@ -97,43 +118,52 @@ def timed_pieces(application: Application, member: str, plan: Plan) -> RunPieces
     entry = application.by_name[member].entry
     if application.board is None:
         raise InputError(f"nobody knows how fast the processor is that runs '{entry.name}': name a board")
-    timed = TimedPlan(plan, Timing(application.target).costs(plan.network))
+    timed, pieces = _timed(application.target, PlanIdentity(plan))
     measured = entry.instructions / max(1.0, timed.total) if entry.instructions is not None else 1.0
-    return RunPieces.of(timed, measured / application.board.processors[0].clock)
+    scale = measured / application.board.processors[0].clock
+    return RunPieces(tuple(tuple(piece * scale for piece in stage) for stage in pieces.stages))
+
+
+class PlanIdentity:
+    """A plan as a key of a cache: equal to itself alone."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+
+    def __hash__(self) -> int:
+        return id(self.plan)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PlanIdentity) and self.plan is other.plan
+
+
+@lru_cache(maxsize=64)  # a search asks again and again for the plans that it keeps
+def _timed(target: Target, key: PlanIdentity) -> tuple[TimedPlan, RunPieces]:
+    timed = TimedPlan(key.plan, Timing(target).costs(key.plan.network))
+    return timed, RunPieces.of(timed, 1.0)
 
 
 def responses(tasks: Sequence[TimedTask]) -> tuple[WorstResponse, ...]:
-    """The worst response of each task; the most urgent come first."""
-    return tuple(_response(tasks, n) for n in range(len(tasks)))
+    """The worst response of each task that has a deadline; the most urgent come first."""
+    bounds = ResponseBounds(tasks).bounds
+    return tuple(_response(task, bounds[task.name]) for task in tasks if task.deadline is not None)
 
 
-def _response(tasks: Sequence[TimedTask], n: int) -> WorstResponse:
-    """The longest of all runs in the busy period that begins when everybody more urgent comes at once."""
-    task = tasks[n]
-    higher = [one for one in tasks[:n] if one.name not in task.beside]
-    blocking = max((one.blocks(task.name) for one in tasks[n + 1 :]), default=0.0)
-    worst = 0.0
-    if sum(one.run / one.period for one in (*higher, task)) > 1:
-        return WorstResponse(task, blocking, None)
-    for number in range(ROUNDS):
-        start = _latest_start(blocking + (number + 1) * task.run - task.last, higher)
-        if start is None:
-            break
-        worst = max(worst, start + task.last - number * task.period)
-        if start + task.last <= (number + 1) * task.period:
-            return WorstResponse(task, blocking, worst)
-    return WorstResponse(task, blocking, None)
+def _response(task: TimedTask, bound: Bound) -> WorstResponse:
+    return WorstResponse(task, bound.blocking, bound.worst if bound.worst < inf else None, bound.endless)
 
 
-def _latest_start(work: float, higher: Sequence[TimedTask]) -> float | None:
-    """When the end of a run that cannot be interrupted begins at the latest: all work before it is done by then."""
-    found = work
-    for _ in range(ROUNDS):
-        again = work + sum((int(found / one.period + 1e-9) + 1) * one.run for one in higher)
-        if again <= found + 1e-12:
-            return found
-        found = again
-    return None
+def cascade_latencies(tasks: Sequence[TimedTask]) -> tuple[CascadeLatency, ...]:
+    """The latency of each way through a cascade, from a network that nothing triggers to one that triggers nothing."""
+    all_bounds = ResponseBounds(tasks)
+    inner = frozenset[str]().union(*(task.after for task in tasks))
+    return tuple(
+        CascadeLatency(tuple(task.name for task in path), None if latency == inf else latency)
+        for end in tasks
+        if end.after and end.name not in inner
+        for path in all_bounds.paths[end.name]
+        for latency in (all_bounds.bounds[end.name].latency,)
+    )
 
 
 def check_deadlines(problem: JointProblem) -> tuple[WorstResponse, ...]:
@@ -148,18 +178,28 @@ def check_deadlines(problem: JointProblem) -> tuple[WorstResponse, ...]:
                 f"'{member.name}' is to run {rate:g} times a second, and one run takes {text.duration(run)}: at most "
                 f"{1 / run:.3g} are possible; ask for fewer, or give it more RAM"
             )
-    found = responses(tasks_of(problem))
-    for one in found:
+    tasks = tasks_of(problem)
+    worst = responses(tasks)
+    for one in worst:
         if one.worst is None:
-            busy = sum(other.task.run / other.task.period for other in found)
-            raise Infeasible(
-                f"cannot be scheduled: '{one.task.name}' may never end, since networks keep the processor busy for "
-                f"{busy:.0%} of the time; make periods longer, or networks smaller"
-            )
+            raise Infeasible(f"cannot be scheduled: '{one.task.name}' may never end, since {_why_endless(one, tasks)}")
         if not one.is_met:
+            late = one.worst - (one.task.deadline or 0.0)
             raise Infeasible(
                 f"cannot be scheduled: '{one.task.name}' ends after {text.duration(one.worst)} at worst, "
-                f"{text.duration(one.worst - one.task.deadline)} after its deadline; for {text.duration(one.blocking)} "
+                f"{text.duration(late)} after its deadline; for {text.duration(one.blocking)} "
                 "it waits for less urgent networks. Let it preempt them, or give it more time"
             )
-    return found
+    return worst
+
+
+def _why_endless(one: WorstResponse, tasks: Sequence[TimedTask]) -> str:
+    if one.endless:
+        return (
+            f"'{one.endless}' has no period and may run again and again before that; give '{one.endless}' a period, or "
+            f"let '{one.task.name}' preempt everything that '{one.endless}' may interrupt or run beside"
+        )
+    busy = sum(task.run / task.period for task in tasks if task.period)
+    if busy <= 1 and one.task.after:
+        return "the network before it may come again first and overwrite its input; make periods longer"
+    return f"networks keep the processor busy for {busy:.0%} of the time; make periods longer, or networks smaller"

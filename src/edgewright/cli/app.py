@@ -94,6 +94,8 @@ def app(
     print_notes(outcome.notes)
     if outcome.responses:
         console.print(responses_table(outcome))
+    if outcome.cascades:
+        console.print(cascades_table(outcome))
     if outcome.joint is not None:
         console.print(buffers_table(outcome.joint))
         if outcome.next:
@@ -270,8 +272,16 @@ def responses_table(outcome: AppOutcome) -> Table:
         ">deadline",
     )
     for one in outcome.responses:
-        times = (one.task.run, one.blocking, one.worst or 0.0, one.task.deadline)
+        times = (one.task.run, one.blocking, one.worst or 0.0, one.task.deadline or 0.0)
         made.add_row(shown(one.task.name), *map(text.duration, times))
+    return made
+
+
+def cascades_table(outcome: AppOutcome) -> Table:
+    """The latency of each cascade."""
+    made = table("cascades, from the release of the first network to the end of the last", "networks", ">worst")
+    for one in outcome.cascades:
+        made.add_row(shown(one.name), one.said)
     return made
 
 

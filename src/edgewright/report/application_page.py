@@ -62,6 +62,7 @@ def application_page(outcome: AppOutcome, front: Sequence[JointPlan] = ()) -> st
             for b in sorted(layout.buffers, key=lambda b: (-b.size, b.name))
         ],
         responses=outcome.responses,
+        cascades=outcome.cascades,
         front=[(plan, _payers(plan)) for plan in front],
         plot=Markup("".join(_front_plot(front, outcome.peak_bytes))) if front else "",
     )
