@@ -25,7 +25,7 @@ Stages = Collection[int] | None  # of a plan; None: all
 def overlaps(deployment: Deployment) -> Iterator[str]:
     """What overwrites what, each as a sentence."""
     runs = [
-        _Run(deployment, worker, name, plan)
+        PartRun(deployment, worker, name, plan)
         for worker in deployment.workers
         for name in worker.parts
         if (plan := deployment.part_named[name].plan) is not None
@@ -42,7 +42,7 @@ def overlaps(deployment: Deployment) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class _Run:
+class PartRun:
     """A part as one worker runs it, and the bytes of the device's memories that it takes."""
 
     deployment: Deployment
@@ -79,7 +79,7 @@ class _Run:
         return found
 
 
-def _meetings(deployment: Deployment, one: _Run, other: _Run) -> Iterator[str]:
+def _meetings(deployment: Deployment, one: PartRun, other: PartRun) -> Iterator[str]:
     """Two parts that may be in progress at the same time."""
     if one.part == other.part and one.worker is other.worker:
         return
@@ -108,7 +108,7 @@ def _meetings(deployment: Deployment, one: _Run, other: _Run) -> Iterator[str]:
                 return
 
 
-def _together(deployment: Deployment, one: _Run, other: _Run) -> Iterator[tuple[Stages, Stages]]:
+def _together(deployment: Deployment, one: PartRun, other: PartRun) -> Iterator[tuple[Stages, Stages]]:
     """The stages of two concurrent parts that may fall together: all, unless one fills the other's only slot."""
     for source, reader in ((one, other), (other, one)):
         only = [x for x in deployment.fifos if x.source == source.part and reader.part in x.reading and x.slots == 1]
@@ -131,7 +131,7 @@ def release_stage(deployment: Deployment, fifo: Fifo, reader: str) -> int:
     return stage if stage is not None else len(plan.program.stages) - 1 if plan else 0
 
 
-def _pulling(deployment: Deployment, fifo: Fifo, reader: _Run) -> int:
+def _pulling(deployment: Deployment, fifo: Fifo, reader: PartRun) -> int:
     """The last stage that takes rows out of a ring."""
     own = next(name for name, each in deployment.reads[reader.part].items() if each == fifo)
     stages = enumerate(reader.plan.program.stages)
@@ -139,7 +139,7 @@ def _pulling(deployment: Deployment, fifo: Fifo, reader: _Run) -> int:
     return max(n for n, stage in stages if any(own in by_name[layer].inputs for layer in stage.layers))
 
 
-def _overwritten_frames(deployment: Deployment, fifo: Fifo, run: _Run) -> Iterator[str]:
+def _overwritten_frames(deployment: Deployment, fifo: Fifo, run: PartRun) -> Iterator[str]:
     """A part that writes where a frame lies which others still read, or which is kept."""
     for home, start, size in _frame_places(deployment, fifo):
         if home not in run.homes or not _meet(run.reach(home), range(start, start + size)):
@@ -153,7 +153,7 @@ def _overwritten_frames(deployment: Deployment, fifo: Fifo, run: _Run) -> Iterat
             return
 
 
-def _kept_mask(fifo: Fifo, run: _Run, home: Home) -> Array:
+def _kept_mask(fifo: Fifo, run: PartRun, home: Home) -> Array:
     """The bytes that a part writes, but for a kept frame itself: the output that it is, the input that is copied."""
     if run.part == fifo.source:
         own = next(name for name, each in run.deployment.writes[run.part].items() if each == fifo)
@@ -161,7 +161,7 @@ def _kept_mask(fifo: Fifo, run: _Run, home: Home) -> Array:
     return run.placed(home, run.trace.computed(home[1])) if run.part == fifo.writer else run.written(home)
 
 
-def _harmful_stages(deployment: Deployment, fifo: Fifo, run: _Run) -> Collection[int]:
+def _harmful_stages(deployment: Deployment, fifo: Fifo, run: PartRun) -> Collection[int]:
     """The stages in which a part must not write where a frame lies."""
     stages, is_end = range(len(run.plan.program.stages)), run.part in fifo.ends
     if fifo.keeps_latest:
@@ -223,7 +223,7 @@ def _place(deployment: Deployment, fifo: Fifo, part: str) -> tuple[Home, int, in
     return home, deployment.arenas[home].workers[worker.name] + buffer.offset + view.offset, deployment.slot_size(fifo)
 
 
-def _moved_ends(deployment: Deployment, runs: list[_Run]) -> Iterator[str]:
+def _moved_ends(deployment: Deployment, runs: list[PartRun]) -> Iterator[str]:
     """Frames that lie in place, but not at one address for all who write and read them."""
     with_plan = {run.part for run in runs}
     for fifo in deployment.fifos:
@@ -243,7 +243,7 @@ def _is_dense(deployment: Deployment, fifo: Fifo, part: str) -> bool:
     return plan is not None and plan.network.tensors[own].is_dense(plan.views[own].strides)
 
 
-def _overwritten_buffers(deployment: Deployment, buffer: FirmwareBuffer, runs: list[_Run]) -> Iterator[str]:
+def _overwritten_buffers(deployment: Deployment, buffer: FirmwareBuffer, runs: list[PartRun]) -> Iterator[str]:
     """A buffer of the firmware that a part writes while it is in use, or that lies where a part keeps something."""
     home = next(home for home, layout in deployment.arenas.items() if buffer.name in layout.buffers)
     place = range(at := deployment.arenas[home].buffers[buffer.name], at + buffer.bytes)
