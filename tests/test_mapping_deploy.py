@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from edgewright import read_model, samples
-from edgewright.dataflow.cnn.deployed import frame_period
+from edgewright.dataflow.deployments.slots import frame_period
 from edgewright.mapping.answer import MappingAnswer
 from edgewright.mapping.assignment import mapping_of, single_processors
 from edgewright.mapping.deploy import deployment_of, part_name

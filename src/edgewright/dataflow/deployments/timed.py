@@ -1,0 +1,250 @@
+"""Workers, FIFOs and times as a CSDF graph: an actor per worker with phases for its parts, channels for what they
+wait for.
+
+Frames in and results out are actors too, which take no time, and where a FIFO crosses from one device to another a
+mover takes the time of moving. Replicas have turns: the graph's iteration is as many frames as it takes until all
+workers have had the same number of them. Equal replicas of one phase are one actor that fires several times at once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from math import lcm
+
+from ...errors import InputError
+from ...network.parts import TensorRegion
+from ...program.deployment import OUTSIDE, Fifo, Reader, Worker
+from ...program.deployment_check import region_text
+from ..cnn.durations import exact_time
+from ..graph import Actor, Channel, Graph, Rates, Time, serial_loop
+from ..throughput.ratio import cycle_ratio
+from .phases import GivenTime, PartPhases, PartTimes, part_phases
+
+MoveTime = Callable[[Fifo, str, str], GivenTime]  # of a FIFO's region from one device to another
+
+
+@dataclass(frozen=True)
+class TimedDeployment:
+    """All that decides how fast a deployment runs. FIFOs with 0 slots have no limit."""
+
+    name: str
+    workers: tuple[Worker, ...]
+    fifos: tuple[Fifo, ...]
+    times: Mapping[tuple[str, str], PartTimes]  # by worker and part
+    token_bytes: Mapping[TensorRegion, int] = field(default_factory=dict)
+    moving: MoveTime | None = None
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The workers as they wait for each other; the channel of a FIFO to a reader has its tensor as note."""
+        return self._drawn.graph()
+
+    @cached_property
+    def period(self) -> Fraction | None:
+        """Time from frame to frame when everybody starts as soon as possible; None where parts wait for ever."""
+        ratio = cycle_ratio(self.graph)
+        return None if ratio is None else ratio / self._drawn.turns
+
+    @cached_property
+    def _drawn(self) -> _DeployedGraph:
+        return _DeployedGraph(self)
+
+
+@dataclass(frozen=True)
+class _WorkerActor:
+    """A worker, or equal replicas in one."""
+
+    name: str
+    device: str
+    parts: Mapping[str, tuple[int, PartPhases]]  # with the first phase of each
+    length: int  # phases of a frame
+    turn: tuple[int, int]  # it takes the frames f with f mod n = i
+    replicas: int = 1  # firings at a time
+
+    @property
+    def times(self) -> tuple[Time, ...]:
+        return tuple(time for _, phases in self.parts.values() for time in phases.times)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A part at work on one frame of the iteration: phases of an actor from `start` on."""
+
+    actor: str
+    start: int
+    phases: PartPhases
+
+    def end(self, stage: int | None = None) -> int:
+        return self.start + self.phases.ends[stage]
+
+    def rows(self, by_phase: Mapping[int, int]) -> Counter[int]:
+        return Counter({self.start + phase: rows for phase, rows in by_phase.items()})
+
+
+AT_ONCE = PartPhases((0,), {None: 0})
+
+
+@dataclass
+class _Queue:
+    """Tokens that the phases of one actor give and those of another take."""
+
+    gives: Counter[int] = field(default_factory=Counter)
+    takes: Counter[int] = field(default_factory=Counter)
+    tokens: int = 0
+
+    def join(self, give: int, take: int, tokens: int = 0) -> None:
+        self.gives[give] += 1
+        self.takes[take] += 1
+        self.tokens += tokens
+
+
+_Queues = dict[tuple[str, str, str], _Queue]  # by what they hold, the actor that gives and the one that takes
+
+
+class _DeployedGraph:
+    def __init__(self, timed: TimedDeployment) -> None:
+        self.timed = timed
+        self.stages: dict[str, set[int | None]] = defaultdict(set)  # of parts, that others wait for
+        for fifo in timed.fifos:
+            for reader in fifo.readers:
+                self.stages[reader.part].add(reader.stage)
+        self.workers = list(self._workers())
+        self.turns = lcm(*(worker.turn[1] for worker in self.workers))
+        names = {worker.name for worker in timed.workers}
+        self.source, self.sink = (_unused(name, names) for name in ("frames in", "results out"))
+        self.movers: dict[str, list[Time]] = {}  # the times of the frames that each sends
+
+    def graph(self) -> Graph:
+        queues = [(fifo, *one) for fifo in self.timed.fifos for one in self._queues(fifo)]
+        ends = {name for *_, (_, *pair), _ in queues for name in pair}
+        actors = [
+            Actor(
+                one.name,
+                one.length * (self.turns // one.turn[1]),
+                one.times * (self.turns // one.turn[1]),
+                note=", ".join(one.parts),
+            )
+            for one in self.workers
+        ]
+        actors += [Actor(end, self.turns, (0,) * self.turns) for end in (self.source, self.sink) if end in ends]
+        actors += [Actor(name, len(times), tuple(times)) for name, times in self.movers.items()]
+        phases = {actor.name: actor.phases for actor in actors}
+        channels = [self._channel(fifo, reader, key, queue, phases) for fifo, reader, key, queue in queues]
+        at_once = {one.name: one.replicas for one in self.workers}
+        for actor in actors:
+            loop = serial_loop(actor, "one part at a time")
+            channels.append(replace(loop, tokens=at_once.get(actor.name, 1)))
+        return Graph(self.timed.name, tuple(actors), tuple(channels))
+
+    def _workers(self) -> Iterator[_WorkerActor]:
+        equal: dict[object, list[_WorkerActor]] = {}
+        for worker in self.timed.workers:
+            one = self._worker(worker)
+            key = (worker.parts, worker.device, one.turn[1], one.times) if one.length == 1 else worker.name
+            equal.setdefault(key, []).append(one)
+        for group in equal.values():
+            if len(group) == group[0].turn[1]:
+                yield replace(group[0], turn=(0, 1), replicas=len(group))
+            else:
+                yield from group
+
+    def _worker(self, worker: Worker) -> _WorkerActor:
+        parts, length = {}, 0
+        for part in worker.parts:
+            times = self.timed.times.get((worker.name, part))
+            if times is None:
+                raise InputError(f"no time is given for part '{part}' on worker '{worker.name}'")
+            phases = part_phases(times, self.stages[part])
+            parts[part] = length, phases
+            length += len(phases.times)
+        return _WorkerActor(worker.name, worker.device, parts, length, worker.replica)
+
+    def _runs(self, end: str, outside: str) -> Mapping[int, _Run]:
+        """Who writes or reads each frame of the iteration."""
+        if end == OUTSIDE:
+            return {frame: _Run(outside, frame, AT_ONCE) for frame in range(self.turns)}
+        runs = {}
+        for worker in self.workers:
+            if end in worker.parts:
+                first, phases = worker.parts[end]
+                for turn, frame in enumerate(range(worker.turn[0], self.turns, worker.turn[1])):
+                    runs[frame] = _Run(worker.name, turn * worker.length + first, phases)
+        return dict(sorted(runs.items()))
+
+    def _queues(self, fifo: Fifo) -> Iterator[tuple[str, tuple[str, str, str], _Queue]]:
+        """Each with the reader that it is for, and what it holds from whom for whom."""
+        writes, device_of = self._runs(fifo.source, self.source), {one.name: one.device for one in self.workers}
+        reads = {reader: self._runs(reader.part, self.sink) for reader in fifo.readers}
+        given: dict[str, Mapping[int, _Run]] = {"": writes}  # by device: "" is the source's own
+        near: dict[Reader, dict[str, dict[int, _Run]]] = {reader: defaultdict(dict) for reader in reads}
+        for reader, runs in reads.items():
+            for frame, run in runs.items():
+                ends = [device_of.get(one.actor, "") for one in (writes[frame], run)]
+                near[reader]["" if "" in ends or ends[0] == ends[1] else ends[1]][frame] = run
+        for device in dict.fromkeys(device for devices in near.values() for device in devices if device):
+            frames = sorted({frame for devices in near.values() for frame in devices.get(device, ())})
+            name = f"{fifo.what.network}: {region_text(fifo.what)} to {device}"
+            given[device] = {frame: _Run(name, number, AT_ONCE) for number, frame in enumerate(frames)}
+            self.movers[name] = [
+                exact_time(self.timed.moving(fifo, device_of[writes[frame].actor], device)) if self.timed.moving else 0
+                for frame in frames
+            ]
+            yield from self._link(fifo, Reader(device), writes, given[device])
+        for reader, devices in near.items():
+            for device, runs in devices.items():
+                yield from self._link(fifo, reader, given[device], runs)
+
+    def _link(
+        self, fifo: Fifo, reader: Reader, given: Mapping[int, _Run], reads: Mapping[int, _Run]
+    ) -> Iterator[tuple[str, tuple[str, str, str], _Queue]]:
+        queues: dict[tuple[str, str, str], _Queue] = defaultdict(_Queue)
+        for frame, read in reads.items():
+            write = given[frame]
+            if fifo.rows:
+                rows, places = queues["rows", write.actor, read.actor], queues["places", read.actor, write.actor]
+                rows.gives += write.rows(write.phases.pushes)
+                rows.takes += read.rows(read.phases.pulls)
+                places.gives += read.rows(read.phases.pulls)
+                places.takes += write.rows(write.phases.claims)
+                places.tokens = fifo.rows
+                later, tokens = self._next(frame, 1, given)
+                emptied = queues["empty ring", read.actor, later.actor]
+                emptied.join(read.start + max(read.phases.pulls), later.start + min(later.phases.claims), tokens)
+            else:
+                queues["frames", write.actor, read.actor].join(write.end(), read.start)
+            if fifo.slots:
+                later, tokens = self._next(frame, fifo.slots, given)
+                queues["free slots", read.actor, later.actor].join(read.end(reader.stage), later.start, tokens)
+        yield from ((reader.part, key, queue) for key, queue in queues.items())
+
+    def _next(self, frame: int, slots: int, given: Mapping[int, _Run]) -> tuple[_Run, int]:
+        """The run that writes to the slot after this frame, and the tokens that let the first ones begin."""
+        shift = slots
+        while (frame + shift) % self.turns not in given:
+            shift += slots
+        tokens = sum(1 for before in range(-shift, 0) if before % self.turns == frame)
+        return given[(frame + shift) % self.turns], tokens
+
+    def _channel(
+        self, fifo: Fifo, reader: str, key: tuple[str, str, str], queue: _Queue, phases: Mapping[str, int]
+    ) -> Channel:
+        what, source, target = key
+        is_data = what in ("frames", "rows")
+        return Channel(
+            f"{fifo.what.network}: {what} of {region_text(fifo.what)} for {reader}, {source} -> {target}",
+            source,
+            target,
+            Rates(tuple(queue.gives[phase] for phase in range(phases[source]))),
+            Rates(tuple(queue.takes[phase] for phase in range(phases[target]))),
+            queue.tokens,
+            self.timed.token_bytes.get(fifo.what, 1) if is_data else 0,
+            fifo.what.tensor if is_data else what,
+        )
+
+
+def _unused(name: str, taken: set[str]) -> str:
+    return name if name not in taken else _unused(f"{name}'", taken)
