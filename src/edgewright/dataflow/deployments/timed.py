@@ -71,7 +71,7 @@ class _WorkerActor:
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _PartRun:
     """A part at work on one frame of the iteration: phases of an actor from `start` on."""
 
     actor: str
@@ -163,24 +163,24 @@ class _DeployedGraph:
             length += len(phases.times)
         return _WorkerActor(worker.name, worker.device, parts, length, worker.replica)
 
-    def _runs(self, end: str, outside: str) -> Mapping[int, _Run]:
+    def _runs(self, end: str, outside: str) -> Mapping[int, _PartRun]:
         """Who writes or reads each frame of the iteration."""
         if end == OUTSIDE:
-            return {frame: _Run(outside, frame, AT_ONCE) for frame in range(self.turns)}
+            return {frame: _PartRun(outside, frame, AT_ONCE) for frame in range(self.turns)}
         runs = {}
         for worker in self.workers:
             if end in worker.parts:
                 first, phases = worker.parts[end]
                 for turn, frame in enumerate(range(worker.turn[0], self.turns, worker.turn[1])):
-                    runs[frame] = _Run(worker.name, turn * worker.length + first, phases)
+                    runs[frame] = _PartRun(worker.name, turn * worker.length + first, phases)
         return dict(sorted(runs.items()))
 
     def _queues(self, fifo: Fifo) -> Iterator[tuple[str, tuple[str, str, str], _Queue]]:
         """Each with the reader that it is for, and what it holds from whom for whom."""
         writes, device_of = self._runs(fifo.source, self.source), {one.name: one.device for one in self.workers}
         reads = {reader: self._runs(reader.part, self.sink) for reader in fifo.readers}
-        given: dict[str, Mapping[int, _Run]] = {"": writes}  # by device: "" is the source's own
-        near: dict[Reader, dict[str, dict[int, _Run]]] = {reader: defaultdict(dict) for reader in reads}
+        given: dict[str, Mapping[int, _PartRun]] = {"": writes}  # by device: "" is the source's own
+        near: dict[Reader, dict[str, dict[int, _PartRun]]] = {reader: defaultdict(dict) for reader in reads}
         for reader, runs in reads.items():
             for frame, run in runs.items():
                 ends = [device_of.get(one.actor, "") for one in (writes[frame], run)]
@@ -188,7 +188,7 @@ class _DeployedGraph:
         for device in dict.fromkeys(device for devices in near.values() for device in devices if device):
             frames = sorted({frame for devices in near.values() for frame in devices.get(device, ())})
             name = f"{fifo.what.network}: {region_text(fifo.what)} to {device}"
-            given[device] = {frame: _Run(name, number, AT_ONCE) for number, frame in enumerate(frames)}
+            given[device] = {frame: _PartRun(name, number, AT_ONCE) for number, frame in enumerate(frames)}
             self.movers[name] = [
                 exact_time(self.timed.moving(fifo, device_of[writes[frame].actor], device)) if self.timed.moving else 0
                 for frame in frames
@@ -199,7 +199,7 @@ class _DeployedGraph:
                 yield from self._link(fifo, reader, given[device], runs)
 
     def _link(
-        self, fifo: Fifo, reader: Reader, given: Mapping[int, _Run], reads: Mapping[int, _Run]
+        self, fifo: Fifo, reader: Reader, given: Mapping[int, _PartRun], reads: Mapping[int, _PartRun]
     ) -> Iterator[tuple[str, tuple[str, str, str], _Queue]]:
         queues: dict[tuple[str, str, str], _Queue] = defaultdict(_Queue)
         for frame, read in reads.items():
@@ -221,7 +221,7 @@ class _DeployedGraph:
                 queues["free slots", read.actor, later.actor].join(read.end(reader.stage), later.start, tokens)
         yield from ((reader.part, key, queue) for key, queue in queues.items())
 
-    def _next(self, frame: int, slots: int, given: Mapping[int, _Run]) -> tuple[_Run, int]:
+    def _next(self, frame: int, slots: int, given: Mapping[int, _PartRun]) -> tuple[_PartRun, int]:
         """The run that writes to the slot after this frame, and the tokens that let the first ones begin."""
         shift = slots
         while (frame + shift) % self.turns not in given:
