@@ -20,8 +20,7 @@ def resident_ends(layout: JointLayout, member: AppMember) -> frozenset[str]:
     relations, owner = layout.problem.relations, member.owner
     handed = (*relations.handed_over, *(made for made, _ in relations.cascades))
     found = {tensor for name, tensor in handed if name == owner}
-    crossing = (end for one in layout.application.crossings for end in one.ends)
-    found |= {tensor for name, tensor in crossing if name == member.name}
+    found |= {member.own(fifo) for fifo in layout.application.fifos if member.name in fifo.ends}
     return frozenset(found - set(layout.plans[member.name].outside))
 
 

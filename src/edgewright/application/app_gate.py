@@ -87,22 +87,22 @@ class AppGate:
         found |= {"between": 1} if self.is_polled else {}
         found |= {"at_row": 1, "turns": len(self.index)} if self.has_rows else {}
         found |= {"waiting": 1} if self.ends else {}
-        if self.layout.application.crossings:
+        if self.layout.application.fifos:
             found |= {"done": len(self.index), "given": len(self.index)}
         return found
 
     def frame(self, member: str) -> str:
         """C of the number of the frame that a member is at, during its run."""
-        is_counted = any(ring.source[0] == member for ring in self.layout.rings)
+        is_counted = any(ring.source == member for ring in self.layout.rings)
         return f"(done[{self.index[member]}] - 1u)" if is_counted else f"done[{self.index[member]}]"
 
     def _fills(self, which: str) -> str:
         """C of whether a network fills a ring: its frames count from their beginning, for they may be read by then."""
-        return f"({self._members(ring.source[0] for ring in self.layout.rings):#x}u >> {which} & 1u)"
+        return f"({self._members(ring.source for ring in self.layout.rings):#x}u >> {which} & 1u)"
 
     def _before(self, reader: str) -> int:
         """A bit for each network that may have to go on making rows when this one wants some."""
-        sources = [ring.source[0] for ring in self.layout.rings if ring.readers[0][0] == reader]
+        sources = [ring.source for ring in self.layout.rings if reader in ring.reading]
         return sum(1 << self.index[name] | self._before(name) for name in sources)
 
     @property
@@ -116,7 +116,7 @@ class AppGate:
     def write(self, c: CWriter) -> None:
         """Tables and functions; `enter` and `leave` are what run functions call."""
         c.lines += self._tables()
-        c.lines += self._frames() if self.layout.application.crossings else ()
+        c.lines += self._frames() if self.layout.application.fifos else ()
         self._entering(c)
 
     def _tables(self) -> Iterator[str]:
@@ -166,21 +166,21 @@ class AppGate:
         yield "/* Whether a partition finds its frame and room for what it makes, and no pipeline holds others up. */"
         yield "static int32_t frames(int32_t which)"
         yield "{"
-        for crossing in application.crossings:
-            source = self.index[crossing.source[0]]
-            own = self._members(member.name for member in application.members_of(crossing.owner))
-            for name, _ in crossing.readers:
+        for fifo in application.fifos:
+            source = self.index[fifo.source]
+            own = self._members(member.name for member in application.members_of(fifo.what.network))
+            for name in fifo.reading:
                 reader = self.index[name]
                 under_way = f"done[{source}] - done[{reader}]"
-                under = f"done[{source}] - given[{reader}] >= {crossing.slots}u"
-                if crossing.rows:
-                    under = f"(paused_{self.layout.rings.index(crossing)}[0] || {under})"
+                under = f"done[{source}] - given[{reader}] >= {fifo.slots}u"
+                if fifo.rows:
+                    under = f"(paused_{self.layout.rings.index(fifo)}[0] || {under})"
                 yield f"    if (which == {source} && {under})"
                 yield f"        return {guard}_BUSY;"
                 yield f"    if (which == {reader} && {under_way} == 0u)"
                 yield f"        return {guard}_EMPTY;"
-                if crossing.rows:
-                    ring = self.layout.rings.index(crossing)
+                if fifo.rows:
+                    ring = self.layout.rings.index(fifo)
                     none = f"made[{ring}] == taken[{ring}] || ({guard}_ALONE && (running & {self._before(name):#x}u))"
                     yield f"    if (which == {reader} && ({none}))"
                     yield f"        return {guard}_EMPTY;"
@@ -222,7 +222,7 @@ class AppGate:
 
     def _entering(self, c: CWriter) -> None:
         name, guard, relations = self.name, self.name.upper(), self.layout.problem.relations
-        is_pipelined, cascades, frames = self.layout.application.crossings, relations.cascades, relations.frames
+        is_pipelined, cascades, frames = self.layout.application.fifos, relations.cascades, relations.frames
         busy = "running & excludes[which]"
         if relations.preemptions:
             kinds = {p.points for p in relations.preemptions.values()}
@@ -294,7 +294,7 @@ class AppGate:
             c.line("mark(place, network, 0u);")
         c.line()
         with c.block(f"void {name}_at(int32_t network, int32_t stage)"):
-            if self.layout.application.crossings:
+            if self.layout.application.fifos:
                 with c.block("if (stage == last_reads[network] + 1)"):
                     c.line(f"{guard}_LOCK();")
                     counted = f" - {self._fills('network')}" if self.layout.rings else ""

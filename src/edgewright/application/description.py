@@ -13,6 +13,7 @@ from pydantic import Field, StrictBool, StrictInt, StringConstraints, model_vali
 from pydantic_core import PydanticCustomError
 
 from ..platform.sentences import Bytes, Entry, Seconds, read_toml
+from ..program.deployment import RelationKind
 
 ALWAYS = "always"
 FILES = ("kernels", "weights", "probe")  # of the C library, whose names begin with the application's
@@ -21,17 +22,6 @@ SHARE = "a share from 0, such as 0.05 for 5 %"
 NetworkName = Annotated[str, StringConstraints(strict=True, max_length=48, pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
 MemberName = Annotated[str, StringConstraints(strict=True, max_length=64)]
 PathText = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=1000)]
-
-
-class RelationKind(Enum):
-    """When two networks may be in memory together."""
-
-    EXCLUSIVE = "exclusive"  # one runs from its start to its end before the other begins
-    PARALLEL = "parallel"  # any part of one may run beside any part of the other
-    PIPELINED = "pipelined"  # partitions of one network at work on different frames
-    AFTER = "after"  # the first network's output is the second one's input
-    PREEMPTS = "preempts"  # the first may interrupt the second at some of its points
-    SAME_INPUT = "same input"  # one frame, which several networks read in this order
 
 
 class PreemptionPoints(Enum):

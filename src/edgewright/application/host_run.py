@@ -34,7 +34,6 @@ from ..run.specification import aligned
 from ..run.statistics import RunStatistics
 from .joint import JointLayout, lay_out_jointly
 from .library import emit_application, with_scratch
-from .members import partition
 from .ring_run import RingPipeline, build_threaded
 
 ROUNDS = 3  # of all networks in turns
@@ -145,13 +144,14 @@ class HostApplication:
 def run_application(layout: JointLayout, frames: int) -> tuple[MeasuredNetwork, ...]:
     """The networks of a joint plan compiled for this machine, and run in one arena."""
     application = replace(layout.application, target=TARGETS["host"])
-    rings = {one.owner for one in application.crossings if one.rows}
-    if application.crossings:  # a partition runs whenever it finds a frame: none may use what another keeps for it
+    rings = {ring.what.network for ring in application.rings}
+    if application.fifos:  # a partition runs whenever it finds a frame: none may use what another keeps for it
         double = tuple(
-            one if one.owner in rings else replace(one, slots=max(DOUBLE, one.slots)) for one in application.crossings
+            x if x.what.network in rings else replace(x, slots=max(DOUBLE, x.slots)) for x in application.fifos
         )
-        freed = {name: at for name, at in application.freed.items() if application.by_name[name].owner in rings}
-        application = replace(application, crossings=double, freed=freed)
+        stages = application.release_stages.items()
+        freed = {name: at for name, at in stages if application.by_name[name].owner in rings}
+        application = replace(application, fifos=double).releasing(freed)
         layout = lay_out_jointly(application, layout.problem.plans, layout.problem.points)
     here = replace(layout, problem=replace(layout.problem, application=application))
     arenas = {memory: MemoryBlock(aligned(size)).piece(aligned(size)) for memory, size in layout.arenas.items()}
@@ -211,16 +211,9 @@ def _deployment(layout: JointLayout, owner: str, selected: dict[str, Plan]) -> D
 
 def _parts(layout: JointLayout, owner: str, selected: dict[str, Plan]) -> Iterator[Part]:
     application = layout.application
-    network, members = application.networks[owner], application.members_of(owner)
-    for number, member in enumerate(members):
+    for member in application.members_of(owner):
         plan = selected[member.name] = with_scratch(layout, member, Options(), selected)
-        if len(members) == 1:
-            ends = {tensor: _whole(layout, owner, tensor) for tensor in (*network.inputs, *network.outputs)}
-            inputs = {tensor: ends[tensor] for tensor in network.inputs}
-            yield Part(member.name, member.network, plan, inputs, {t: ends[t] for t in network.outputs})
-        else:
-            cut_out = partition(network, application.partitions[owner], number)
-            yield Part(member.name, member.network, plan, cut_out.inputs, cut_out.outputs)
+        yield Part(member.name, member.network, plan, member.inputs, member.outputs)
 
 
 def _whole(layout: JointLayout, owner: str, tensor: str) -> TensorRegion:

@@ -114,7 +114,7 @@ def _scratch_beside(layout: JointLayout, member: str, plan: Plan, selected: Mapp
 def _in_the_way(layout: JointLayout, member: str, plan: Plan) -> Iterator[Buffer]:
     """Buffers of other networks that may be in use during a stage of this plan."""
     for other in layout.buffers:
-        if other.crossing is None and any(use.member == member for use in other.uses):
+        if other.fifo is None and any(use.member == member for use in other.uses):
             continue
         for stage in range(len(plan.program.stages)):
             here = JointBuffer("here", 0, (BufferUse(member, "", stage, stage),))

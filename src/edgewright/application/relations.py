@@ -8,7 +8,8 @@ from functools import cached_property
 from itertools import combinations
 
 from ..errors import InputError
-from .description import PreemptionPoints, RelationEntry, RelationKind
+from ..program.deployment import RelationKind
+from .description import PreemptionPoints, RelationEntry
 from .members import Application
 
 

@@ -175,10 +175,10 @@ class _NoteJudge:
 
     def _handed(self, member: AppMember, tensor: str, default: Array) -> Array:
         """What another member has made; `default` where none has, since the library will refuse the run."""
-        for crossing in self.application.crossings:
-            if (member.name, tensor) in crossing.readers:
-                made = self._frames.get((crossing.source[0], self._done[member.name]))
-                return default if made is None else made[crossing.source[1]]
+        for fifo in self.application.fifos:
+            if member.name in fifo.reading and member.own(fifo) == tensor:
+                made = self._frames.get((fifo.source, self._done[member.name]))
+                return default if made is None else made[self.application.by_name[fifo.source].own(fifo)]
         return self._values.get((member.owner, tensor), default)
 
     def _expected(self, member: AppMember, inputs: Mapping[str, Array]) -> Mapping[str, Array]:

@@ -119,6 +119,7 @@ class RelationKind(Enum):
 
     EXCLUSIVE = "exclusive"  # one runs from its start to its end before the other begins
     PARALLEL = "parallel"  # any moment of one may fall into the run of the other
+    PIPELINED = "pipelined"  # partitions of one network at work on different frames: parallel
     PREEMPTS = "preempts"  # the first may interrupt the second at some of its points
     AFTER = "after"  # the first part's output is the second one's input
     SAME_INPUT = "same input"  # they read one FIFO in this order
