@@ -47,7 +47,7 @@ def deployed_csdf(deployment: Deployment, times: GivenTimes | None = None, movin
 def frame_period(deployment: Deployment, times: GivenTimes | None = None, moving: MoveTime | None = None) -> Fraction:
     """Time from frame to frame when everybody starts as soon as possible: one over the throughput."""
     period = timed_deployment(deployment, times, moving).period
-    if period is None:
+    if isinstance(period, float):
         raise InputError("parts of this deployment wait for each other for ever; give their rings more rows")
     return period
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from math import lcm
+from math import inf, lcm
 
 from ...errors import InputError
 from ...network.parts import TensorRegion
@@ -44,10 +44,32 @@ class TimedDeployment:
         return self._drawn.graph()
 
     @cached_property
-    def period(self) -> Fraction | None:
-        """Time from frame to frame when everybody starts as soon as possible; None where parts wait for ever."""
+    def period(self) -> Fraction | float:
+        """Time from frame to frame when everybody starts as soon as possible; infinite where parts wait for ever."""
         ratio = cycle_ratio(self.graph)
-        return None if ratio is None else ratio / self._drawn.turns
+        return inf if ratio is None else ratio / self._drawn.turns
+
+    @property
+    def slowest(self) -> Fraction:
+        """The time that the slowest worker takes for a frame, which no period beats."""
+        runs = ((worker, sum(self.times[worker.name, part].run for part in worker.parts)) for worker in self.workers)
+        return max(Fraction(run) / worker.replica[1] for worker, run in runs)
+
+    @property
+    def rings(self) -> tuple[Fifo, ...]:
+        return tuple(fifo for fifo in self.fifos if fifo.rows)
+
+    def with_fifo(self, old: Fifo, new: Fifo) -> TimedDeployment:
+        return replace(self, fifos=tuple(new if fifo == old else fifo for fifo in self.fifos))
+
+    def releasing(self, part: str, stage: int) -> TimedDeployment:
+        """The deployment in which a part releases all that it reads at the end of a stage."""
+        new = Reader(part, stage)
+        fifos = (
+            replace(fifo, readers=tuple(new if one.part == part else one for one in fifo.readers))
+            for fifo in self.fifos
+        )
+        return replace(self, fifos=tuple(fifos))
 
     @cached_property
     def _drawn(self) -> _DeployedGraph:
