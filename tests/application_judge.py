@@ -19,7 +19,7 @@ from edgewright.application.members import slot_name as fifo_slot
 from edgewright.application.relations import Relations
 from edgewright.network import Array, random_inputs
 from edgewright.program import Plan, interpret
-from edgewright.program.deployment import Fifo, InterruptionPoints
+from edgewright.program.deployment import OUTSIDE, Fifo, InterruptionPoints, RelationKind
 from edgewright.program.interpreter import POISON, Interpreter
 from edgewright.program.plan import slot_name
 from judged_rings import JudgedRing
@@ -111,17 +111,30 @@ class Interleaving:
         for other in self._busy():
             if other != member and not self._may_start_beside(member, other):
                 return False
-        if any(read == owner and (read, tensor) not in self.pending for _, (read, tensor) in self.relations.cascades):
-            return False
-        if any(made == owner and after in self.pending for (made, _), after in self.relations.cascades):
-            return False  # its last output has not been read
-        for frame in self.relations.frames:
-            names = [name for name, _ in frame]
-            if owner in names[1:] and (owner, dict(frame)[owner]) not in self.pending:
-                return False
-            if owner == names[0] and any(end in self.pending or end[0] in self.running for end in frame[1:]):
-                return False
+        for fifo in self.application.shared:
+            first = self.application.ends(fifo)[0][0]  # who makes or brings what it carries
+            if owner == first and any(name in self.running for name in fifo.reading):
+                return False  # it would be overwritten while it is read
+            if owner != first and owner in fifo.reading:
+                waiting = {name for name in fifo.reading if (name, self._own(fifo, name)) in self.pending}
+                if owner not in waiting or self._earlier(fifo, owner) & waiting:
+                    return False
         return all(self._has_frame(member, fifo) for fifo in self.application.fifos)
+
+    def _own(self, fifo: Fifo, name: str) -> str:
+        return self.application.by_name[name].own(fifo)
+
+    def _earlier(self, fifo: Fifo, name: str) -> set[str]:
+        """The networks that read a frame before this one, as the file lists them."""
+        found: set[str] = set()
+        for relation in self.relations.of(RelationKind.SAME_INPUT):
+            if name in relation.networks:
+                found |= {
+                    other
+                    for x in relation.networks[: relation.networks.index(name)]
+                    for other in (x, *self._earlier(fifo, x))
+                }
+        return found & set(fifo.reading)
 
     def _busy(self) -> set[str]:
         """Members that have begun, and those of a pipeline with frames under way."""
@@ -229,10 +242,14 @@ class Interleaving:
         self.running[member] = run
         if any(ring.source == member for ring in self.rings):
             self.results[member, run.frame] = self._expected(member, inputs)
-        for frame in self.relations.frames:
-            if frame[0][0] == owner:
-                for name, tensor in frame[1:]:
-                    self.pending[name, tensor] = inputs[frame[0][1]]
+        for fifo in self.application.shared:
+            first, tensor = self.application.ends(fifo)[0]
+            if first != owner:
+                continue
+            for name in fifo.reading:  # what was not read is lost
+                self.pending.pop((name, self._own(fifo, name)), None)
+                if fifo.source == OUTSIDE and name != first:
+                    self.pending[name, self._own(fifo, name)] = inputs[tensor]
 
     def _advance(self, member: str) -> Iterator[JointFault]:
         run = self.running[member]
@@ -285,9 +302,9 @@ class Interleaving:
         owner = self.application.by_name[member].owner
         self.results[member, self.done[member]] = expected
         self.done[member] += 1
-        for (made, output), end in self.relations.cascades:
-            if made == owner:
-                self.pending[end] = expected[output]
+        for fifo in self.application.shared:
+            for name in fifo.reading if fifo.source == owner else ():
+                self.pending[name, self._own(fifo, name)] = expected[self._own(fifo, owner)]
         for name, tensor in sorted(self.relations.kept):
             if name == owner and tensor in self.application.networks[name].inputs:
                 self._fill(name, tensor)

@@ -81,7 +81,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ),
         (
             TWO + "".join(f"[[relation]]\nkind = 'after'\nnetworks = {n}\n" for n in (["a", "b"], ["b", "a"])),
-            "closes a circle of after through b",
+            "closes a circle of after and same input through",
         ),
         (TWO + "[[buffer]]\nname = 'log'\nsize = '1K'\nalive = ['c']", 'buffer[0].alive names "c"'),
         (

@@ -8,7 +8,8 @@ from functools import cached_property
 
 from ..emit.library import Library
 from ..kernels.printing.source import CWriter
-from .app_ends import polled_rows
+from ..program.deployment import Fifo
+from .app_ends import bringer, polled_rows
 from .description import PreemptionPoints
 from .joint import JointLayout
 
@@ -18,7 +19,7 @@ MEANING = {
     "between": "and for each that stands at the end of a stage where it may be interrupted",
     "at_row": "and for each that does so between two rows",
     "turns": "of the stage that each is at",
-    "waiting": "a bit for each input that another network has made",
+    "waiting": "a bit for each frame and network that has still to read it",
     "done": "runs of each",
     "given": "frames of which each has read what other partitions made",
 }
@@ -66,9 +67,10 @@ class AppGate:
         return {member.name: n for n, member in enumerate(self.layout.application.members)}
 
     @cached_property
-    def ends(self) -> Mapping[tuple[str, str], int]:
-        """A bit for each input that is handed over."""
-        return {end: n for n, end in enumerate(self.layout.problem.relations.handed_over)}
+    def ends(self) -> Mapping[tuple[Fifo, str], int]:
+        """A bit for each reader of what networks hand over, but for those that bring it."""
+        shared = self.layout.application.shared
+        return {end: n for n, end in enumerate((x, name) for x in shared for name in x.reading if name != bringer(x))}
 
     @property
     def is_polled(self) -> bool:
@@ -119,27 +121,46 @@ class AppGate:
         c.lines += self._frames() if self.layout.application.fifos else ()
         self._entering(c)
 
-    def _tables(self) -> Iterator[str]:
-        """For each network: those that exclude it, those it may interrupt, and the inputs that it reads, releases and
-        produces."""
+    @cached_property
+    def _tabled(self) -> frozenset[str]:
+        """The tables that any network has an entry in."""
+        return frozenset(key for row in self._rows_of_tables for key, value in row.items() if value)
+
+    @cached_property
+    def _rows_of_tables(self) -> tuple[Mapping[str, int], ...]:
+        """For each network: those that exclude it, those it may interrupt, the frames that it reads, those that others
+        must read before it, and the frames that it makes by its end or brings at its beginning."""
         relations, members = self.layout.problem.relations, self.layout.application.members
         table: list[Mapping[str, int]] = []
         for member in members:
             preempted = {low: one.points for (high, low), one in relations.preemptions.items() if high == member.name}
             beside = {other.name for other in members if relations.are_parallel(member.name, other.name)}
-            drops = [end for frame in relations.frames if frame[0][0] == member.owner for end in frame[1:]]
-            barred = {*(self.index.keys() - preempted.keys() - beside), *(name for name, _ in drops)}
+            made = [fifo for fifo in self.layout.application.shared if fifo.source == member.name]
+            brought = [fifo for fifo in self.layout.application.shared if bringer(fifo) == member.name]
+            reading = {name for fifo in (*made, *brought) for name in fifo.reading if name != member.name}
+            barred = (self.index.keys() - preempted.keys() - beside) | reading
+            is_early = relations.may_be_interrupted(member.name)  # others may read the frame while it runs
             table.append(
                 {
                     "excludes": self._members(barred),
                     "interrupts": self._members(preempted),
                     "anywhere": self._members(x for x, kind in preempted.items() if kind is PreemptionPoints.ANYWHERE),
                     "by_rows": self._members(x for x, kind in preempted.items() if kind is PreemptionPoints.ROWS),
-                    "reads": self._bits(end for end in self.ends if end[0] == member.owner),
-                    "drops": self._bits(drops),
-                    "makes": self._bits(after for (made, _), after in relations.cascades if made == member.owner),
+                    "reads": self._bits(end for end in self.ends if end[1] == member.name),
+                    "follows": self._bits(
+                        (fifo, name)
+                        for fifo, reader in self.ends
+                        if reader == member.name
+                        for name in relations.before(fifo, reader) - {bringer(fifo)}
+                    ),
+                    "makes": self._bits(end for end in self.ends if end[0] in (made if is_early else made + brought)),
+                    "brings": self._bits(end for end in self.ends if is_early and end[0] in brought),
                 }
             )
+        return tuple(table)
+
+    def _tables(self) -> Iterator[str]:
+        members, table = self.layout.application.members, self._rows_of_tables
         stages = [len(self.libraries[member.name].stages) for member in members]
         for key in table[0]:
             values = [row[key] for row in table]
@@ -153,7 +174,7 @@ class AppGate:
             yield f"static const int32_t last_reads[] = {{{', '.join(map(str, last))}}};"
         yield ""
 
-    def _bits(self, ends: Iterable[tuple[str, str]]) -> int:
+    def _bits(self, ends: Iterable[tuple[Fifo, str]]) -> int:
         return sum(1 << self.ends[end] for end in set(ends))
 
     def _members(self, names: Iterable[str]) -> int:
@@ -222,7 +243,7 @@ class AppGate:
 
     def _entering(self, c: CWriter) -> None:
         name, guard, relations = self.name, self.name.upper(), self.layout.problem.relations
-        is_pipelined, cascades, frames = self.layout.application.fifos, relations.cascades, relations.frames
+        is_pipelined = self.layout.application.fifos
         busy = "running & excludes[which]"
         if relations.preemptions:
             kinds = {p.points for p in relations.preemptions.values()}
@@ -238,23 +259,23 @@ class AppGate:
             c.line(f"if ({busy})")
             c.line(f"    status = {guard}_BUSY;")
             if self.ends:
-                c.line("else if (reads[which] & ~waiting)")
+                follows = " || (waiting & follows[which])" if "follows" in self._tabled else ""
+                c.line(f"else if ((reads[which] & ~waiting){follows})")
                 c.line(f"    status = {guard}_EMPTY;")
             with c.block(f"if (status == {guard}_OK)"):
                 c.line("running |= 1u << which;")
                 if self.layout.rings:
                     c.line(f"done[which] += {self._fills('which')};")
                 if self.ends:
-                    c.line(f"waiting &= ~({'reads[which] | makes[which]' if cascades else 'reads[which]'});")
-                if frames:
-                    c.line("waiting |= drops[which];")
+                    gone = [key for key in ("reads", "makes", "brings") if key in self._tabled]
+                    c.line(f"waiting &= ~({' | '.join(f'{key}[which]' for key in gone)});")
             c.line(f"{guard}_UNLOCK();")
             c.line("return status;")
         c.line()
         with c.block("static void leave(int32_t which)"):
             c.line(f"{guard}_LOCK();")
             c.line("running &= ~(1u << which);")
-            if cascades:
+            if "makes" in self._tabled:
                 c.line("waiting |= makes[which];")
             if self.layout.rings:  # a run that fills one may have stopped, and says itself what it has read
                 with c.block(f"if (!{self._fills('which')})"):
@@ -299,6 +320,11 @@ class AppGate:
                     c.line(f"{guard}_LOCK();")
                     counted = f" - {self._fills('network')}" if self.layout.rings else ""
                     c.line(f"given[network] = done[network] + 1u{counted};")
+                    c.line(f"{guard}_UNLOCK();")
+            if "brings" in self._tabled:
+                with c.block("if (stage == 0)"):
+                    c.line(f"{guard}_LOCK();")
+                    c.line("waiting |= brings[network]; /* the frame lies where others read it */")
                     c.line(f"{guard}_UNLOCK();")
             if self.has_rows:
                 c.line("turns[network] = 0;")

@@ -155,13 +155,13 @@ class JointProblem:
             yield None
         for one, other in ((x, y), (y, x)):
             members = {use.member for use in other.uses}
-            if one.during & members or any(self._run_together(a, b) for a in one.during for b in members):
+            if one.during & members or any(self.relations.may_run_together(a, b) for a in one.during for b in members):
                 yield None
             if one.is_waiting and not members <= {use.member for use in one.uses}:
                 yield None
             if one.is_waiting and other.during:
                 yield None
-        if any(self._run_together(a, b) for a in x.during for b in y.during):
+        if any(self.relations.may_run_together(a, b) for a in x.during for b in y.during):
             yield None
         for a in x.uses:
             for b in y.uses:
@@ -203,11 +203,6 @@ class JointProblem:
 
     def _is_pulling(self, use: BufferUse, ring: Fifo) -> bool:
         return use.first <= last_use(self.plans[use.member], [self.application.by_name[use.member].own(ring)])
-
-    def _run_together(self, a: str, b: str) -> bool:
-        """Whether one of two members may run while the other is in progress."""
-        pairs = self.relations.preemptions
-        return self.relations.are_parallel(a, b) or (a, b) in pairs or (b, a) in pairs
 
     def _meet(self, high: BufferUse, low: BufferUse) -> bool:
         if self.relations.are_parallel(high.member, low.member):
@@ -257,41 +252,25 @@ class JointProblem:
     def _handed_over(self) -> dict[tuple[str, str], tuple[str, str]]:
         """(member, buffer) -> the first of the buffers that share its bytes, since one is handed over as the other."""
         first: dict[tuple[str, str], tuple[str, str]] = {}
-        links = [*self.relations.cascades, *(pair for frame in self.relations.frames for pair in _pairs(frame))]
-        for before, after in links:
-            for name, _ in (before, after):
-                if self.application.is_pipelined(name):
-                    raise InputError(f"network '{name}' is pipelined, and its ends cannot be handed over; run it whole")
-            self._check_alike(before, after)
-            a, b = ((name, self._buffer(name, tensor)) for name, tensor in (before, after))
-            root, other = first.get(a, a), first.get(b, b)
-            for key in {a, b, *(key for key, value in first.items() if value == other)}:
+        for fifo in self.application.shared:
+            ends = self.application.ends(fifo)
+            for member, tensor in ends:
+                self._check_dense(member, tensor)
+            keys = [(member, self._buffer(member, tensor)) for member, tensor in ends]
+            roots = {first.get(key, key) for key in keys}
+            root = next(first.get(key, key) for key in keys)
+            for key in {*keys, *(key for key, value in first.items() if value in roots)}:
                 first[key] = root
         return first
 
-    def _check_alike(self, before: tuple[str, str], after: tuple[str, str]) -> None:
-        """Raises an error where a tensor is handed over but the two networks do not agree on its shape and type."""
-        x, y = (self.application.networks[name].tensors[tensor] for name, tensor in (before, after))
-        if (x.shape, x.dtype) != (y.shape, y.dtype):
-            raise InputError(
-                f"'{before[1]}' of '{before[0]}' is {x.dtype.value}{list(x.shape)} and '{after[1]}' of '{after[0]}' "
-                f"{y.dtype.value}{list(y.shape)}: only equal tensors lie in the same bytes; make the crop a [[buffer]]"
+    def _check_dense(self, member: str, tensor: str) -> None:
+        """Raises an error where a tensor is handed over that does not lie densely in a buffer."""
+        view = self.plans[member].views[tensor]
+        strides = self.application.by_name[member].network.tensors[tensor].strides
+        if view.window is not None or view.offset or view.strides != strides:
+            raise Infeasible(
+                f"'{tensor}' of '{member}' does not lie densely in a buffer of its own: it cannot be shared"
             )
-        if x.quant != y.quant:
-            raise InputError(
-                f"'{before[1]}' of '{before[0]}' and '{after[1]}' of '{after[0]}' have different scales: "
-                "quantise both networks with the same range there"
-            )
-        for name, tensor in (before, after):
-            view = self.plans[name].views[tensor]
-            if (
-                view.window is not None
-                or view.offset
-                or view.strides != self.application.networks[name].tensors[tensor].strides
-            ):
-                raise Infeasible(
-                    f"'{tensor}' of '{name}' does not lie densely in a buffer of its own: it cannot be shared"
-                )
 
     def _kept_ends(self) -> Iterator[tuple[str, str]]:
         for name, tensor in sorted(self.relations.kept):
@@ -308,8 +287,8 @@ def held_inputs(application: Application, member: str) -> frozenset[str]:
     """Inputs that the member must not overwrite, since others read them later or fill them meanwhile."""
     relations = Relations(application)
     found = {tensor for name, tensor in relations.kept if name == member}
-    for frame in relations.frames:
-        found |= {tensor for name, tensor in frame[:-1] if name == member}
+    own = application.by_name[member].own
+    found |= {own(x) for x in application.shared if member in x.reading and relations.holds(x, member)}
     makes_slots = any(fifo.source == member for fifo in application.fifos)
     for fifo in (fifo for fifo in application.fifos if not fifo.rows and member in fifo.reading):
         if makes_slots or len(fifo.readers) > 1:
@@ -350,7 +329,3 @@ def _own_ends(plan: Plan) -> tuple[list[str], list[str]]:
     """The inputs and outputs that lie in memory."""
     network = plan.network
     return [x for x in network.inputs if x in plan.views], [x for x in network.outputs if x in plan.views]
-
-
-def _pairs(frame: tuple[tuple[str, str], ...]) -> list[tuple[tuple[str, str], tuple[str, str]]]:
-    return [(frame[0], other) for other in frame[1:]]

@@ -24,7 +24,6 @@ from ..platform.target import TARGETS
 from ..program import Plan
 from ..program.deployment import OUTSIDE, Deployment, Fifo, Part, Reader, Worker
 from ..program.deployment_memory import laid_out
-from ..program.options import Options
 from ..run.build import THIS, build_pipeline
 from ..run.executors import executor_of
 from ..run.measurement import FrameStream, combine_rounds, measured
@@ -32,8 +31,9 @@ from ..run.pipeline import Pipeline
 from ..run.ring import MemoryBlock
 from ..run.specification import aligned
 from ..run.statistics import RunStatistics
+from .deploying import deployment_of
 from .joint import JointLayout, lay_out_jointly
-from .library import emit_application, with_scratch
+from .library import emit_application, selected_plans
 from .ring_run import RingPipeline, build_threaded
 
 ROUNDS = 3  # of all networks in turns
@@ -117,20 +117,19 @@ class HostApplication:
 
     def _inputs(self) -> dict[str, Frames]:
         """Random frames; what is handed over is what the network before it makes, or reads."""
-        networks, relations = self.layout.application.networks, self.layout.problem.relations
+        application, networks = self.layout.application, self.layout.application.networks
         found: dict[str, Frames] = {
             name: [random_inputs(network, seed) for seed in range(VARIETY)] for name, network in networks.items()
         }
-        for frame in relations.frames:
-            (first, tensor), *others = frame
-            for name, own in others:
-                found[name] = [{**one, own: got[tensor]} for one, got in zip(found[name], found[first], strict=True)]
-        makers = {name: [a for (a, _), (b, _) in relations.cascades if b == name] for name in networks}
+        first = {fifo: application.ends(fifo)[0] for fifo in application.shared}  # who makes or brings it, and where
+        makers = {name: {first[fifo][0] for fifo in first if name in fifo.reading} - {name} for name in networks}
         for name in TopologicalSorter(makers).static_order():
-            for (first, output), (reader, own) in relations.cascades:
-                if reader == name:
-                    made = [execute(networks[first], one)[output] for one in found[first]]
-                    found[name] = [{**one, own: value} for one, value in zip(found[name], made, strict=True)]
+            for fifo, (maker, tensor) in first.items():
+                if name in fifo.reading and name != maker:
+                    given = found[maker]
+                    made = [execute(networks[maker], x) for x in given] if fifo.source != OUTSIDE else given
+                    own = application.by_name[name].own(fifo)
+                    found[name] = [{**x, own: values[tensor]} for x, values in zip(found[name], made, strict=True)]
         return found
 
     def _check(self, inputs: Mapping[str, Frames]) -> None:
@@ -157,7 +156,8 @@ def run_application(layout: JointLayout, frames: int) -> tuple[MeasuredNetwork, 
     arenas = {memory: MemoryBlock(aligned(size)).piece(aligned(size)) for memory, size in layout.arenas.items()}
     with TemporaryDirectory(prefix="edgewright-") as name, ExitStack() as open_ones:
         pipelines: dict[str, FrameStream] = {}
-        selected: dict[str, Plan] = {}
+        selected = selected_plans(here)
+        deployment_of(here, selected)
         if rings:  # in the arena of the library
             library = emit_application(here)
             shared = build_threaded(library, Path(name, "rings"))
@@ -184,11 +184,8 @@ def check_throughput(found: Sequence[MeasuredNetwork]) -> None:
             )
 
 
-def _deployment(layout: JointLayout, owner: str, selected: dict[str, Plan]) -> Deployment:
-    """A network as the runtime takes it: a worker for each partition, and slots between them.
-
-    `selected` gains their plans.
-    """
+def _deployment(layout: JointLayout, owner: str, selected: Mapping[str, Plan]) -> Deployment:
+    """A network as the runtime takes it: a worker for each partition, and slots between them."""
     application = layout.application
     network, members = application.networks[owner], application.members_of(owner)
     parts = tuple(_parts(layout, owner, selected))
@@ -209,11 +206,10 @@ def _deployment(layout: JointLayout, owner: str, selected: dict[str, Plan]) -> D
     return replace(draft, arenas=laid_out(draft))
 
 
-def _parts(layout: JointLayout, owner: str, selected: dict[str, Plan]) -> Iterator[Part]:
+def _parts(layout: JointLayout, owner: str, selected: Mapping[str, Plan]) -> Iterator[Part]:
     application = layout.application
     for member in application.members_of(owner):
-        plan = selected[member.name] = with_scratch(layout, member, Options(), selected)
-        yield Part(member.name, member.network, plan, member.inputs, member.outputs)
+        yield Part(member.name, member.network, selected[member.name], member.inputs, member.outputs)
 
 
 def _whole(layout: JointLayout, owner: str, tensor: str) -> TensorRegion:

@@ -15,8 +15,9 @@ from ..network import Network, Region, Tensor
 from ..network.parts import NetworkPart, TensorRegion, cut, given_outside
 from ..platform import Board, load_board
 from ..platform.target import TARGETS, Target, target_of
-from ..program.deployment import Fifo, Reader, RelationKind
+from ..program.deployment import OUTSIDE, Fifo, Reader, RelationKind
 from .description import ApplicationFile, AppNetworkEntry, read_application
+from .handover import shared_fifos
 from .quantisation import read_network
 
 
@@ -63,6 +64,7 @@ class Application:
     networks: Mapping[str, Network]
     members: tuple[AppMember, ...]
     fifos: tuple[Fifo, ...]  # between partitions of pipelines
+    shared: tuple[Fifo, ...]  # between networks
     board: Board | None
     target: Target
     partitions: Mapping[str, tuple[tuple[str, ...], ...]]  # of each network: the layers of each, all in one where none
@@ -112,7 +114,7 @@ class Application:
 
     def ends(self, fifo: Fifo) -> tuple[tuple[str, str], ...]:
         """The FIFO's tensor as each member knows it, its producer first: (member, tensor)."""
-        return tuple((name, self.by_name[name].own(fifo)) for name in fifo.ends)
+        return tuple((name, self.by_name[name].own(fifo)) for name in fifo.ends if name != OUTSIDE)
 
     def members_of(self, owner: str) -> tuple[AppMember, ...]:
         return tuple(member for member in self.members if member.owner == owner)
@@ -161,7 +163,12 @@ def assemble_application(file: ApplicationFile, folder: Path, where: str, pull_i
                 for ends in (network.inputs, network.outputs)
             )
             members.append(AppMember(entry.name, entry, network, inputs, outputs))
-    return Application(file, networks, tuple(members), tuple(fifos), board, target, partitions)
+    shared, handed = shared_fifos(file, networks, pipelined)
+    joined = tuple(
+        replace(one, inputs={own: handed.get((one.name, own), what) for own, what in one.inputs.items()})
+        for one in members
+    )
+    return Application(file, networks, joined, tuple(fifos), shared, board, target, partitions)
 
 
 def _has_held_ends(file: ApplicationFile, name: str) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 from .. import text
 from ..errors import Infeasible
 from ..memory.layout import place_graph
+from .deploying import deployment_of
 from .description import Precision
 from .joint import JointLayout
 from .members import Application, fifo_name, frame_rows
@@ -138,6 +139,7 @@ def outcome_of(
     following: tuple[tuple[int, JointPlan | None], ...] = (),
 ) -> AppOutcome:
     application, layout = search.application, found.layout
+    deployment_of(layout, layout.plans)  # judged before anybody is told
     alone = {owner: _standalone_bytes(search, layout, owner) for owner in application.networks}
     return AppOutcome(
         "joint",
