@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from edgewright.dataflow.deployments.phases import PartTimes
 from edgewright.dataflow.deployments.timed import TimedDeployment
+from edgewright.errors import InputError
 from edgewright.network import Region
 from edgewright.network.parts import TensorRegion
 from edgewright.program.deployment import Fifo, Reader, Worker
@@ -41,6 +42,13 @@ def test_a_slot_is_free_after_the_stage_that_its_reader_names():
     # 4 for `a`, then as much of `b` as reads the slot; `b` alone takes 6.
     assert periods == {-1: 6, 0: 6, 1: 7, 2: 10, None: 10}
     assert timed(times, fifo("a", "b", slots=2, stage=None)).period == 6
+
+
+def test_without_times_by_stage_a_slot_is_released_when_its_reader_has_run():
+    times = {"a": PartTimes(((4,),)), "b": PartTimes(((6,),))}
+    assert timed(times, fifo("a", "b", stage=1)).period == 10
+    with pytest.raises(InputError, match=r"'a to b' \[\] crosses by rows: give times of 'a' and 'b' turn by turn"):
+        assert timed(times, fifo("a", "b", rows=1)).period
 
 
 def test_nobody_waits_in_phases_that_are_joined():

@@ -66,10 +66,8 @@ def with_few_slots(
         unit = max(sum(times[member.name]) for member in application.members_of(owner)) / GRAIN or 1.0
         units = {name: [time / unit for time in one] for name, one in times.items()}
         pipeline = _with_few(with_small_rings(_pipeline(application, owner, plans, units), is_hasty))
-        kept = {reader: _release(pipeline, reader) for reader in _pulling(pipeline)} | _late_releases(pipeline)
-        for name, stage in kept.items():
-            pipeline = pipeline.releasing(name, stage)
-        periods[owner] = float(pipeline.period) * unit
+        kept = _releases(pipeline.rings) | _late_releases(pipeline)
+        periods[owner] = float(pipeline.releasing(kept).period) * unit
         stages |= kept
         sized |= {fifo.what: fifo for fifo in pipeline.fifos}
     fifos = tuple(sized[fifo.what] for fifo in application.fifos)
@@ -90,18 +88,13 @@ def _pipeline(
         stages[reader] = -1
     parts = dict[tuple[str, str], PartTimes]()
     for name in (member.name for member in application.members_of(owner)):
-        by_turns = {0} if name in pulled else set[int]()
-        by_turns |= {len(times[name]) - 1} if name in pushed else set()
-        turns = (
-            _whole(time, turn_shares(plans[name], stage) if stage in by_turns else (1.0,))
-            for stage, time in enumerate(times[name])
-        )
-        parts[name, name] = PartTimes(tuple(turns), pulled.get(name, ()), pushed.get(name, ()))
+        shares: list[tuple[float, ...]] = [(1.0,)] * len(times[name])
+        for stage in [0] * (name in pulled) + [-1] * (name in pushed):
+            shares[stage] = turn_shares(plans[name], stage)
+        turns = tuple(map(_whole, times[name], shares))
+        parts[name, name] = PartTimes(turns, pulled.get(name, ()), pushed.get(name, ()))
     workers = tuple(Worker(name, "", "", (), (name,)) for name, _ in parts)
-    pipeline = TimedDeployment(owner, workers, fifos, parts)
-    for name, stage in stages.items():
-        pipeline = pipeline.releasing(name, stage)
-    return pipeline
+    return TimedDeployment(owner, workers, fifos, parts).releasing(stages)
 
 
 def _whole(time: float, shares: Sequence[float]) -> tuple[int, ...]:
@@ -109,16 +102,9 @@ def _whole(time: float, shares: Sequence[float]) -> tuple[int, ...]:
     return tuple(b - a for a, b in pairwise(round(time * share) for share in accumulate(shares, initial=0.0)))
 
 
-def _pulling(pipeline: TimedDeployment) -> list[str]:
-    return [ring.readers[0].part for ring in pipeline.rings]
-
-
-def _release(pipeline: TimedDeployment, part: str) -> int:
-    """The stage after which a part releases what it reads."""
-    readers = (reader for fifo in pipeline.fifos for reader in fifo.readers if reader.part == part)
-    stage = next(readers).stage
-    assert stage is not None
-    return stage
+def _releases(fifos: Iterable[Fifo]) -> dict[str, int]:
+    """The stage after which each reader releases what it reads."""
+    return {one.part: one.stage for fifo in fifos for one in fifo.readers if one.stage is not None}
 
 
 def with_small_rings(pipeline: TimedDeployment, is_hasty: bool) -> TimedDeployment:
@@ -134,10 +120,10 @@ def with_small_rings(pipeline: TimedDeployment, is_hasty: bool) -> TimedDeployme
         trials = [pipeline.with_fifo(ring, replace(ring, rows=n)) for n in range(largest, frame_rows(ring) + 1)]
         pipeline = trials[bisect_left(trials[:-1], True, key=lambda trial: trial.period <= small)]
     shared = max(pipeline.period * (1 + LOSS), alone * (1 + SHARED))
-    for reader in _pulling(pipeline):
+    for reader in _releases(pipeline.rings):
         stages = reversed(range(len(pipeline.times[reader, reader].stages))) if not is_hasty else ()
-        last = next((n for n in stages if pipeline.releasing(reader, n).period <= shared), -1)
-        pipeline = pipeline.releasing(reader, last)
+        last = next((n for n in stages if pipeline.releasing({reader: n}).period <= shared), -1)
+        pipeline = pipeline.releasing({reader: last})
     return pipeline
 
 
@@ -165,10 +151,10 @@ def _late_releases(pipeline: TimedDeployment) -> dict[str, int]:
     times = {key: _slower(one) if key[1] in sources else one for key, one in pipeline.times.items()}
     careful, late = replace(pipeline, times=times), dict[str, int]()
     best = careful.period * (1 + SLOWER)
-    for name in dict.fromkeys(name for fifo in frames for name in fifo.reading):
+    for name, first in _releases(frames).items():
         if all(fifo.slots == 1 for fifo in frames if name in fifo.reading):
-            for stage in reversed(range(_release(pipeline, name) + 1, len(times[name, name].stages))):
-                if (trial := careful.releasing(name, stage)).period <= best:
+            for stage in reversed(range(first + 1, len(times[name, name].stages))):
+                if (trial := careful.releasing({name: stage})).period <= best:
                     careful, late[name] = trial, stage
                     break
     return late

@@ -157,7 +157,4 @@ def _range(names: list[str]) -> str:
 
 
 def _part_name(answer: MappingAnswer, part: str) -> str:
-    if part == OUTSIDE:
-        return ""
-    stage, place = answer.mapping.places[part]
-    return f"stage{stage + 1}" + (f".{place + 1}" if len(answer.mapping.stages[stage].parts) > 1 else "")
+    return "" if part == OUTSIDE else f"stage{answer.mapping.label(part)}"

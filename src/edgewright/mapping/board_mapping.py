@@ -63,24 +63,24 @@ class BoardMapping:
             for place in range(len(stage.parts))
         }
 
+    def label(self, part: str) -> str:
+        """The number of a part's stage, and of the part where the stage has several: 2, or 2.1."""
+        stage, place = self.places[part]
+        return f"{stage + 1}.{place + 1}" if len(self.stages[stage].parts) > 1 else f"{stage + 1}"
+
     def stage_of(self, part: str) -> MappedStage:
         return self.stages[self.places[part][0]]
 
     @property
     def workers(self) -> tuple[Worker, ...]:
         """A worker for each replica, without device and cores."""
-        return tuple(
-            Worker(
-                f"worker{number + 1}" + (f"-{replica + 1}" if stage.replicas > 1 else ""),
-                device="",
-                processor=stage.execution.pool,
-                cores=(),
-                parts=tuple(part for part, (at, _) in self.places.items() if at == number),
-                replica=(replica, stage.replicas),
-            )
-            for number, stage in enumerate(self.stages)
-            for replica in range(stage.replicas)
-        )
+        workers = []
+        for number, stage in enumerate(self.stages):
+            parts = tuple(part for part, (at, _) in self.places.items() if at == number)
+            for n in range(stage.replicas):
+                name = f"worker{number + 1}" + (f"-{n + 1}" if stage.replicas > 1 else "")
+                workers.append(Worker(name, "", stage.execution.pool, (), parts, (n, stage.replicas)))
+        return tuple(workers)
 
     @property
     def busy(self) -> Mapping[str, int]:

@@ -146,14 +146,8 @@ def _layers(answer: MappingAnswer, stage: MappedStage) -> str:
 
 
 def _fifo_rows(answer: MappingAnswer) -> Iterator[FifoRow]:
-    def name(part: str) -> str:
-        if part == OUTSIDE:
-            return "outside"
-        stage, place = answer.mapping.places[part]
-        return f"{stage + 1}.{place + 1}" if len(answer.mapping.stages[stage].parts) > 1 else f"{stage + 1}"
-
     for fifo in answer.timing.fifos:
-        source, *readers = map(name, fifo.ends)
+        source, *readers = ("outside" if part == OUTSIDE else answer.mapping.label(part) for part in fifo.ends)
         tensor, size = text.printable(fifo.what.tensor), slot_bytes(answer.mapping, fifo)
         yield FifoRow(tensor, source, ", ".join(readers), fifo.slots, size)
 

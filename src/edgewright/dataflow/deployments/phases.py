@@ -30,12 +30,10 @@ class PartTimes:
         """The time of each turn, the rows that it takes and makes, and the stage that it ends, if any."""
         last = len(self.stages) - 1
         for stage, times in enumerate(self.stages):
-            none = (0,) * len(times)
+            none, ended = (0,) * len(times), (None,) * (len(times) - 1) + (stage,)
             pulled = (self.pulled if stage == 0 else ()) or none
             pushed = (self.pushed if stage == last else ()) or none
-            for turn, time in enumerate(times, 1):
-                ended = stage if turn == len(times) else None
-                yield exact_time(time), pulled[turn - 1], pushed[turn - 1], ended
+            yield from zip(map(exact_time, times), pulled, pushed, ended, strict=True)
 
 
 @dataclass(frozen=True)
@@ -46,7 +44,7 @@ class PartPhases:
     """
 
     times: tuple[Time, ...]
-    ends: Mapping[int | None, int]  # the last phase of each stage that is waited for; -1: the begin; None: of the run
+    ends: Mapping[int | None, int] = field(default_factory=dict)  # of stages that are waited for; -1: the begin
     pulls: Mapping[int, int] = field(default_factory=dict)
     claims: Mapping[int, int] = field(default_factory=dict)  # places in the ring that a phase waits for
     pushes: Mapping[int, int] = field(default_factory=dict)
@@ -76,7 +74,7 @@ def part_phases(times: PartTimes, awaited: Collection[int | None] = ()) -> PartP
         if pushed:
             pushes[len(phases) - 1] = pushed
         is_open = not pushed and not is_awaited
-    return PartPhases(tuple(phases), {**ends, None: len(phases) - 1}, pulls, claims, pushes)
+    return PartPhases(tuple(phases), ends, pulls, claims, pushes)
 
 
 def turn_shares(plan: Plan, stage: int) -> tuple[float, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
@@ -11,7 +12,6 @@ from ...errors import InputError
 from ...network.parts import TensorRegion
 from ...program.deployment import Deployment, Part
 from ...program.deployment_check import checked_deployment
-from ...program.deployment_memory import with_slots
 from ..cnn.durations import layer_work
 from ..graph import Graph
 from .phases import GivenTime, PartTimes
@@ -59,22 +59,20 @@ def fifo_slots(
 
     FIFOs of large tensors are asked first. To run at all one slot for each is enough.
     """
-    count = 1
-    best = min(frame_period(_uniform(deployment, n), times, moving) for n in (MOST_SLOTS_TRIED, MOST_SLOTS_TRIED - 1))
-    while count < MOST_SLOTS_TRIED and frame_period(_uniform(deployment, count), times, moving) > best:
+    timed = timed_deployment(deployment, times, moving)
+
+    def period(slots: Mapping[TensorRegion, int]) -> Fraction | float:
+        return replace(timed, fifos=tuple(replace(fifo, slots=slots[fifo.what]) for fifo in timed.fifos)).period
+
+    tensors, count = [fifo.what for fifo in timed.fifos], 1
+    best = min(period(dict.fromkeys(tensors, n)) for n in (MOST_SLOTS_TRIED, MOST_SLOTS_TRIED - 1))
+    while count < MOST_SLOTS_TRIED and period(dict.fromkeys(tensors, count)) > best:
         count *= 2
-    slots = {fifo.what: count for fifo in deployment.fifos}
-
-    def is_enough(what: TensorRegion, number: int) -> bool:
-        return frame_period(with_slots(deployment, {**slots, what: number}), times, moving) <= best
-
+    slots = dict.fromkeys(tensors, count)
     for fifo in sorted(deployment.fifos, key=lambda fifo: -deployment.slot_bytes(fifo)):
-        slots[fifo.what] = 1 + bisect_left(range(1, count), True, key=partial(is_enough, fifo.what))
+        is_enough = partial(lambda what, n: period({**slots, what: n}) <= best, fifo.what)
+        slots[fifo.what] = 1 + bisect_left(range(1, count), True, key=is_enough)
     return slots
-
-
-def _uniform(deployment: Deployment, count: int) -> Deployment:
-    return with_slots(deployment, {fifo.what: count for fifo in deployment.fifos})
 
 
 def part_work(part: Part) -> int:

@@ -62,14 +62,10 @@ class TimedDeployment:
     def with_fifo(self, old: Fifo, new: Fifo) -> TimedDeployment:
         return replace(self, fifos=tuple(new if fifo == old else fifo for fifo in self.fifos))
 
-    def releasing(self, part: str, stage: int) -> TimedDeployment:
-        """The deployment in which a part releases all that it reads at the end of a stage."""
-        new = Reader(part, stage)
-        fifos = (
-            replace(fifo, readers=tuple(new if one.part == part else one for one in fifo.readers))
-            for fifo in self.fifos
-        )
-        return replace(self, fifos=tuple(fifos))
+    def releasing(self, stages: Mapping[str, int]) -> TimedDeployment:
+        """The deployment in which these parts release all that they read after these stages."""
+        readers = [tuple(Reader(one.part, stages.get(one.part, one.stage)) for one in f.readers) for f in self.fifos]
+        return replace(self, fifos=tuple(map(lambda fifo, new: replace(fifo, readers=new), self.fifos, readers)))
 
     @cached_property
     def _drawn(self) -> _DeployedGraph:
@@ -101,13 +97,14 @@ class _PartRun:
     phases: PartPhases
 
     def end(self, stage: int | None = None) -> int:
-        return self.start + self.phases.ends[stage]
+        """The last phase of a stage, or of the run where times are not given by stage."""
+        return self.start + self.phases.ends.get(stage, len(self.phases.times) - 1)
 
     def rows(self, by_phase: Mapping[int, int]) -> Counter[int]:
         return Counter({self.start + phase: rows for phase, rows in by_phase.items()})
 
 
-AT_ONCE = PartPhases((0,), {None: 0})
+AT_ONCE = PartPhases((0,))
 
 
 @dataclass
@@ -124,7 +121,7 @@ class _Queue:
         self.tokens += tokens
 
 
-_Queues = dict[tuple[str, str, str], _Queue]  # by what they hold, the actor that gives and the one that takes
+_Key = tuple[str, str, str]  # what a queue holds, the actor that gives it and the one that takes it
 
 
 class _DeployedGraph:
@@ -138,28 +135,20 @@ class _DeployedGraph:
         self.turns = lcm(*(worker.turn[1] for worker in self.workers))
         names = {worker.name for worker in timed.workers}
         self.source, self.sink = (_unused(name, names) for name in ("frames in", "results out"))
-        self.movers: dict[str, list[Time]] = {}  # the times of the frames that each sends
+        self.movers: dict[str, tuple[Time, ...]] = {}  # the times of the frames that each sends
 
     def graph(self) -> Graph:
         queues = [(fifo, *one) for fifo in self.timed.fifos for one in self._queues(fifo)]
         ends = {name for *_, (_, *pair), _ in queues for name in pair}
-        actors = [
-            Actor(
-                one.name,
-                one.length * (self.turns // one.turn[1]),
-                one.times * (self.turns // one.turn[1]),
-                note=", ".join(one.parts),
-            )
-            for one in self.workers
-        ]
-        actors += [Actor(end, self.turns, (0,) * self.turns) for end in (self.source, self.sink) if end in ends]
-        actors += [Actor(name, len(times), tuple(times)) for name, times in self.movers.items()]
+        times = {one.name: one.times * (self.turns // one.turn[1]) for one in self.workers}
+        times |= {end: (0,) * self.turns for end in (self.source, self.sink) if end in ends} | self.movers
+        notes = {one.name: ", ".join(one.parts) for one in self.workers}
+        actors = [Actor(name, len(each), each, note=notes.get(name, "")) for name, each in times.items()]
         phases = {actor.name: actor.phases for actor in actors}
         channels = [self._channel(fifo, reader, key, queue, phases) for fifo, reader, key, queue in queues]
         at_once = {one.name: one.replicas for one in self.workers}
-        for actor in actors:
-            loop = serial_loop(actor, "one part at a time")
-            channels.append(replace(loop, tokens=at_once.get(actor.name, 1)))
+        loops = {actor.name: serial_loop(actor, "one part at a time") for actor in actors}
+        channels += [replace(loop, tokens=at_once.get(name, 1)) for name, loop in loops.items()]
         return Graph(self.timed.name, tuple(actors), tuple(channels))
 
     def _workers(self) -> Iterator[_WorkerActor]:
@@ -169,10 +158,8 @@ class _DeployedGraph:
             key = (worker.parts, worker.device, one.turn[1], one.times) if one.length == 1 else worker.name
             equal.setdefault(key, []).append(one)
         for group in equal.values():
-            if len(group) == group[0].turn[1]:
-                yield replace(group[0], turn=(0, 1), replicas=len(group))
-            else:
-                yield from group
+            is_whole = len(group) == group[0].turn[1]
+            yield from [replace(group[0], turn=(0, 1), replicas=len(group))] if is_whole else group
 
     def _worker(self, worker: Worker) -> _WorkerActor:
         parts, length = {}, 0
@@ -197,36 +184,35 @@ class _DeployedGraph:
                     runs[frame] = _PartRun(worker.name, turn * worker.length + first, phases)
         return dict(sorted(runs.items()))
 
-    def _queues(self, fifo: Fifo) -> Iterator[tuple[str, tuple[str, str, str], _Queue]]:
+    def _queues(self, fifo: Fifo) -> Iterator[tuple[str, _Key, _Queue]]:
         """Each with the reader that it is for, and what it holds from whom for whom."""
         writes, device_of = self._runs(fifo.source, self.source), {one.name: one.device for one in self.workers}
-        reads = {reader: self._runs(reader.part, self.sink) for reader in fifo.readers}
         given: dict[str, Mapping[int, _PartRun]] = {"": writes}  # by device: "" is the source's own
-        near: dict[Reader, dict[str, dict[int, _PartRun]]] = {reader: defaultdict(dict) for reader in reads}
-        for reader, runs in reads.items():
-            for frame, run in runs.items():
-                ends = [device_of.get(one.actor, "") for one in (writes[frame], run)]
-                near[reader]["" if "" in ends or ends[0] == ends[1] else ends[1]][frame] = run
-        for device in dict.fromkeys(device for devices in near.values() for device in devices if device):
-            frames = sorted({frame for devices in near.values() for frame in devices.get(device, ())})
+        reads: dict[tuple[Reader, str], dict[int, _PartRun]] = defaultdict(dict)  # by the device that gives
+        for reader in fifo.readers:
+            for frame, run in self._runs(reader.part, self.sink).items():
+                home, device = (device_of.get(one.actor, "") for one in (writes[frame], run))
+                reads[reader, device if home and device != home else ""][frame] = run
+        for device in dict.fromkeys(device for _, device in reads if device):
+            frames = sorted({frame for (_, to), runs in reads.items() if to == device for frame in runs})
             name = f"{fifo.what.network}: {region_text(fifo.what)} to {device}"
             given[device] = {frame: _PartRun(name, number, AT_ONCE) for number, frame in enumerate(frames)}
-            self.movers[name] = [
-                exact_time(self.timed.moving(fifo, device_of[writes[frame].actor], device)) if self.timed.moving else 0
-                for frame in frames
-            ]
+            homes, moving = (device_of[writes[frame].actor] for frame in frames), self.timed.moving
+            self.movers[name] = tuple(exact_time(moving(fifo, home, device)) if moving else 0 for home in homes)
             yield from self._link(fifo, Reader(device), writes, given[device])
-        for reader, devices in near.items():
-            for device, runs in devices.items():
-                yield from self._link(fifo, reader, given[device], runs)
+        for (reader, device), runs in reads.items():
+            yield from self._link(fifo, reader, given[device], runs)
 
     def _link(
         self, fifo: Fifo, reader: Reader, given: Mapping[int, _PartRun], reads: Mapping[int, _PartRun]
-    ) -> Iterator[tuple[str, tuple[str, str, str], _Queue]]:
-        queues: dict[tuple[str, str, str], _Queue] = defaultdict(_Queue)
+    ) -> Iterator[tuple[str, _Key, _Queue]]:
+        queues: dict[_Key, _Queue] = defaultdict(_Queue)
         for frame, read in reads.items():
             write = given[frame]
             if fifo.rows:
+                if not write.phases.pushes or not read.phases.pulls:
+                    ends = f"'{fifo.source}' and '{reader.part}'"
+                    raise InputError(f"{region_text(fifo.what)} crosses by rows: give times of {ends} turn by turn")
                 rows, places = queues["rows", write.actor, read.actor], queues["places", read.actor, write.actor]
                 rows.gives += write.rows(write.phases.pushes)
                 rows.takes += read.rows(read.phases.pulls)
@@ -251,9 +237,7 @@ class _DeployedGraph:
         tokens = sum(1 for before in range(-shift, 0) if before % self.turns == frame)
         return given[(frame + shift) % self.turns], tokens
 
-    def _channel(
-        self, fifo: Fifo, reader: str, key: tuple[str, str, str], queue: _Queue, phases: Mapping[str, int]
-    ) -> Channel:
+    def _channel(self, fifo: Fifo, reader: str, key: _Key, queue: _Queue, phases: Mapping[str, int]) -> Channel:
         what, source, target = key
         is_data = what in ("frames", "rows")
         return Channel(
