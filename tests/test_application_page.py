@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from edgewright import samples, text
+from edgewright.application.description import PreemptionPoints
 from edgewright.application.joint import ARENA
 from edgewright.application.members import load_application
 from edgewright.application.outcome import AppOutcome, plan_application
@@ -67,3 +68,24 @@ def test_the_verb_writes_the_page(tmp_path: Path) -> None:
     assert done.exit_code == 0 and "9,792 B" in (tmp_path / "app.html").read_text()
     refused = CliRunner().invoke(main, ["app", str(paper), "--method", "paper", "--page", str(tmp_path / "x.html")])
     assert refused.exit_code == 2 and "--page" in refused.output
+
+
+@pytest.mark.parametrize("points", ["stages", "rows", "anywhere"])
+def test_the_map_shows_where_networks_may_be_interrupted(points: str, tmp_path: Path) -> None:
+    samples.write_application("tiny_application", tmp_path)
+    entries = "".join(f'[[network]]\nname = "{n}"\nfile = "{n}.onnx"\n' for n in ("wake", "detect"))
+    relation = f'[[relation]]\nkind = "preempts"\nnetworks = ["wake", "detect"]\npoints = "{points}"\n'
+    (tmp_path / "points.toml").write_text(entries + relation)
+    layout = JointSearch(load_application(tmp_path / "points.toml")).least.layout
+    root = ET.fromstring(application_map_svg(layout, ARENA))
+    marks = [group for group in root.iter(f"{SVG}g") if group.get("class") == "preempt"]
+    told = [str(title.text) for mark in marks if (title := mark.find(f"{SVG}title")) is not None]
+    stages = [one for one in told if "after stage" in one]
+    rows = [one for one in told if "rows of stage" in one]
+    allowed = layout.problem.allowed("detect", PreemptionPoints(points))
+    if points == "anywhere":
+        assert told == ["wake may interrupt detect anywhere"]
+    else:
+        assert stages == [f"wake may interrupt detect after stage {n + 1}" for n in sorted(allowed.after)]
+        assert len(rows) == len({stage for stage, _ in allowed.rows}) and bool(rows) == (points == "rows")
+    assert "may be interrupted" in "".join(root.itertext())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..program.deployment import OUTSIDE, Fifo
+from ..emit.names import safe_prefix
+from ..program.deployment import OUTSIDE
 from .description import PreemptionPoints
 from .joint import JointLayout
 from .members import AppMember
@@ -13,20 +14,14 @@ from .members import AppMember
 def c_name(member: AppMember) -> str:
     """The prefix of a member's functions; partitions are numbered."""
     whole = member.entry.prefix or member.entry.name
-    return (whole + member.name.removeprefix(member.owner).replace(".", "_")).lower()
+    return safe_prefix(whole + member.name.removeprefix(member.owner).replace(".", "_"))
 
 
 def resident_ends(layout: JointLayout, member: AppMember) -> frozenset[str]:
     """Inputs and outputs that one network hands over to another: they stay in the arena."""
-    application = layout.application
-    fifos = (*application.fifos, *(x for x in application.shared if bringer(x) != member.name))
-    handed = {member.own(fifo) for fifo in fifos if member.name in fifo.ends}
+    fifos = [fifo for fifo in (*layout.application.fifos, *layout.application.shared) if member.name in fifo.ends]
+    handed = {member.own(fifo) for fifo in fifos if fifo.source != OUTSIDE or fifo.writer != member.name}
     return frozenset(handed - set(layout.plans[member.name].outside))
-
-
-def bringer(fifo: Fifo) -> str | None:
-    """The first reader of a frame that no network makes: the caller passes the frame to it."""
-    return fifo.readers[0].part if fifo.source == OUTSIDE else None
 
 
 def given_ends(layout: JointLayout, member: AppMember) -> tuple[list[str], list[str]]:

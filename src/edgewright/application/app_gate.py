@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations, starmap
 
 from ..emit.library import Library
 from ..kernels.printing.source import CWriter
 from ..program.deployment import Fifo
-from .app_ends import bringer, polled_rows
+from .app_ends import polled_rows
 from .description import PreemptionPoints
 from .joint import JointLayout
 
@@ -23,32 +24,6 @@ MEANING = {
     "done": "runs of each",
     "given": "frames of which each has read what other partitions made",
 }
-LOCKS = """\
-/* Around the few instructions that read and write who runs. Define both for another system. */
-#ifndef APP_LOCK
-#if defined(__ZEPHYR__)
-#include <zephyr/kernel.h>
-#define APP_LOCK() const unsigned int key = irq_lock()
-#define APP_UNLOCK() irq_unlock(key)
-#elif defined(APP_FREERTOS)
-#include <FreeRTOS.h>
-#include <task.h>
-#define APP_LOCK() taskENTER_CRITICAL()
-#define APP_UNLOCK() taskEXIT_CRITICAL()
-#elif defined(__GNUC__) && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
-static inline uint32_t masked(void)
-{
-    uint32_t key;
-    __asm__ volatile("mrs %0, primask\\n\\tcpsid i" : "=r"(key)::"memory");
-    return key;
-}
-#define APP_LOCK() const uint32_t key = masked()
-#define APP_UNLOCK() __asm__ volatile("msr primask, %0" ::"r"(key) : "memory")
-#else
-#define APP_LOCK()
-#define APP_UNLOCK()
-#endif
-#endif"""
 
 
 @dataclass(frozen=True)
@@ -60,7 +35,7 @@ class AppGate:
 
     @property
     def name(self) -> str:
-        return self.layout.application.file.name.lower()
+        return self.layout.application.file.prefix
 
     @cached_property
     def index(self) -> Mapping[str, int]:
@@ -70,7 +45,7 @@ class AppGate:
     def ends(self) -> Mapping[tuple[Fifo, str], int]:
         """A bit for each reader of what networks hand over, but for those that bring it."""
         shared = self.layout.application.shared
-        return {end: n for n, end in enumerate((x, name) for x in shared for name in x.reading if name != bringer(x))}
+        return {end: n for n, end in enumerate((x, name) for x in shared for name in x.reading if name != x.writer)}
 
     @property
     def is_polled(self) -> bool:
@@ -108,8 +83,11 @@ class AppGate:
         return sum(1 << self.index[name] | self._before(name) for name in sources)
 
     @property
-    def locks(self) -> list[str]:
-        return LOCKS.replace("APP", self.name.upper()).splitlines()
+    def is_shared(self) -> bool:
+        """Whether threads, cores or interrupts may start networks at the same time."""
+        relations = self.layout.problem.relations
+        kinds = {preemption.points for preemption in relations.preemptions.values()}
+        return PreemptionPoints.ANYWHERE in kinds or any(starmap(relations.are_parallel, combinations(self.index, 2)))
 
     def declared_words(self) -> Iterator[str]:
         for word, count in self.words.items():
@@ -136,7 +114,9 @@ class AppGate:
             preempted = {low: one.points for (high, low), one in relations.preemptions.items() if high == member.name}
             beside = {other.name for other in members if relations.are_parallel(member.name, other.name)}
             made = [fifo for fifo in self.layout.application.shared if fifo.source == member.name]
-            brought = [fifo for fifo in self.layout.application.shared if bringer(fifo) == member.name]
+            brought = [
+                fifo for fifo in self.layout.application.shared if fifo.writer == member.name and fifo not in made
+            ]
             reading = {name for fifo in (*made, *brought) for name in fifo.reading if name != member.name}
             barred = (self.index.keys() - preempted.keys() - beside) | reading
             is_early = relations.may_be_interrupted(member.name)  # others may read the frame while it runs
@@ -151,7 +131,7 @@ class AppGate:
                         (fifo, name)
                         for fifo, reader in self.ends
                         if reader == member.name
-                        for name in relations.before(fifo, reader) - {bringer(fifo)}
+                        for name in relations.before(fifo, reader) - {fifo.writer}
                     ),
                     "makes": self._bits(end for end in self.ends if end[0] in (made if is_early else made + brought)),
                     "brings": self._bits(end for end in self.ends if is_early and end[0] in brought),

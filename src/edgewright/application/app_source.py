@@ -8,14 +8,16 @@ from functools import cached_property
 
 from ..emit.header import declared, lies_densely, return_type
 from ..emit.library import Library
-from ..emit.names import Parameters, arena_names, parameters
+from ..emit.names import Parameters, arena_names, local_names, parameters
 from ..kernels.printing.constants import C_TYPES
 from ..kernels.printing.source import CWriter, comment, header_foot, header_head
-from ..network import Network
-from ..program import Plan
 from .app_ends import c_name, given_ends
 from .app_gate import AppGate
+from .app_interface import described_end, handed_sentences, overwriters
+from .app_locks import POSIX, lock_comment, lock_lines
 from .app_rings import AppRings, asked_inputs, row_outlet
+from .c_names import NamedPiece
+from .description import BufferEntry
 from .joint import JointLayout
 from .members import AppMember, fifo_name, slot_name
 
@@ -37,7 +39,7 @@ class AppWriter:
 
     def _resumed(self, member: AppMember) -> str:
         """C of the call that resumes a run; inputs that were passed whole have been read, and are not passed again."""
-        names, kept = self._parameters(member), self._kept(member)
+        names, kept = local_names(self._parameters(member)), self._kept(member)
         gone = {*names.inputs.values(), *names.outputs.values()} - set(kept)
         arguments = ["0" if name in gone else kept.get(name, name) for name in self._arguments(member)]
         return f"{c_name(member)}_run_in({', '.join(arguments)})"
@@ -45,10 +47,10 @@ class AppWriter:
     def _kept(self, member: AppMember) -> dict[str, str]:
         """C variables for the parameters of a run that may go on later: whom it asks for rows."""
         numbers = [n for n, ring in enumerate(self.layout.rings) if ring.source == member.name]
-        inputs, plan = self._parameters(member).inputs, self.libraries[member.name].plan
-        pulled = [inputs[tensor] for tensor in asked_inputs(self.layout, plan, member.name)] if numbers else []
-        both = [name for parameter in pulled for name in (parameter, f"{parameter}_context")]
-        return {name: f"kept_{numbers[0]}_{name}" for name in both}
+        names, plan = self._parameters(member), self.libraries[member.name].plan
+        pulled = asked_inputs(self.layout, plan, member.name) if numbers else ()
+        kept = {local_names(names).inputs[x]: f"kept_{numbers[0]}_{names.inputs[x]}" for x in pulled}
+        return kept | {f"{parameter}_context": f"{variable}_context" for parameter, variable in kept.items()}
 
     @property
     def name(self) -> str:
@@ -72,8 +74,16 @@ class AppWriter:
         return f"{self._arena(self.layout.home(buffer))} + {self.layout.at(buffer)}"
 
     def header(self) -> str:
-        guard, c = self.name.upper(), CWriter()
-        c.lines += [
+        lines = self._header_head()
+        for member in self.layout.application.members:
+            lines += [*self._declared(member), ""]
+        for own in self.layout.application.file.buffers:
+            lines += [f"/* {own.size} bytes of the firmware's own. */", f"{self._buffer_function(own)};"]
+        return "\n".join([*lines, *header_foot(f"{self.name.upper()}_H"), ""])
+
+    def _header_head(self) -> list[str]:
+        guard = self.name.upper()
+        return [
             f"/* {self.name}: several networks in one arena, compiled by edgewright.",
             " *",
             " * Every network has a run function, which refuses to start where what runs already needs the memory. */",
@@ -83,6 +93,8 @@ class AppWriter:
             f"#define {guard}_BUSY 1  /* something runs that needs the same memory: try again later */",
             f"#define {guard}_EMPTY 2 /* what it reads has not been made: run the network, or partition, before it */",
             f"#define {guard}_WRONG 3 /* a function that hands out rows is missing */",
+            "",
+            *lock_comment(guard),
             "",
             "/* To place the arena of a memory, define this when compiling the library, for example as",
             ' * __attribute__((section("." #memory))). */',
@@ -103,21 +115,47 @@ class AppWriter:
             f"int32_t {self.name}_busy(void);",
             "",
         ]
-        for member in self.layout.application.members:
-            plan, network = self.libraries[member.name].plan, member.network
-            c.line(
-                f"/* {comment(member.name)}: {plan.macs} multiply-accumulates. "
-                "An input or output that is NULL stays in the arena. */"
-            )
-            c.line(f"int32_t {self.name}_run_{c_name(member)}({self._signature(member)});")
-            for kind, function, _ in self._accessors(member, plan, network):
-                c.line(f"{kind} *{function}(void);")
-            c.line()
-        for own in self.layout.application.file.buffers:
-            c.line(f"/* {own.size} bytes of the firmware's own. */")
-            c.line(f"uint8_t *{self.name}_buffer_{own.name.lower()}(void);")
-        c.lines += header_foot(f"{guard}_H")
-        return c.text()
+
+    def _buffer_function(self, own: BufferEntry) -> str:
+        return f"uint8_t *{self.name}_buffer_{own.name.lower()}(void)"
+
+    def _declared(self, member: AppMember) -> Iterator[str]:
+        """What the header says of a member, and declares for it."""
+        plan = self.libraries[member.name].plan
+        yield f"/* {comment(member.name)}: {plan.macs} multiply-accumulates."
+        yield from (f" *   {comment(sentence)}." for sentence in handed_sentences(self.layout, member))
+        yield from self._ends(member)
+        yield " * What is given as NULL stays in the arena. */"
+        yield f"int32_t {self.name}_run_{c_name(member)}({self._signature(member, is_public=True)});"
+        for kind, function, _, _ in self._accessors(member):
+            yield f"{kind} *{function}(void);"
+
+    def _ends(self, member: AppMember) -> Iterator[str]:
+        """A line of the header for every input and output: type, axes, shape, and who overwrites it in the arena."""
+        names, given = self._parameters(member), given_ends(self.layout, member)
+        functions = {tensor: function for _, function, _, tensor in self._accessors(member)}
+        for way, group, passed in (("input", names.inputs, given[0]), ("output", names.outputs, given[1])):
+            for tensor, parameter in group.items():
+                yield f" *   {way} {parameter}: {described_end(member.network, tensor)}."
+                if tensor in functions:
+                    others = [member.name, *overwriters(self.layout, member, tensor)]
+                    yield f" *     {functions[tensor]}() points to it; overwritten by {comment(', '.join(others))}."
+                elif tensor in passed:
+                    yield " *     Not in the arena as a whole: only the caller has it."
+
+    def pieces(self, files: Mapping[str, str | bytes]) -> Iterator[NamedPiece]:
+        """The C of the library by the keys of the application file that its names follow from."""
+        application = self.layout.application
+        shared = [str(files[f"{self.name}_{part}.h"]) for part in ("kernels", "weights")]
+        yield NamedPiece("name", "\n".join([*self._header_head(), *shared]))
+        for member in application.members:
+            library = self.libraries[member.name]
+            index = [one.name for one in application.file.networks].index(member.owner)
+            header, source = (str(library.files[f"{library.name}.{kind}"]) for kind in "hc")
+            yield NamedPiece(f"network[{index}].prefix", "\n".join([header, *self._declared(member)]), source)
+        for index, buffer in enumerate(application.file.buffers):
+            yield NamedPiece(f"buffer[{index}].name", self._buffer_function(buffer))
+        yield NamedPiece("name", "", self.source())
 
     def probe_header(self) -> str:
         guard = f"{self.name.upper()}_PROBE_H"
@@ -133,11 +171,12 @@ class AppWriter:
         name, guard, c = self.name, self.name.upper(), CWriter()
         c.lines += [
             f"/* {name}: who may start when, and the arena that all of them share. */",
+            *(POSIX if self.gate.is_shared else ()),
             f'#include "{name}.h"',
             *([f'#include "{name}_probe.h"'] if self.gate.is_polled else []),
             f'#include "{name}_kernels.h"',
             "",
-            *self.gate.locks,
+            *lock_lines(guard, self.gate.is_shared),
             "",
             *(
                 f"{guard}_SECTION({section}) {guard}_ALIGNED(16) static uint8_t "
@@ -153,7 +192,7 @@ class AppWriter:
         for member in self.layout.application.members:
             self._write_run(c, member)
         for own in self.layout.application.file.buffers:
-            with c.block(f"uint8_t *{name}_buffer_{own.name.lower()}(void)"):
+            with c.block(self._buffer_function(own)):
                 c.line(f"return {self._place(own.name)};")
             c.line()
         return c.text()
@@ -162,11 +201,13 @@ class AppWriter:
         library = self.libraries[member.name]
         return parameters(library.name, member.network, library.plan.arenas)
 
-    def _signature(self, member: AppMember) -> str:
-        names, plan = self._parameters(member), self.libraries[member.name].plan
+    def _signature(self, member: AppMember, is_public: bool = False) -> str:
+        """C of the run function's parameters: as the header has them, or under names that nothing else in the C has."""
+        public, plan = self._parameters(member), self.libraries[member.name].plan
+        names = public if is_public else local_names(public)
         inputs, outputs = given_ends(self.layout, member)
         given = Parameters({}, {x: names.inputs[x] for x in inputs}, {x: names.outputs[x] for x in outputs})
-        return ", ".join(declared(c_name(member), plan, member.network, given)) or "void"
+        return ", ".join(declared(c_name(member), plan, member.network, given, public)) or "void"
 
     def _write_run(self, c: CWriter, member: AppMember) -> None:
         name, guard, plan = self.name, self.name.upper(), self.libraries[member.name].plan
@@ -190,13 +231,13 @@ class AppWriter:
             c.line(f"leave({which});")
             c.line("return status;")
         c.line()
-        for kind, function, place in self._accessors(member, plan, member.network):
+        for kind, function, place, _ in self._accessors(member):
             with c.block(f"{kind} *{function}(void)"):
                 c.line(f"return ({kind} *)(void *)({place});")
             c.line()
 
     def _arguments(self, member: AppMember) -> Iterator[str]:
-        names, plan = self._parameters(member), self.libraries[member.name].plan
+        names, plan = local_names(self._parameters(member)), self.libraries[member.name].plan
         yield from map(self._arena, names.arenas)
         rings = enumerate(self.layout.rings)
         pulled = {member.own(ring): number for number, ring in rings if member.name in ring.reading}
@@ -227,9 +268,9 @@ class AppWriter:
             text = f"({frame} % {fifo.slots}u == {n}u ? {places[n]} : {text})"
         return text
 
-    def _accessors(self, member: AppMember, plan: Plan, network: Network) -> Iterator[tuple[str, str, str]]:
-        """(type, function, place) of every input and output that lies in the arena as a whole."""
-        names = self._parameters(member)
+    def _accessors(self, member: AppMember) -> Iterator[tuple[str, str, str, str]]:
+        """(type, function, place, tensor) of every input and output that lies in the arena as a whole."""
+        names, plan, network = self._parameters(member), self.libraries[member.name].plan, member.network
         for way, group in (("input", names.inputs), ("output", names.outputs)):
             for tensor, parameter in group.items():
                 if lies_densely(plan, network, tensor) and tensor not in plan.outside:
@@ -237,4 +278,4 @@ class AppWriter:
                     buffer = plan.buffer_named[view.buffer]
                     function = f"{self.name}_{way}_{c_name(member)}_{parameter}"
                     place = f"{self._arena(buffer.memory)} + {buffer.offset + view.offset}"
-                    yield C_TYPES[network.tensors[tensor].dtype.value], function, place
+                    yield C_TYPES[network.tensors[tensor].dtype.value], function, place, tensor

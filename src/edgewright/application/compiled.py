@@ -5,31 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 
 from .. import text
-from ..board.toolchain import clang_in_make
 from ..errors import Infeasible
 from .library import AppLibrary, emit_application
 from .outcome import AppOutcome, too_much_flash
+from .packaging import application_files
 from .trial import Verified, verify_application
-
-MAKEFILE = """\
-# Builds lib{name}.a with any C99 compiler: make CC=arm-none-eabi-gcc CFLAGS="-mcpu=cortex-m4 -mthumb -Os"
-CFLAGS ?= -O2
-{clang}SOURCES = {sources}
-
-lib{name}.a: $(patsubst %,build/%.o,$(SOURCES))
-\t$(AR) rcs $@ $^
-
-build/%.o: src/% $(wildcard src/*.h)
-\t@mkdir -p build
-\t$(CC) -std=c99 $(CFLAGS) -ffp-contract=off -fno-strict-aliasing $(CLANG) -Isrc -c $< -o $@
-
-clean:
-\trm -rf build lib{name}.a
-
-.PHONY: clean
-"""
 
 
 @dataclass(frozen=True)
@@ -44,17 +27,25 @@ class CompiledApplication:
     def files(self) -> Mapping[str, str | bytes]:
         """By path."""
         report = json.dumps({**self.outcome.to_dict(), **self.to_dict()}, indent=1) + "\n"
-        makefile = MAKEFILE.format(
-            name=self.library.name, sources=" ".join(self.library.sources), clang=clang_in_make(self.library.target)
-        )
-        sources = {f"src/{name}": content for name, content in self.library.files.items()}
-        return {**sources, "Makefile": makefile, "report.json": report}
+        return {**application_files(self.library, version("edgewright")), "report.json": report}
+
+    @property
+    def stack_bytes(self) -> int | None:
+        """The most stack that runs, and runs inside of them, took on the virtual board; None where none was run."""
+        return self.trial.board.stack_bytes if self.trial is not None and self.trial.board is not None else None
+
+    @property
+    def ram_bytes(self) -> int:
+        """Arena, state, and the stack where it was measured."""
+        return self.outcome.peak_bytes + self.library.state_bytes + (self.stack_bytes or 0)
 
     def to_dict(self) -> dict[str, object]:
         trial, board = self.trial, self.trial.board if self.trial else None
         found: dict[str, object] = {
             "packed_bytes": self.library.weight_bytes,
             "state_bytes": self.library.state_bytes,
+            "stack_bytes": self.stack_bytes,
+            "ram_bytes": self.ram_bytes,
             "verified": trial is not None,
             "runs": trial.here.runs if trial else 0,
             "nested_runs": trial.here.nested if trial else 0,

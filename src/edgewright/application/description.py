@@ -12,15 +12,18 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StrictBool, StrictInt, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
+from ..emit.names import safe_prefix
 from ..platform.sentences import Bytes, Entry, Seconds, read_toml
 from ..program.deployment import RelationKind
 
 ALWAYS = "always"
-FILES = ("kernels", "weights", "probe")  # of the C library, whose names begin with the application's
+FILES = ("kernels", "weights", "probe", "starts")  # of the C library, whose names begin with the application's
 SHARE = "a share from 0, such as 0.05 for 5 %"
 
 NetworkName = Annotated[str, StringConstraints(strict=True, max_length=48, pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
 MemberName = Annotated[str, StringConstraints(strict=True, max_length=64)]
+Place = Annotated[StrictInt, Field(ge=0, le=1 << 31)]
+Size = Annotated[StrictInt, Field(ge=1, le=1 << 31)]
 PathText = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=1000)]
 
 
@@ -46,6 +49,9 @@ class AppNetworkEntry(Entry):
     name: NetworkName = Field(description="a name of letters, digits and _ that begins with a letter")
     file: PathText = Field(description="the model's file (.onnx or .tflite), as seen from the application file")
     prefix: NetworkName | None = Field(default=None, description="a C identifier; the name when left out")
+    shape: dict[str, Annotated[tuple[Size, ...], Field(min_length=1, max_length=8)]] = Field(
+        default={}, description="a table of sizes for inputs that the file leaves open, such as {x = [1, 3, 96, 96]}"
+    )
     pull_input: StrictBool = Field(default=False, description="true if images come row by row, else false")
     quantised_input: StrictBool = Field(default=False, description="true to leave the conversion to the caller")
     quantised_output: StrictBool = Field(default=False, description="true to leave the conversion to the caller")
@@ -90,6 +96,13 @@ class RelationEntry(Entry):
     )
     output: str | None = Field(default=None, description="an output of the first network, where it has several")
     input: str | None = Field(default=None, description="an input of the networks, where they have several")
+    crop: tuple[Place, Place, Size, Size] | None = Field(
+        default=None, description="[top, left, height, width], the part of the image that the later networks read"
+    )
+    resize: tuple[Size, Size] | None = Field(
+        default=None, description="[height, width], to which the image or its crop is scaled"
+    )
+    scaling: Literal["bilinear", "nearest"] = Field(default="bilinear", description='"bilinear" or "nearest"')
 
 
 class BufferEntry(Entry):
@@ -150,6 +163,11 @@ class ApplicationFile(Entry):
         return self
 
     @property
+    def prefix(self) -> str:
+        """What the files and functions of the C library begin with."""
+        return safe_prefix(self.name)
+
+    @property
     def members(self) -> tuple[str, ...]:
         """Every name that a relation may use: networks, and their partitions."""
         parts = [f"{one.name}.{n + 1}" for one in self.networks for n in range(len(one.partitions))]
@@ -189,16 +207,17 @@ def _broken_names(app: ApplicationFile) -> Iterator[tuple[str, str]]:
                 yield f"{key}[{index}].name", f'is "{name}", which is taken; expected a unique name'
     if app.memories and app.limits.ram is not None:
         yield "limits.ram", "is given beside [[memory]], whose sizes are the limits; expected one of them"
-    own, taken = app.name.lower(), dict[str, str]()
+    own, taken = app.prefix, dict[str, str]()
     taken |= {own: "the name of the application"} | {f"{own}_{part}": "a file of the application" for part in FILES}
     pipelined = {one.networks[0].partition(".")[0] for one in app.relations if one.kind is RelationKind.PIPELINED}
     for index, one in enumerate(app.networks):
-        prefix = (one.prefix or one.name).lower()
+        prefix = safe_prefix(one.prefix or one.name)
         parts = [f"{prefix}_{n + 1}" for n in range(len(one.partitions) if one.name in pipelined else 0)]
         for name in (prefix, *parts):
             if name in taken:
                 said = "is" if name == prefix else "gives a partition the C name"
-                yield f"network[{index}].prefix", f'{said} "{name}", as {taken[name]}; expected another one'
+                other = f'expected another one, such as "net_{prefix}"'
+                yield f"network[{index}].prefix", f'{said} "{name}", as {taken[name]}; {other}'
         taken |= dict.fromkeys((prefix, *parts), f"in network[{index}]")
 
 
@@ -236,6 +255,9 @@ def _broken_relation(app: ApplicationFile, index: int, relation: RelationEntry) 
         yield f"{key}.networks", f"names partitions; expected whole networks for {kind.value}"
     if relation.points is not PreemptionPoints.STAGES and kind is not RelationKind.PREEMPTS:
         yield f"{key}.points", f"is for preempts; expected none for {kind.value}"
+    for key_of, given in (("crop", relation.crop), ("resize", relation.resize)):
+        if given is not None and kind not in (RelationKind.AFTER, RelationKind.SAME_INPUT):
+            yield f"{key}.{key_of}", f"is for after and same input; expected none for {kind.value}"
     if relation.wait is not None and (
         kind is not RelationKind.PREEMPTS or relation.points is PreemptionPoints.ANYWHERE
     ):

@@ -115,7 +115,8 @@ def _check_alike(networks: Mapping[str, Network], before: End, after: End) -> No
     if (x.shape, x.dtype) != (y.shape, y.dtype):
         raise InputError(
             f"'{before[1]}' of '{before[0]}' is {x.dtype.value}{list(x.shape)} and '{after[1]}' of '{after[0]}' "
-            f"{y.dtype.value}{list(y.shape)}: only equal tensors lie in the same bytes; make the crop a [[buffer]]"
+            f"{y.dtype.value}{list(y.shape)}: only equal tensors lie in the same bytes; "
+            "where height and width alone differ, give crop or resize in the relation"
         )
     if x.quant != y.quant:
         raise InputError(

@@ -19,6 +19,7 @@ from ..program.options import Options
 from .app_ends import c_name, polled_rows, resident_ends
 from .app_rings import row_outlet
 from .app_source import AppWriter
+from .c_names import check_names
 from .conflicts import BufferUse, JointBuffer
 from .deploying import deployment_of
 from .description import PreemptionPoints
@@ -43,7 +44,7 @@ class AppLibrary:
 
     @property
     def name(self) -> str:
-        return self.layout.application.file.name.lower()
+        return self.layout.application.file.prefix
 
     @property
     def arenas(self) -> Mapping[str, int]:
@@ -63,7 +64,7 @@ def emit_application(layout: JointLayout) -> AppLibrary:
         raise InputError(f"{len(application.members)} networks and partitions are too many: at most {MOST_MEMBERS}")
     if (handed := sum(len(fifo.readers) for fifo in application.shared)) > MOST_MEMBERS:
         raise InputError(f"{handed} inputs that other networks hand over are too many: at most {MOST_MEMBERS}")
-    name = application.file.name.lower()
+    name = application.file.prefix
     shared = SharedCode.called(name)
     options = Options()
     plans = selected_plans(layout)
@@ -85,6 +86,7 @@ def emit_application(layout: JointLayout) -> AppLibrary:
     for library in libraries.values():
         files |= library.files
     files |= shared.files()
+    check_names(writer.pieces(files))
     state = 4 * (sum(writer.gate.words.values()) + writer.rings.words)
     return AppLibrary(selected, deployment, application.target, libraries, files, shared.constants.bytes, state)
 

@@ -17,6 +17,7 @@ from ..platform import Board, load_board
 from ..platform.target import TARGETS, Target, target_of
 from ..program.deployment import OUTSIDE, Fifo, Reader, RelationKind
 from .description import ApplicationFile, AppNetworkEntry, read_application
+from .handed_images import with_handed_images
 from .handover import shared_fifos
 from .quantisation import read_network
 
@@ -137,14 +138,18 @@ def assemble_application(file: ApplicationFile, folder: Path, where: str, pull_i
     if file.target is not None and file.target not in TARGETS:
         raise InputError(f'{where}: target is "{file.target}"; expected one of {", ".join(TARGETS)}')
     target = TARGETS[file.target] if file.target else target_of(board) if board else TARGETS["host"]
-    networks: dict[str, Network] = {}
+    entries = enumerate(file.networks)
+    networks = {
+        entry.name: replace(read_network(entry, folder, f"{where}: network[{index}]"), name=entry.name)
+        for index, entry in entries
+    }
+    networks = with_handed_images(file, networks, where)
     members: list[AppMember] = []
     fifos: list[Fifo] = []
     partitions: dict[str, tuple[tuple[str, ...], ...]] = {}
     pipelined = {file.network(r.networks[0]).name for r in file.relations if r.kind is RelationKind.PIPELINED}
     for index, entry in enumerate(file.networks):
-        network = replace(read_network(entry, folder, f"{where}: network[{index}]"), name=entry.name)
-        networks[entry.name] = network
+        network = networks[entry.name]
         if pull_input and pullable(network) and not _has_held_ends(file, entry.name):
             entry = entry.model_copy(update={"pull_input": True})
         parts = _partitions(network, entry, f"{where}: network[{index}].partitions")

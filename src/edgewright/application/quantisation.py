@@ -5,6 +5,7 @@ Ranges of int8 come from calibration data that the application brings; without i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 import onnx
 
 from ..emit.inputs import Inputs, load_inputs
-from ..errors import InputError
+from ..errors import InputError, ModelError
 from ..network import Array, Network
 from ..network.kernels import execute
 from ..network.read import read
@@ -26,15 +27,31 @@ MOST_SAMPLES = 64  # of the calibration data that are used
 def read_network(entry: AppNetworkEntry, folder: Path, where: str) -> Network:
     """The network of an entry in the precision that it asks for; `where` names the entry in errors."""
     path = folder / entry.file
-    if entry.quantise is Precision.INT8:
-        source: Path | onnx.ModelProto = _int8_model(entry, folder, where)
-    else:
-        source = path
-    network = read(source, quantised_input=entry.quantised_input, quantised_output=entry.quantised_output)
+    try:
+        source: Path | onnx.ModelProto = path
+        if entry.quantise is Precision.INT8:
+            source = _int8_model(entry, folder, where)
+        network = read(
+            source,
+            shapes=entry.shape,
+            quantised_input=entry.quantised_input,
+            quantised_output=entry.quantised_output,
+        )
+    except ModelError as error:
+        raise type(error)(_with_key(str(error), where)) from error
     if entry.quantise is Precision.FP16:
         rounded = {name: _rounded(value) for name, value in network.constants.items()}
         network = replace(network, constants=rounded)
     return replace(network, name=path.stem) if isinstance(source, onnx.ModelProto) else network
+
+
+def _with_key(message: str, where: str) -> str:
+    """A message about open sizes that names the key of the application file in place of the option."""
+    sizes = re.findall(r"--shape '?([^=']+)=([\d,]+)'?", message)
+    if not sizes:
+        return message
+    table = ", ".join(f'"{name}" = [{dims.replace(",", ", ")}]' for name, dims in sizes)
+    return re.sub(r"(--shape '?[^=']+=[\d,]+'? ?)+", f"{where}.shape = {{{table}}}", message)
 
 
 def calibration_inputs(entry: AppNetworkEntry, network: Network, folder: Path, where: str) -> list[Inputs]:
@@ -92,7 +109,7 @@ def _int8_model(entry: AppNetworkEntry, folder: Path, where: str) -> onnx.ModelP
     from ..samples.quantise import quantise  # loads onnxruntime
 
     path = folder / entry.file
-    trained = read(path)
+    trained = read(path, shapes=entry.shape)
     if path.suffix != ".onnx" or not all(trained.tensors[name].dtype.is_float for name in trained.inputs):
         raise InputError(
             f"{where}.quantise is \"int8\", which onnxruntime makes of float32 .onnx files; '{entry.file}' is none: "

@@ -25,9 +25,9 @@ from ..errors import EdgewrightError
 from ..network import Array, random_inputs
 from ..network.kernels import execute
 from ..platform.target import TARGETS, Architecture
-from ..program.deployment import Fifo
+from ..program.deployment import OUTSIDE, Fifo
 from ..program.options import Options
-from .app_ends import bringer, given_ends
+from .app_ends import given_ends
 from .harness import TrialNote, TrialScript, kept_buffers, own_bytes, read_notes, trial_harness, trial_inputs
 from .library import AppLibrary
 from .members import AppMember
@@ -125,6 +125,16 @@ class AppTrial:
             at += buffer.size
 
 
+@dataclass
+class _OpenCall:
+    """A call of a run function that has not come back."""
+
+    member: AppMember
+    inputs: Mapping[str, Array]
+    is_legal: bool | None  # None: not known
+    is_started: bool = False  # it has been allowed
+
+
 class _NoteJudge:
     """Goes through the notes of a trial, and knows what the library should remember."""
 
@@ -133,7 +143,8 @@ class _NoteJudge:
         self.application = self.layout.application
         self.runs = self.nested = self.refused = 0
         self.wrong: list[str] = []
-        self._begun: list[tuple[AppMember, dict[str, Array]]] = []  # calls that have not come back, with their inputs
+        self._open: list[_OpenCall] = []  # calls that have not come back
+        self._unread: dict[Fifo, set[str]] = {fifo: set() for fifo in self.application.shared}
         self._values: dict[Fifo, Array] = {}  # what networks hand over
         self._frames: dict[tuple[str, int], Mapping[str, Array]] = {}  # what partitions made of each frame
         self._done = dict.fromkeys(self.application.by_name, 0)
@@ -142,20 +153,25 @@ class _NoteJudge:
     def take(self, note: TrialNote) -> None:
         member = self.application.members[note.member]
         if note.is_begin:
-            for caller, values in self._begun:  # a run inside of theirs says that these were allowed
-                self._bring(caller, values)
+            for call in self._open:  # a run inside of theirs says that these were allowed
+                self._start(call)
             given = given_ends(self.layout, member)[0]
             own = self.trial.inputs[member.name][note.value]
             inputs = {x: own[x] if x in given else self._handed(member, x, own[x]) for x in member.network.inputs}
-            self._begun.append((member, inputs))
+            self._open.append(_OpenCall(member, inputs, self._is_legal(member)))
             return
-        _, inputs = self._begun.pop()
+        call = self._open.pop()
+        if call.is_legal is not None and call.is_legal == bool(note.value):
+            said = "refuses network" if call.is_legal else "starts network"
+            order = "in a legal order" if call.is_legal else "though what it reads is not there"
+            self.wrong.append(f"after {self.runs} runs the library {said} '{member.name}' {order}")
         if note.value:
             self.refused += 1
             return
+        self._start(call)
         self.runs += 1
         self.nested += note.depth > 0
-        expected = self._expected(member, inputs)
+        expected = self._expected(member, call.inputs)
         at = 0
         for name in given_ends(self.layout, member)[1]:
             tensor = member.network.tensors[name]
@@ -163,21 +179,37 @@ class _NoteJudge:
             if not _is_same(found, expected[name]):
                 self.wrong.append(f"run {self.runs}: network '{member.name}' computes a wrong '{name}'")
             at += tensor.bytes
-        self._finish(member, inputs, expected)
+        self._finish(member, expected)
 
-    def _finish(self, member: AppMember, inputs: Mapping[str, Array], expected: Mapping[str, Array]) -> None:
-        self._bring(member, inputs)
+    def _finish(self, member: AppMember, expected: Mapping[str, Array]) -> None:
         for fifo in self.application.shared:
             if fifo.source == member.name:
-                self._values[fifo] = expected[member.own(fifo)]
+                self._values[fifo], self._unread[fifo] = expected[member.own(fifo)], set(fifo.reading)
         self._frames[member.name, self._done[member.name]] = expected
         self._done[member.name] += 1
 
-    def _bring(self, member: AppMember, inputs: Mapping[str, Array]) -> None:
-        """Notes the frames that a run brings for others."""
+    def _start(self, call: _OpenCall) -> None:
+        """Notes what a run reads as it begins, what it overwrites and what it brings for others."""
+        if call.is_started:
+            return
+        call.is_started, name = True, call.member.name
         for fifo in self.application.shared:
-            if bringer(fifo) == member.name:
-                self._values[fifo] = inputs[member.own(fifo)]
+            self._unread[fifo].discard(name)
+            if fifo.writer == name:
+                self._unread[fifo] = set(fifo.reading) - {name} if fifo.source == OUTSIDE else set()
+                if fifo.source == OUTSIDE:
+                    self._values[fifo] = call.inputs[call.member.own(fifo)]
+
+    def _is_legal(self, member: AppMember) -> bool | None:
+        """Whether a call may start that nothing runs beside; None where others do, or pipelines count frames."""
+        if self._open or self.application.fifos:
+            return None
+        deployment = self.trial.library.deployment
+        read = [fifo for fifo in self.application.shared if member.name in fifo.reading and fifo.writer != member.name]
+        return all(
+            member.name in self._unread[fifo] and not deployment.read_before(fifo, member.name) & self._unread[fifo]
+            for fifo in read
+        )
 
     def _handed(self, member: AppMember, tensor: str, default: Array) -> Array:
         """What another member has made; `default` where none has, since the library will refuse the run."""

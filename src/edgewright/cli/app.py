@@ -100,6 +100,8 @@ def app(
             console.print(next_table(outcome))
     if measured:
         console.print(measured_table(measured))
+    if compiled is not None:
+        console.print(compiled_table(compiled))
     print_written([page, folder if compiled else None])
     if compiled is not None:
         console.print(shown(compiled.sentence), style="green" if verify else "yellow", soft_wrap=True)
@@ -135,6 +137,19 @@ def measured_table(measured: Sequence[MeasuredNetwork]) -> Table:
             shown(", ".join(one.beside)),
             style=None if one.is_met else "red",
         )
+    return made
+
+
+def compiled_table(compiled: CompiledApplication) -> Table:
+    """RAM of the compiled library, with the stack, beside what there is."""
+    made = table("RAM of the compiled library", "", ">bytes", "")
+    made.add_row("arena", text.count(compiled.outcome.peak_bytes), "")
+    made.add_row("state", text.count(compiled.library.state_bytes), "who runs, and what waits")
+    stack = "not measured" if compiled.stack_bytes is None else text.count(compiled.stack_bytes)
+    made.add_row("stack", stack, "the most that runs inside of runs took on the virtual board")
+    ram, total = compiled.outcome.ram, compiled.ram_bytes
+    there = "" if ram is None else f"of {text.size(ram)}"
+    made.add_row("in all", text.count(total), there, style="red" if ram is not None and total > ram else None)
     return made
 
 

@@ -33,7 +33,13 @@ def library_name(network: Network, given: str | None = None) -> str:
             f"the name '{shortened(given, 24)}' has {len(given)} letters, and files and functions begin with it; "
             f"give one of at most {LONGEST} with --name"
         )
-    name = identifier(given or network.name).lower()
+    return safe_prefix(given or network.name)
+
+
+def safe_prefix(text: str) -> str:
+    """The prefix for a library of this name: in lower case, neither a header's name nor one that our C begins names
+    with."""
+    name = identifier(text).lower()
     if name in FILES:  # headers are looked for in the library's folder before the system's
         name = f"{name}_model"
     elif _LOCAL.match(name):

@@ -47,13 +47,13 @@ roundeven scalb scalbln scalbn sin sincos sinh sqrt tan tanh tgamma trunc
 _FILES = """
 aio alloca ammintrin arduino argz arm arm_acle arm_bf16 arm_fp16 arm_math arm_mve arm_mve_types arm_neon
 arm_nnfunctions arm_sve assert board byteswap c cmsis_compiler cmsis_gcc complex core_cm0plus core_cm33 core_cm4
-core_cm55 core_cm7 cpio cpuid ctype dirent dl dlfcn elf emmintrin endian errno error fcntl features fenv float ftw
-gcc getopt glob glue grp hosted iconv immintrin inttypes iso646 langinfo libgen limits link locale m main malloc
-math memory mm_malloc newlib nmmintrin nosys picolibc pmmintrin poll pthread pwd reent regex resolv riscv rt runtime
-sched search semaphore setjmp sgtty signal smmintrin spawn stdalign stdarg stdatomic stdbool stdc stdckdint stddef
-stdint stdio stdlib stdnoreturn string strings syscall syslog tar tbmintrin termios tgmath threads time tmmintrin
-uchar unistd unwind util utime utmp values wait wchar wctype windows winsock wmmintrin wordexp x86intrin xlocale
-xmmintrin
+core_cm55 core_cm7 cpio cpuid ctype dirent dl dlfcn elf emmintrin endian errno error fcntl features fenv float
+freertos freertosconfig ftw gcc getopt glob glue grp hosted iconv immintrin inttypes iso646 langinfo libgen limits
+link list locale m main malloc math memory mm_malloc newlib nmmintrin nosys picolibc pmmintrin poll portable
+portmacro projdefs pthread pwd queue reent regex resolv riscv rt runtime sched search semaphore setjmp sgtty signal
+smmintrin spawn stdalign stdarg stdatomic stdbool stdc stdckdint stddef stdint stdio stdlib stdnoreturn string
+strings syscall syslog tar task tbmintrin termios tgmath threads time timers tmmintrin uchar unistd unwind util
+utime utmp values wait wchar wctype windows winsock wmmintrin wordexp x86intrin xlocale xmmintrin
 """
 
 WORDS = frozenset((_KEYWORDS + _MACROS + _FUNCTIONS).split()) | {

@@ -77,7 +77,7 @@ def verify(
     from the reference's own inputs. Outputs beyond what is allowed are accepted where every layer passes and the code
     gives what the kernels give; if not end to end, then stage by stage from the code's own inputs.
     """
-    if calls_cmsis_nn(library):
+    if calls_cmsis_nn(library.files):
         return _noted(predicted(library, board), CMSIS_NN)
     network = library.network
     _check_sizes(network)

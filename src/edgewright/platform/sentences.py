@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, TypeVar, get_args
+from typing import Annotated, TypeVar, get_args, get_origin
 
 from pydantic import (
     BaseModel,
@@ -176,7 +176,8 @@ def _field_at(location: Location, root: type[Entry]) -> FieldInfo | None:
     """The field that a location leads to; None for the file itself."""
     field = None
     for step in location:
-        if isinstance(step, str):
+        is_free = field is not None and get_origin(field.annotation) is dict  # a table whose keys are names
+        if isinstance(step, str) and not is_free:
             field = _fields(_model_of(field, root))[step]
     return field
 

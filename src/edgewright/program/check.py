@@ -5,7 +5,7 @@ It shares no code with those who make plans, and runs on every plan before it is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from ..errors import Damaged
 from .form import flaws
@@ -15,11 +15,12 @@ from .plan import FaultKind, Plan, PlanFault, judged
 from .selection import packed_bytes
 
 
-def faults(plan: Plan) -> Iterator[PlanFault]:
+def faults(plan: Plan, pushed: Collection[str] = ()) -> Iterator[PlanFault]:
     """What is wrong with the plan, the gravest first; nothing for a plan that does what its network says.
 
     Each kind is judged only if the ones before hold: what is not well formed cannot be carried out. Plans of more
     than 128 MiB of float32 are not carried out here (`is_too_large`): every cell of their memory would be remembered.
+    Rows of outputs in `pushed` leave as soon as they are made.
     """
     is_sound = True
     for fault in judged(plan, _JUDGES):
@@ -28,7 +29,7 @@ def faults(plan: Plan) -> Iterator[PlanFault]:
     if is_sound:
         yield from _scratch_in_the_way(plan)
         if not is_too_large(plan):
-            yield from misuses(plan)
+            yield from misuses(plan, pushed)
 
 
 def checked(plan: Plan) -> Plan:

@@ -58,7 +58,8 @@ def deployment_faults(deployment: Deployment, *, with_plans: bool = True) -> Ite
         yield fault
         return
     for part in deployment.parts if with_plans else ():
-        for fault in faults(part.plan) if part.plan else ():
+        pushed = [own for own, fifo in deployment.writes[part.name].items() if fifo.rows]
+        for fault in faults(part.plan, pushed) if part.plan else ():
             yield PlanFault(fault.kind, f"the plan of part '{part.name}': {fault.message}")
             return
     for message in overlaps(deployment):

@@ -8,7 +8,7 @@ make plans: order, addresses, windows, tiles and overlaps are judged by what bec
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import accumulate
 from math import gcd
 
@@ -34,9 +34,12 @@ def is_too_large(plan: Plan) -> bool:
     return max(sizes, default=0) // grid > MOST_CELLS
 
 
-def misuses(plan: Plan) -> Iterator[PlanFault]:
-    """The faults of the first step that goes wrong when the plan is carried out; the plan must be well formed."""
-    run = _Run(plan)
+def misuses(plan: Plan, pushed: Collection[str] = ()) -> Iterator[PlanFault]:
+    """The faults of the first step that goes wrong when the plan is carried out; the plan must be well formed.
+
+    Rows of outputs in `pushed` leave as soon as they are made.
+    """
+    run = _Run(plan, pushed)
     try:
         yield from run.faults()
     except ModelError as error:  # a tile outside its buffer
@@ -48,8 +51,8 @@ def misuses(plan: Plan) -> Iterator[PlanFault]:
 class _Run:
     """The memories of a plan, filled with marks of elements."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan, self.network = plan, plan.network
+    def __init__(self, plan: Plan, pushed: Collection[str] = ()) -> None:
+        self.plan, self.network, self.pushed = plan, plan.network, pushed
         self.places = Places(plan, plan.network)
         self.marks = _Marks(plan)
         self.memories = {
@@ -72,7 +75,7 @@ class _Run:
                 yield fault
                 return
         for name in self.network.outputs:
-            if name not in self.network.constants:
+            if name not in self.network.constants and name not in self.pushed:
                 yield from self._read("the caller", name, Region.whole(self.network.tensors[name].shape))
 
     def overdrawn(self) -> Iterator[PlanFault]:

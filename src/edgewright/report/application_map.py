@@ -9,7 +9,7 @@ from html import escape
 
 from .. import text
 from ..application.conflicts import JointBuffer
-from ..application.description import RelationEntry
+from ..application.description import PreemptionPoints, RelationEntry
 from ..application.joint import JointLayout
 from .charts import Axis
 from .memory_map import LETTER
@@ -17,6 +17,11 @@ from .memory_map import LETTER
 WIDTH, HEIGHT = 1160.0, 420.0  # px, of the picture and of its map
 LEFT, RIGHT, ROW, FOOT = 92.0, 20.0, 20.0, 62.0  # px; a row for each relation
 BETWEEN = 12.0  # px between two networks
+BAND = 8.0  # px, of the band above a network that shows where it may be interrupted
+HATCH = (
+    '<defs><pattern id="hatch" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+    '<path d="M0 0V5"/></pattern></defs>'
+)
 KINDS = {
     "intermediate": "of one network",
     "output": "handed over; pale while it waits",
@@ -78,6 +83,7 @@ class _ApplicationMap:
         yield from self._axes()
         for buffer in sorted(self.buffers, key=lambda b: -b.size):
             yield from self._buffer(buffer)
+        yield from self._interruptions()
         yield from self._levels()
         yield from self._legend(total - 18)
         yield "</svg>"
@@ -149,6 +155,35 @@ class _ApplicationMap:
             shown = escape(text.shortened(name, letters))
             yield f'<text class="size" x="{start + 4:.1f}" y="{top + 11.5:.1f}">{shown}</text>'
 
+    def _interruptions(self) -> Iterator[str]:
+        """Where networks may be interrupted: a dashed line at the end of a stage, a hatched band between rows or
+        anywhere."""
+        preemptions = self.layout.problem.relations.preemptions.values()
+        if preemptions:
+            yield HATCH
+        for preemption in preemptions:
+            low, kind = preemption.low, preemption.points
+            column, told = self.columns[low], escape(f"{preemption.high} may interrupt {low}")
+            if kind is PreemptionPoints.ANYWHERE:
+                yield self._band(column.start, column.end, f"{told} anywhere")
+                continue
+            points = self.layout.problem.allowed(low, kind)
+            for stage in sorted(points.after):
+                yield f'<g class="preempt"><title>{told} after stage {stage + 1}</title>'
+                yield f'<path d="M{column.at(stage + 1):.1f} {self.top - BAND:g}v{HEIGHT + BAND:g}"/></g>'
+            program = self.layout.plans[low].program
+            for stage in sorted({at for at, _ in points.rows}):
+                count = len(list(program.turns(program.stages[stage])))
+                after = sorted(turn for at, turn in points.rows if at == stage)
+                start, end = (column.at(stage + turn / count) for turn in (after[0], after[-1] + 1))
+                yield self._band(start, end, f"{told} between {len(after)} rows of stage {stage + 1}")
+
+    def _band(self, start: float, end: float, told: str) -> str:
+        return (
+            f'<g class="preempt"><title>{told}</title><rect x="{start:.1f}" y="{self.top - BAND:g}" '
+            f'width="{max(0.8, end - start):.1f}" height="{BAND:g}"/></g>'
+        )
+
     def _levels(self) -> Iterator[str]:
         peak = self.layout.arenas[self.memory]
         levels = [("peak", peak, f"the arena: {text.size(peak)}")]
@@ -169,6 +204,12 @@ class _ApplicationMap:
                     f'<text x="{x + 20:g}" y="{y:g}">{label}</text></g>'
                 )
                 x += 46 + LETTER * len(label)
+        if self.layout.problem.relations.preemptions:
+            yield (
+                f'<g class="preempt legend"><path d="M{x + 2:g} {y - 10:g}v12"/>'
+                f'<rect x="{x + 7:g}" y="{y - 8:g}" width="14" height="{BAND:g}"/></g>'
+                f'<g class="legend"><text x="{x + 27:g}" y="{y:g}">may be interrupted; hatched: between rows</text></g>'
+            )
 
 
 def buffer_kind(buffer: JointBuffer) -> str:

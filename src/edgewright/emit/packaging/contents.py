@@ -1,4 +1,4 @@
-"""What a package holds: the library's sources and, around them, what each build system wants to see."""
+"""What a package holds: a library's sources and, around them, what each build system wants to see."""
 
 from __future__ import annotations
 
@@ -9,17 +9,12 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
+from jinja2 import Environment, StrictUndefined
 
 from ...board.toolchain import BARE, clang_flags, clang_in_make, gcc_flags
-from ...kernels.printing.constants import C_TYPES
 from ...kernels.printing.source import comment
-from ...network import Tensor
-from ...platform.target import Architecture
-from ..header import VERSION, lies_densely
-from ..lanes import has_threads
-from ..library import Library
-from ..names import parameters
+from ...platform.target import Architecture, Target
+from ..header import VERSION
 from .folder import zipped
 
 # Without the first, results would depend on the compiler; without the second, so would reuse of the arena.
@@ -40,157 +35,93 @@ _TEMPLATES = {
     "zephyr/CMakeLists.txt": "zephyr-CMakeLists.txt",
     "zephyr/Kconfig": "zephyr-Kconfig",
     "zephyr/module.yml": "zephyr-module.yml",
-    "examples/main.c": "main.c",
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ExampleArgument:
-    """An input or output as the examples use it."""
+@dataclass(frozen=True)
+class PackageContents:
+    """A library to be packaged: of one network, or of an application."""
 
-    parameter: str
-    array: str  # a variable that clashes with nothing
-    macro: str  # what its macros begin with
-    ctype: str
-    accessor: str  # the function that says where it lies in the arena; empty where there is none
-    row: int  # elements of a row, where the network asks for rows; else 0
-    what: str
-
-    @property
-    def given(self) -> str:
-        """What the run function gets: the array, or the function that hands out its rows."""
-        return f"pull_{self.parameter}, 0" if self.row else self.array
-
-    @property
-    def in_place(self) -> str:
-        """The same where it may stay in the arena."""
-        return "0" if self.accessor else self.given
-
-    @property
-    def file(self) -> str:
-        return f"{self.parameter.upper()}.bin"
-
-    @property
-    def is_float(self) -> bool:
-        return self.ctype in ("float", "double")
-
-    @property
-    def ramp(self) -> str:
-        if self.is_float:
-            return f"({self.ctype})(i % 255 - 127) / 127"
-        return (
-            f"({self.ctype})(i % 2)" if "64" in self.ctype or "32" in self.ctype else f"({self.ctype})(i % 255 - 127)"
-        )
-
-    @property
-    def printed(self) -> str:
-        return "double" if self.is_float else "long"
-
-    @property
-    def format(self) -> str:
-        return "%g" if self.is_float else "%ld"
+    name: str  # prefix of every identifier, and of the main header
+    title: str
+    kind: str  # such as "a neural network"
+    target: Target
+    board: str | None
+    files: Mapping[str, str | bytes]  # of the library, by name
+    headers: tuple[str, ...]  # those that users include, directly or not
+    entry: str  # the function to call
+    optimise: str  # the compiler's option
+    ram: int
+    weights: int
+    macs: int
+    about: str  # of the README: how the library is called
+    reports: str  # of the README: what else lies in the folder
+    main: str  # C of the example
+    sketch: str  # the same for Arduino
+    uses_threads: bool = False
+    example_uses_threads: bool = False
 
 
-def package_files(library: Library, edgewright: str) -> dict[str, str | bytes]:
-    """Every file but the report, by path. The same library gives the same bytes."""
-    facts = _facts(library, edgewright)
-    files: dict[str, str | bytes] = {f"src/{name}": content for name, content in library.files.items()}
-    files |= {path: _rendered(template, facts) for path, template in _TEMPLATES.items()}
-    sketch = f"examples/{library.name}/{library.name}.ino"
-    files[sketch] = _rendered("sketch.ino", facts)
+def packaged(package: PackageContents, edgewright: str) -> dict[str, str | bytes]:
+    """Every file but the reports, by path. The same library gives the same bytes."""
+    facts, name = _facts(package, edgewright), package.name
+    files: dict[str, str | bytes] = {f"src/{name}": content for name, content in package.files.items()}
+    files |= {path: rendered(_template(f"{template}.jinja"), facts) for path, template in _TEMPLATES.items()}
+    sketch = f"examples/{name}/{name}.ino"
+    files |= {"examples/main.c": package.main, sketch: package.sketch}
     files["library.json"] = json.dumps(_platformio(facts, sketch), indent=2) + "\n"
     arduino = ("README.md", "library.properties", sketch)
     chosen = {path: content for path, content in files.items() if path in arduino or path.startswith("src/")}
-    files[f"{library.name}-arduino.zip"] = zipped(library.name, chosen)
+    files[f"{name}-arduino.zip"] = zipped(name, chosen)
     return files
 
 
-def calls_cmsis_nn(library: Library) -> bool:
-    """Whether the library needs CMSIS-NN beside it."""
-    return any(isinstance(text, str) and "#include <arm_nnfunctions.h>" in text for text in library.files.values())
+def calls_cmsis_nn(files: Mapping[str, str | bytes]) -> bool:
+    """Whether a library of these files needs CMSIS-NN beside it."""
+    return any(isinstance(text, str) and "#include <arm_nnfunctions.h>" in text for text in files.values())
 
 
-def _facts(library: Library, edgewright: str) -> dict[str, Any]:
+def _facts(package: PackageContents, edgewright: str) -> dict[str, Any]:
     """What the templates speak of."""
-    plan, network, name = library.plan, library.network, library.name
-    texts = [text for text in library.files.values() if isinstance(text, str)]
-    title = comment(" ".join("".join(c if c.isprintable() else " " for c in network.name).split())) or name
+    name, target = package.name, package.target
+    texts = [text for text in package.files.values() if isinstance(text, str)]
+    sources = tuple(file for file in package.files if file.endswith((".c", ".S")))
+    title = comment(" ".join("".join(c if c.isprintable() else " " for c in package.title).split())) or name
     return {
-        "name": name,
+        **{field: getattr(package, field) for field in ("name", "board", "entry", "ram", "weights", "macs", "about")},
         "macro": name.upper(),
         "title": title,
-        "sentence": f"{name}: a neural network compiled by edgewright",
+        "sentence": f"{name}: {package.kind} compiled by edgewright",
         "version": f"{VERSION}.0.0",
         "edgewright": edgewright,
-        "target": library.target.name,
-        "board": plan.board,
-        "sources": library.sources,
-        "headers": tuple(file for file in library.files if file.endswith(".h")),
+        "target": target.name,
+        "reports": package.reports,
+        "sources": sources,
+        "headers": tuple(file for file in package.files if file.endswith(".h")),
+        "public_headers": package.headers,
         "flags": FLAGS,
-        "clang_flags": clang_flags(library.target),
-        "clang_in_make": clang_in_make(library.target),
-        "is_host": library.target.architecture is Architecture.HOST,
-        "has_assembler": any(file.endswith(".S") for file in library.sources),
+        "clang_flags": clang_flags(target),
+        "clang_in_make": clang_in_make(target),
+        "is_host": target.architecture is Architecture.HOST,
+        "has_assembler": any(file.endswith(".S") for file in sources),
         "uses_math": any("#include <math.h>" in text for text in texts),
-        "uses_threads": plan.lanes > 1 and has_threads(library.target),
-        "uses_cmsis_nn": calls_cmsis_nn(library),
-        "ram": plan.peak_bytes,
-        "optimal": plan.optimal,
-        "weights": library.weight_bytes,
-        "macs": plan.macs,
-        **_compilers(library),
-        **_arguments(library),
+        "uses_threads": package.uses_threads,
+        "example_uses_threads": package.example_uses_threads,
+        "uses_cmsis_nn": calls_cmsis_nn(package.files),
+        **_compilers(package),
     }
 
 
-def _compilers(library: Library) -> dict[str, Any]:
+def _compilers(package: PackageContents) -> dict[str, Any]:
     """What the Makefile calls unless told otherwise."""
-    target = library.target
-    tools = _TOOLS[target.architecture]
-    options = [flag for flag in gcc_flags(target) if flag not in BARE] or ["$(NATIVE)"]
-    level = library.options.optimise_flag(target)
+    tools = _TOOLS[package.target.architecture]
+    options = [flag for flag in gcc_flags(package.target) if flag not in BARE] or ["$(NATIVE)"]
     return {
         "compiler": f"{tools}gcc" if tools else "cc",
         "archiver": f"{tools}ar",
         "size": f"{tools}size",
-        "cflags": [level, *options, "-ffunction-sections", "-fdata-sections"],
+        "cflags": [package.optimise, *options, "-ffunction-sections", "-fdata-sections"],
     }
-
-
-def _arguments(library: Library) -> dict[str, Any]:
-    network = library.network
-    names = parameters(library.name, network, library.arenas)
-    inputs = [_argument(library, "input", network.tensors[n], p) for n, p in names.inputs.items()]
-    outputs = [_argument(library, "output", network.tensors[n], p) for n, p in names.outputs.items()]
-    both = [*names.inputs.items(), *names.outputs.items()]
-    return {
-        "accessors": [f"`{a.accessor}()`" for a in (*inputs, *outputs) if a.accessor],
-        "pulled": [f"`{a.parameter}`" for a in inputs if a.row],
-        "call": [f"{p}, {p}_context" if n in library.plan.pulled else p for n, p in both],
-        "inputs": inputs,
-        "outputs": outputs,
-    }
-
-
-def _argument(library: Library, way: str, tensor: Tensor, parameter: str) -> ExampleArgument:
-    accessor = f"{library.name}_{way}_{parameter}"
-    declared = lies_densely(library.plan, library.network, tensor.name)
-    return ExampleArgument(
-        parameter=parameter,
-        array=f"{way}_{parameter}",
-        macro=f"{library.name.upper()}_{way.upper()}_{parameter.upper()}",
-        ctype=C_TYPES[tensor.dtype.value],
-        accessor=accessor if declared else "",
-        row=tensor.size // tensor.shape[1] if way == "input" and tensor.name in library.plan.pulled else 0,
-        what=_described(tensor),
-    )
-
-
-def _described(tensor: Tensor) -> str:
-    text = f"{tensor.dtype.value}, {'x'.join(map(str, tensor.shape)) or 'one number'}"
-    if tensor.quant is not None and not tensor.quant.is_per_channel:
-        text += f"; real = {tensor.quant.scale[0]:.9g} * (stored - {tensor.quant.zero[0]})"
-    return text
 
 
 def _platformio(facts: Mapping[str, Any], sketch: str) -> dict[str, Any]:
@@ -207,14 +138,14 @@ def _platformio(facts: Mapping[str, Any], sketch: str) -> dict[str, Any]:
     }
 
 
-def _rendered(template: str, facts: Mapping[str, Any]) -> str:
-    return _environment().get_template(f"{template}.jinja").render(facts)
+def rendered(template: str, facts: Mapping[str, Any]) -> str:
+    """The template filled in."""
+    return _environment().from_string(template).render(facts)
 
 
 @cache
 def _environment() -> Environment:
     return Environment(
-        loader=FunctionLoader(_template),
         autoescape=False,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -1,0 +1,44 @@
+"""Names that the C of an application's library declares, which must differ between its parts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..errors import InputError
+
+# Macros, types, functions, arrays: the word that a line at the left margin declares.
+_DECLARED = re.compile(
+    r"^#define (\w+)|^typedef [^;]*\(\*(\w+)\)|^\} (\w+);|^(?!typedef|return)\w[\w ]*[ *](\w+)[([;]", re.M
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPiece:
+    """C whose names follow from one key of the application file."""
+
+    key: str
+    header: str
+    source: str = ""  # of a C file: what it declares for itself alone
+
+    @property
+    def static(self) -> str:
+        return "\n".join(line for line in self.source.splitlines() if line.startswith("static"))
+
+
+def check_names(pieces: Iterable[NamedPiece]) -> None:
+    """Raises an error where two headers declare one name, or a C file one of a header's; it names the later key."""
+    taken: dict[str, str] = {}
+    for piece in pieces:
+        public = _declared(piece.header)
+        for name in sorted((public | _declared(piece.static)) & taken.keys()):
+            raise InputError(
+                f'{piece.key}: the C library would declare "{name}" twice, here and for {taken[name]}; '
+                f"write another {piece.key}"
+            )
+        taken |= dict.fromkeys(public, piece.key)
+
+
+def _declared(text: str) -> set[str]:
+    return {word for words in _DECLARED.findall(text) for word in words if word}
