@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from itertools import accumulate, pairwise
+from itertools import pairwise
+from math import inf
 from pathlib import Path
 from random import Random
 
@@ -18,19 +19,20 @@ from edgewright.application.joint import JointLayout
 from edgewright.application.library import emit_application
 from edgewright.application.members import Application, load_application
 from edgewright.application.outcome import outcome_of
-from edgewright.application.pace import NEVER, PacedMember, PipelinePace, RowSteps
 from edgewright.application.ring_run import RingPipeline
 from edgewright.application.rings import possible_rings
 from edgewright.application.search import JointSearch
 from edgewright.application.slots import with_small_rings
 from edgewright.application.trial import AppTrial, TrialScript
 from edgewright.dataflow.checks.liveness import blocked
+from edgewright.dataflow.deployments.phases import PartTimes
+from edgewright.dataflow.deployments.timed import TimedDeployment
 from edgewright.dataflow.graph import Actor, Channel, Graph, Rates
 from edgewright.errors import InputError
 from edgewright.network import Region
 from edgewright.network.parts import TensorRegion
 from edgewright.program import faults
-from edgewright.program.deployment import Fifo, Reader
+from edgewright.program.deployment import Fifo, Reader, Worker
 from edgewright.samples.builder import ModelBuilder
 from tools import on_board
 
@@ -157,28 +159,28 @@ def test_rings_are_live_as_dataflow_says_and_more_rows_are_never_slower(
 ) -> None:
     made, read = (sum(rows for _, rows in side) for side in (pushed, pulled))
     pushed, pulled = [*pushed, (1, max(1, read - made))], [*pulled, (1, max(0, made + max(1, read - made) - read))]
-    made, read = (list(accumulate(rows for _, rows in side)) for side in (pushed, pulled))
+    (pushing, made), (pulling, read) = (zip(*side, strict=True) for side in (pushed, pulled))
     ring = Fifo(
-        TensorRegion("net", "x", Region.whole((1, made[-1], 1, 1))), "push", (Reader("pull"),), 1, rows=made[-1]
+        TensorRegion("net", "x", Region.whole((1, sum(made), 1, 1))), "push", (Reader("pull", -1),), 1, rows=sum(made)
     )
-    sides = [RowSteps(tuple(float(t) for t, _ in side), tuple(rows)) for side, rows in ((pushed, made), (pulled, read))]
-    members = (
-        PacedMember("push", (float(early), sum(sides[0].times)), pushed=sides[0]),
-        PacedMember("pull", (sum(sides[1].times), 2.0, 1.0), pulled=sides[1]),
-    )
-    pace = PipelinePace(members, (ring,), {"pull": -1})
+    times = {
+        ("push", "push"): PartTimes(((early,), pushing), pushed=made),
+        ("pull", "pull"): PartTimes((pulling, (2,), (1,)), pulled=read),
+    }
+    workers = tuple(Worker(name, "", "", (), (name,)) for name, _ in times)
+    pipeline = TimedDeployment("net", workers, (ring,), times)
     graph = Graph(
         "ring",
         (Actor("push", len(pushed)), Actor("pull", len(pulled))),
         (Channel("rows", "push", "pull", *(Rates(tuple(rows for _, rows in side)) for side in (pushed, pulled))),),
     )
-    periods = [pace.with_fifo(ring, replace(ring, rows=rows)).period() for rows in range(1, made[-1] + 1)]
+    periods = [pipeline.with_fifo(ring, replace(ring, rows=rows)).period for rows in range(1, sum(made) + 1)]
     assert periods == sorted(periods, reverse=True)
     for rows, period in enumerate(periods, 1):
-        assert (period == NEVER) == (blocked(graph, {"rows": rows}) is not None)
-    assert periods[-1] >= max(early + sum(t for t, _ in pushed), sum(t for t, _ in pulled) + 3) - 1e-9
-    settled = with_small_rings(pace, is_hasty=False)
-    assert settled.period() <= periods[-1] * 1.05 and settled.freed["pull"] >= -1
+        assert (period == inf) == (blocked(graph, {"rows": rows}) is not None)
+    assert periods[-1] >= max(early + sum(pushing), sum(pulling) + 3) == pipeline.slowest
+    settled = with_small_rings(pipeline, is_hasty=False)
+    assert settled.period <= periods[-1] * 1.05 and settled.rings[0].readers[0].stage >= -1
 
 
 def test_one_thread_stops_a_run_for_want_of_room_and_goes_on(tmp_path: Path) -> None:

@@ -15,14 +15,15 @@ from edgewright import samples
 from edgewright.application import library
 from edgewright.application.joint import JointLayout
 from edgewright.application.members import load_application
-from edgewright.application.pace import PacedMember, PipelinePace
 from edgewright.application.search import JointSearch
 from edgewright.application.slots import last_use
 from edgewright.application.trial import AppTrial, TrialScript
+from edgewright.dataflow.deployments.phases import PartTimes
+from edgewright.dataflow.deployments.timed import TimedDeployment
 from edgewright.network import Region
 from edgewright.network.parts import TensorRegion
 from edgewright.program import faults
-from edgewright.program.deployment import Fifo, Reader
+from edgewright.program.deployment import Fifo, Reader, Worker
 from edgewright.samples.builder import ModelBuilder
 
 
@@ -119,15 +120,13 @@ def test_double_buffers_stay_where_they_make_the_pipeline_faster(tmp_path: Path)
 def test_periods_follow_from_runs_and_slots(stages: list[tuple[int, int]], slots: int) -> None:
     """With slots enough the slowest partition sets the pace; with one, a producer and the reading of its slot do."""
     chain = tuple(
-        Fifo(TensorRegion("net", f"t{n}", Region.whole((1,))), f"p{n}", (Reader(f"p{n + 1}"),), slots)
+        Fifo(TensorRegion("net", f"t{n}", Region.whole((1,))), f"p{n}", (Reader(f"p{n + 1}", stage=0),), slots)
         for n in range(len(stages) - 1)
     )
-    members = tuple(PacedMember(f"p{n}", (float(read), float(rest))) for n, (read, rest) in enumerate(stages))
-    pace = PipelinePace(members, chain, {member.name: 0 for member in members})
-    found, slowest = pace.period(), pace.slowest
-    assert found >= slowest - 1e-9
-    if slots >= 2:
-        assert found == pytest.approx(slowest)
-    else:
-        pairs = [member.run + after.times[0] for member, after in pairwise(members)]
-        assert found == pytest.approx(max(slowest, *pairs))
+    times = {(f"p{n}", f"p{n}"): PartTimes(((read,), (rest,))) for n, (read, rest) in enumerate(stages)}
+    workers = tuple(Worker(name, "", "", (), (name,)) for name, _ in times)
+    pipeline = TimedDeployment("net", workers, chain, times)
+    slowest = max(read + rest for read, rest in stages)
+    pairs = [read + rest + after for (read, rest), (after, _) in pairwise(stages)]
+    assert pipeline.slowest == slowest
+    assert pipeline.period == (slowest if slots >= 2 else max(slowest, *pairs))

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgewright.dataflow import blocked, repetitions
-from edgewright.dataflow.cnn.deployed import deployed_csdf, fifo_slots, frame_period, part_work
+from edgewright.dataflow.deployments.slots import deployed_csdf, fifo_slots, frame_period, part_work
 from edgewright.errors import InputError, Unsupported
 from edgewright.memory.deploy import PartRequest, deploy
 from edgewright.network import Network, Region

@@ -50,8 +50,8 @@ def test_the_phases_of_the_papers_example():
         [[14, 15, 16, 17, 18], [21, 22, 23]],
         [[19, 20]],
     ]
-    graph = timed_graph(mapping, 1.0)
-    between = [channel for channel in graph.channels if channel.note]
+    graph = timed_graph(mapping, timing_of(mapping).fifos)
+    between = [channel for channel in graph.channels if channel.note in problem.problem.bytes_of]
     assert len(between) == 7 and blocked(graph) is None
     assert {c.token_bytes for c in between if c.note in ("t7", "t8")} == {187200}
 
@@ -79,8 +79,9 @@ def test_any_assignment_is_live_and_as_fast_as_its_graph_says(problem, random):
     genes = [random.choice(np.flatnonzero(row).tolist()) for row in np.isfinite(processors.seconds)]
     mapping = mapping_of(processors, genes, "random")
     assert faults(mapping) == []
-    assert blocked(timed_graph(mapping, 1.0)) is None
-    assert timing_of(mapping).period >= mapping.load_period * (1 - 1e-9)
+    timing = timing_of(mapping)
+    assert blocked(timed_graph(mapping, timing.fifos)) is None
+    assert timing.period >= mapping.load_period * (1 - 1e-9)
 
 
 @settings(max_examples=25)

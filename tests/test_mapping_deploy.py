@@ -10,10 +10,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from edgewright import read_model, samples
-from edgewright.dataflow.cnn.deployed import frame_period
+from edgewright.dataflow.deployments.slots import frame_period
 from edgewright.mapping.answer import MappingAnswer
 from edgewright.mapping.assignment import mapping_of, single_processors
-from edgewright.mapping.deploy import deployment_of, part_name
+from edgewright.mapping.deploy import deployment_of
 from edgewright.mapping.exact import MappingLimits
 from edgewright.mapping.goal import MappingGoal, map_for
 from edgewright.mapping.profiled import problem_of
@@ -68,11 +68,9 @@ def _judged(answer: MappingAnswer, network, random: Random) -> None:
 def _frame_period(answer: MappingAnswer, deployment) -> float:
     """What the graph of the deployment itself says, with the same times and slots."""
     times = {}
-    for number, stage in enumerate(answer.mapping.stages):
-        names = [part_name(number, place, stage) for place in range(len(stage.parts))]
-        for worker in deployment.workers:
-            if names[0] in worker.parts:
-                times |= {(worker.name, n): round(s * 1e9) for n, s in zip(names, stage.seconds, strict=True)}
+    for worker in deployment.workers:
+        seconds = answer.mapping.stage_of(worker.parts[0]).seconds
+        times |= {(worker.name, n): round(s * 1e9) for n, s in zip(worker.parts, seconds, strict=True)}
     return float(frame_period(deployment, times)) / 1e9
 
 

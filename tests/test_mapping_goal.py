@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import assume, given, settings
 
@@ -12,13 +14,14 @@ from edgewright.mapping.front import mapping_front
 from edgewright.mapping.goal import MappingGoal, map_for
 from edgewright.mapping.timed_graph import frames_over_time, timed_graph
 from edgewright.platform import Power
+from edgewright.program.deployment import OUTSIDE
 from mapping_cases import chain, faults, mapping_problems
 
 
 def test_latency_of_a_pipeline_is_what_a_frame_spends_in_it():
     answer = map_for(chain([2.0, 2.0], cores=2), MappingGoal(limits=MappingLimits(replicas=1)))
     assert (answer.throughput, answer.latency) == (pytest.approx(0.5), pytest.approx(4))
-    assert [fifo.slots for fifo in answer.timing.fifos if fifo.source and fifo.readers] == [2]
+    assert [fifo.slots for fifo in answer.timing.fifos if fifo.source and fifo.reading != (OUTSIDE,)] == [2]
 
 
 def test_a_limit_on_latency_takes_lanes_instead_of_replicas():
@@ -74,17 +77,18 @@ def test_slots_keep_the_period_and_one_less_does_not(problem):
     if not load or not answer.timing.least:
         return
     unit = load / 1000
-    graph = timed_graph(answer.mapping, unit)
-    slots = {fifo.tensor: fifo.slots for fifo in answer.timing.fifos}
+    graph = timed_graph(answer.mapping, [replace(fifo, slots=0) for fifo in answer.timing.fifos])
+    slots = {fifo.what.tensor: fifo.slots for fifo in answer.timing.fifos}
     full = {channel.name: slots[channel.note] for channel in graph.channels if channel.note in slots}
     kept = period(graph, full)
     assert float(kept) * unit == pytest.approx(answer.timing.period, rel=2e-3)
     for channel in graph.channels:
         alone = sum(other.note == channel.note for other in graph.channels) == 1
-        if channel.note and alone and full[channel.name] > 1:
+        if channel.name in full and alone and full[channel.name] > 1:
             fewer = full | {channel.name: full[channel.name] - 1}
             assert blocked(graph, fewer) or period(graph, fewer) > kept
-    run, _ = frames_over_time(answer.mapping, answer.timing, 3)
+    limited, run, _ = frames_over_time(answer.mapping, answer.timing, 3)
+    assert period(limited) == kept
     assert len(run.firings) == 3 * sum(len(stage.parts) for stage in answer.mapping.stages)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from .. import text
+from ..dataflow.deployments.phases import pulled_rows
 from ..errors import Infeasible
 from ..program import Plan
 from ..program.deployment import Fifo
@@ -14,7 +15,6 @@ from .blocking import BlockingTrade, blocking_front, choose_points, undominated
 from .joint import JointLayout, lay_out_jointly
 from .members import Application
 from .memories import in_memories
-from .pace import pulled_steps
 from .planning import MemberPlanner, planners
 from .rings import possible_rings, with_rings
 from .slots import with_few_slots
@@ -88,7 +88,7 @@ class JointSearch:
         (source, _), (reader, tensor) = self.application.ends(fifo)
         try:
             _, pulling = both[source].fastest, both[reader].fastest
-            pulled_steps(pulling, tensor, 1.0)
+            pulled_rows(pulling, tensor)
         except Infeasible:
             return False
         return True
@@ -283,7 +283,7 @@ class JointSearch:
 
     def _lay_out(self, plans: Mapping[str, Plan], is_hasty: bool) -> JointPlan:
         times = {name: planner.times(plans[name]) for name, planner in self.planners.items()}
-        application, paces = with_few_slots(self.application, plans, times, is_hasty)
+        application, periods = with_few_slots(self.application, plans, times, is_hasty)
         layout = lay_out_jointly(application, plans, choose_points(application, plans))
         slow = {
             name: planner.cost(plans[name]) / max(1.0, planner.cost(planner.fastest)) - 1
@@ -292,7 +292,7 @@ class JointSearch:
         for owner in dict.fromkeys(ring.what.network for ring in layout.rings):  # partitions wait for each other
             names = [member.name for member in application.members_of(owner)]
             alone = max(self.planners[name].cost(self.planners[name].fastest) for name in names)
-            slow |= dict.fromkeys(names, paces[owner].period() / max(1.0, alone) - 1)
+            slow |= dict.fromkeys(names, periods[owner] / max(1.0, alone) - 1)
         self.made.append(JointPlan(layout, slow))
         return self.made[-1]
 

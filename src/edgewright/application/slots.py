@@ -12,17 +12,20 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate, pairwise
 
+from ..dataflow.deployments.phases import PartTimes, pulled_rows, pushed_rows, turn_shares
+from ..dataflow.deployments.timed import TimedDeployment
 from ..program import Plan
-from ..program.deployment import Fifo
+from ..program.deployment import Fifo, Worker
 from .members import Application, frame_rows
-from .pace import PacedMember, PipelinePace, RowSteps, pulled_steps, pushed_steps
 
 LOSS = 0.01  # of the best pace with rings that small ones may cost
 # Of the slowest partition's own pace that may be lost by small rings, and where partitions wait for each other, which
 # lets them have memory in common.
 SMALL, SHARED = 0.02, 0.04
 SLOWER = 1e-6  # a share of the period that is rounding
+GRAIN = 2**40  # units of time in the run of the slowest partition: whole numbers are fast to reckon with
 SPARE = 1.2  # times the producer's estimated run: what must remain of its reader's when its only slot is given back
 
 
@@ -51,73 +54,89 @@ def with_few_slots(
     plans: Mapping[str, Plan],
     times: Mapping[str, Sequence[float]],
     is_hasty: bool = False,
-) -> tuple[Application, Mapping[str, PipelinePace]]:
-    """The application with as few slots as cost no throughput, and the pace of each of its pipelines, by network.
+) -> tuple[Application, Mapping[str, float]]:
+    """The application with as few slots as cost no throughput, and the period of each of its pipelines, by network.
 
-    `times` are those of the stages of each member. Rings of rows may cost a little throughput, and in haste next to
+    `times` are those of the stages of each member. Rings of rows may cost a little throughput, and in haste almost
     none.
     """
-    paces, freed = dict[str, PipelinePace](), dict[str, int]()
+    periods, stages = dict[str, float](), dict[str, int]()
+    sized = {fifo.what: fifo for fifo in application.fifos}
     for owner in dict.fromkeys(fifo.what.network for fifo in application.fifos):
-        pace = _with_few(with_small_rings(_pace(application, owner, plans, times), is_hasty))
-        pulling = [ring.readers[0].part for ring in pace.rings]
-        kept = {reader: pace.freed[reader] for reader in pulling} | _freed(pace)
-        freed |= kept
-        paces[owner] = replace(pace, freed={**pace.freed, **kept})
-    sized = {fifo.what: fifo for pace in paces.values() for fifo in pace.fifos}
+        unit = max(sum(times[member.name]) for member in application.members_of(owner)) / GRAIN or 1.0
+        units = {name: [time / unit for time in one] for name, one in times.items()}
+        pipeline = _with_few(with_small_rings(_pipeline(application, owner, plans, units), is_hasty))
+        kept = _releases(pipeline.rings) | _late_releases(pipeline)
+        periods[owner] = float(pipeline.releasing(kept).period) * unit
+        stages |= kept
+        sized |= {fifo.what: fifo for fifo in pipeline.fifos}
     fifos = tuple(sized[fifo.what] for fifo in application.fifos)
-    return replace(application, fifos=fifos).releasing(freed), paces
+    return replace(application, fifos=fifos).releasing(stages), periods
 
 
-def _pace(
+def _pipeline(
     application: Application, owner: str, plans: Mapping[str, Plan], times: Mapping[str, Sequence[float]]
-) -> PipelinePace:
-    """The pipeline in which slots are given back when they have been read, and rings as soon as reading begins."""
+) -> TimedDeployment:
+    """The pipeline in which slots are released when they have been read, and rings as soon as reading begins."""
     fifos = application.fifos_of(owner)
     inputs = crossing_inputs(application, (fifo for fifo in fifos if not fifo.rows))
-    freed = {name: last_use(plans[name], tensors) for name, tensors in inputs.items()}
-    pulled, pushed = dict[str, RowSteps](), dict[str, RowSteps]()
+    stages = {name: last_use(plans[name], tensors) for name, tensors in inputs.items()}
+    pulled, pushed = dict[str, tuple[int, ...]](), dict[str, tuple[int, ...]]()
     for ring in (fifo for fifo in fifos if fifo.rows):
         (source, made), (reader, read) = application.ends(ring)
-        pushed[source] = pushed_steps(plans[source], made, times[source][-1])
-        pulled[reader] = pulled_steps(plans[reader], read, times[reader][0])
-        freed[reader] = -1
-    names = [member.name for member in application.members_of(owner)]
-    members = (PacedMember(name, tuple(times[name]), pulled.get(name), pushed.get(name)) for name in names)
-    return PipelinePace(tuple(members), fifos, freed)
+        pushed[source], pulled[reader] = pushed_rows(plans[source], made), pulled_rows(plans[reader], read)
+        stages[reader] = -1
+    parts = dict[tuple[str, str], PartTimes]()
+    for name in (member.name for member in application.members_of(owner)):
+        shares: list[tuple[float, ...]] = [(1.0,)] * len(times[name])
+        for stage in [0] * (name in pulled) + [-1] * (name in pushed):
+            shares[stage] = turn_shares(plans[name], stage)
+        turns = tuple(map(_whole, times[name], shares))
+        parts[name, name] = PartTimes(turns, pulled.get(name, ()), pushed.get(name, ()))
+    workers = tuple(Worker(name, "", "", (), (name,)) for name, _ in parts)
+    return TimedDeployment(owner, workers, fifos, parts).releasing(stages)
 
 
-def with_small_rings(pace: PipelinePace, is_hasty: bool) -> PipelinePace:
+def _whole(time: float, shares: Sequence[float]) -> tuple[int, ...]:
+    """The shares of a time in whole units."""
+    return tuple(b - a for a, b in pairwise(round(time * share) for share in accumulate(shares, initial=0.0)))
+
+
+def _releases(fifos: Iterable[Fifo]) -> dict[str, int]:
+    """The stage after which each reader releases what it reads."""
+    return {one.part: one.stage for fifo in fifos for one in fifo.readers if one.stage is not None}
+
+
+def with_small_rings(pipeline: TimedDeployment, is_hasty: bool) -> TimedDeployment:
     """The pipeline with the smallest rings that cost little, whose readers let the next frame begin as late as costs
     little: until then a producer and its reader have memory in common.
 
     In haste the next frame may begin as soon as the reader has.
     """
-    best, alone = pace.period(), pace.slowest
+    best, alone = pipeline.period, pipeline.slowest
     small = best * (1 + LOSS) if is_hasty else max(best * (1 + LOSS), alone * (1 + SMALL))
-    for ring in sorted(pace.rings, key=_frame_size):
-        pushed = pace.member(ring.source).pushed
-        assert pushed is not None
-        trials = [pace.with_fifo(ring, replace(ring, rows=n)) for n in range(pushed.largest, frame_rows(ring) + 1)]
-        pace = trials[bisect_left(trials[:-1], True, key=lambda trial: trial.period() <= small)]
-    shared = max(pace.period() * (1 + LOSS), alone * (1 + SHARED))
-    for reader in (ring.readers[0].part for ring in pace.rings):
-        stages = reversed(range(len(pace.member(reader).times))) if not is_hasty else ()
-        last = next((n for n in stages if pace.giving_back(reader, n).period() <= shared), -1)
-        pace = pace.giving_back(reader, last)
-    return pace
+    for ring in sorted(pipeline.rings, key=_frame_size):
+        largest = max(pipeline.times[ring.source, ring.source].pushed)
+        trials = [pipeline.with_fifo(ring, replace(ring, rows=n)) for n in range(largest, frame_rows(ring) + 1)]
+        pipeline = trials[bisect_left(trials[:-1], True, key=lambda trial: trial.period <= small)]
+    shared = max(pipeline.period * (1 + LOSS), alone * (1 + SHARED))
+    for reader in _releases(pipeline.rings):
+        stages = reversed(range(len(pipeline.times[reader, reader].stages))) if not is_hasty else ()
+        last = next((n for n in stages if pipeline.releasing({reader: n}).period <= shared), -1)
+        pipeline = pipeline.releasing({reader: last})
+    return pipeline
 
 
-def _with_few(pace: PipelinePace) -> PipelinePace:
+def _with_few(pipeline: TimedDeployment) -> TimedDeployment:
     """The same with slots as few as cost nothing, the largest frames first."""
-    best = pace.period() * (1 + SLOWER)
-    for fifo in sorted((one for one in pace.fifos if not one.rows), key=_frame_size):
+    best = pipeline.period * (1 + SLOWER)
+    for fifo in sorted((one for one in pipeline.fifos if not one.rows), key=_frame_size):
         while fifo.slots > 1:
             fewer = replace(fifo, slots=fifo.slots - 1)
-            if (trial := pace.with_fifo(fifo, fewer)).period() > best:
+            if (trial := pipeline.with_fifo(fifo, fewer)).period > best:
                 break
-            pace, fifo = trial, fewer
-    return pace
+            pipeline, fifo = trial, fewer
+    return pipeline
 
 
 def _frame_size(fifo: Fifo) -> int:
@@ -125,20 +144,24 @@ def _frame_size(fifo: Fifo) -> int:
     return -fifo.what.region.size
 
 
-def _freed(pace: PipelinePace) -> dict[str, int]:
-    """The last stages at whose ends partitions can give their only slots back without holding the pipeline up."""
-    frames = [fifo for fifo in pace.fifos if not fifo.rows]
+def _late_releases(pipeline: TimedDeployment) -> dict[str, int]:
+    """The last stages after which partitions can release their only slots without holding the pipeline up."""
+    frames = [fifo for fifo in pipeline.fifos if not fifo.rows]
     sources = {fifo.source for fifo in frames}
-    members = tuple(member.slower(SPARE) if member.name in sources else member for member in pace.members)
-    careful, found = replace(pace, members=members), dict[str, int]()
-    best = careful.period() * (1 + SLOWER)
-    for name in dict.fromkeys(name for fifo in frames for name in fifo.reading):
+    times = {key: _slower(one) if key[1] in sources else one for key, one in pipeline.times.items()}
+    careful, late = replace(pipeline, times=times), dict[str, int]()
+    best = careful.period * (1 + SLOWER)
+    for name, first in _releases(frames).items():
         if all(fifo.slots == 1 for fifo in frames if name in fifo.reading):
-            for stage in reversed(range(pace.freed[name] + 1, len(pace.member(name).times))):
-                if (trial := careful.giving_back(name, stage)).period() <= best:
-                    careful, found[name] = trial, stage
+            for stage in reversed(range(first + 1, len(times[name, name].stages))):
+                if (trial := careful.releasing({name: stage})).period <= best:
+                    careful, late[name] = trial, stage
                     break
-    return found
+    return late
+
+
+def _slower(times: PartTimes) -> PartTimes:
+    return replace(times, stages=tuple(tuple(round(time * SPARE) for time in turns) for turns in times.stages))
 
 
 def crossing_inputs(application: Application, fifos: Iterable[Fifo]) -> dict[str, list[str]]:

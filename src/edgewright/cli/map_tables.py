@@ -9,7 +9,8 @@ from rich.table import Table
 from .. import text
 from ..mapping.answer import MappingAnswer
 from ..mapping.measurement import MeasuredMapping
-from ..mapping.timed_graph import FifoNeed
+from ..mapping.timed_graph import slot_bytes
+from ..program.deployment import OUTSIDE
 from ..text import shortened
 from .common import shown, table
 
@@ -47,11 +48,11 @@ def answer_to_dict(answer: MappingAnswer) -> dict[str, Any]:
         ],
         "channels": [
             {
-                "tensor": fifo.tensor,
+                "tensor": fifo.what.tensor,
                 "source": _part_name(answer, fifo.source),
-                "readers": _reader_names(answer, fifo),
+                "readers": [_part_name(answer, part) for part in fifo.reading],
                 "slots": fifo.slots,
-                "bytes": fifo.bytes,
+                "bytes": mapping.problem.bytes_of[fifo.what.tensor],
             }
             for fifo in answer.timing.fifos
         ],
@@ -86,9 +87,9 @@ def stages_table(answer: MappingAnswer) -> Table:
 def channels_table(answer: MappingAnswer) -> Table:
     made = table("FIFOs", "tensor", "from", "to", ">slots", ">bytes a slot")
     for fifo in answer.timing.fifos[:MOST_ROWS]:
-        readers = ", ".join(name or "outside" for name in _reader_names(answer, fifo))
-        source = _part_name(answer, fifo.source) or "outside"
-        made.add_row(shown(fifo.tensor), source, readers, str(fifo.slots), text.count(fifo.slot_bytes))
+        source, *readers = (_part_name(answer, end) or "outside" for end in fifo.ends)
+        size = text.count(slot_bytes(answer.mapping, fifo))
+        made.add_row(shown(fifo.what.tensor), source, ", ".join(readers), str(fifo.slots), size)
     if len(answer.timing.fifos) > MOST_ROWS:
         made.add_row(f"… {len(answer.timing.fifos) - MOST_ROWS} more; --json gives all")
     return made
@@ -155,12 +156,5 @@ def _range(names: list[str]) -> str:
     return first if len(names) == 1 else f"{first} … {last} ({len(names)})"
 
 
-def _part_name(answer: MappingAnswer, place: tuple[int, int] | None) -> str:
-    if place is None:
-        return ""
-    stage, part = place
-    return f"stage{stage + 1}" + (f".{part + 1}" if len(answer.mapping.stages[stage].parts) > 1 else "")
-
-
-def _reader_names(answer: MappingAnswer, fifo: FifoNeed) -> list[str]:
-    return [*(_part_name(answer, reader) for reader in fifo.readers), *([""] if fifo.is_output else [])]
+def _part_name(answer: MappingAnswer, part: str) -> str:
+    return "" if part == OUTSIDE else f"stage{answer.mapping.label(part)}"

@@ -9,8 +9,8 @@ from .checks.liveness import blocked
 from .cnn.assignments import read_mapping, read_times
 from .cnn.conversion import cnn_to_csdf, cnn_to_sdf
 from .cnn.counts import phases
-from .cnn.deployed import deployed_csdf, fifo_slots, frame_period
 from .cnn.mapped import mapped_csdf
+from .deployments.slots import deployed_csdf, fifo_slots, frame_period
 from .formats.dot import dot
 from .formats.reader import parse_graph, read_graph
 from .formats.sdf3_text import sdf3

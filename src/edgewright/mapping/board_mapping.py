@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from ..program.deployment import Worker
 from .problem import Execution, MappingProblem
 
 
@@ -52,6 +53,34 @@ class BoardMapping:
     def load_period(self) -> float:
         """What the slowest stage needs per frame: the period, unless parts of one worker wait for others."""
         return self.slowest.period
+
+    @cached_property
+    def places(self) -> Mapping[str, tuple[int, int]]:
+        """Stage and place of each part by its name: stage2, or stage2-1 where the stage has several."""
+        return {
+            f"stage{number + 1}" + (f"-{place + 1}" if len(stage.parts) > 1 else ""): (number, place)
+            for number, stage in enumerate(self.stages)
+            for place in range(len(stage.parts))
+        }
+
+    def label(self, part: str) -> str:
+        """The number of a part's stage, and of the part where the stage has several: 2, or 2.1."""
+        stage, place = self.places[part]
+        return f"{stage + 1}.{place + 1}" if len(self.stages[stage].parts) > 1 else f"{stage + 1}"
+
+    def stage_of(self, part: str) -> MappedStage:
+        return self.stages[self.places[part][0]]
+
+    @property
+    def workers(self) -> tuple[Worker, ...]:
+        """A worker for each replica, without device and cores."""
+        workers = []
+        for number, stage in enumerate(self.stages):
+            parts = tuple(part for part, (at, _) in self.places.items() if at == number)
+            for n in range(stage.replicas):
+                name = f"worker{number + 1}" + (f"-{n + 1}" if stage.replicas > 1 else "")
+                workers.append(Worker(name, "", stage.execution.pool, (), parts, (n, stage.replicas)))
+        return tuple(workers)
 
     @property
     def busy(self) -> Mapping[str, int]:

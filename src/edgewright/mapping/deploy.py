@@ -16,35 +16,29 @@ from ..program.deployment_check import checked_deployment
 from ..program.deployment_memory import laid_out, memory_predictions
 from ..run.build import plan_for_host
 from .answer import MappingAnswer
-from .board_mapping import MappedStage
-from .problem import MappingProblem
+from .board_mapping import BoardMapping
 
 PlanPart = Callable[[Network, int], Plan | None]  # of a part, for so many lanes; None: not ours
 
 
 def deployment_of(answer: MappingAnswer, network: Network, device: str, plan: PlanPart = plan_for_host) -> Deployment:
     """The mapping with a plan for each part that our own code executes; what it promises is judged."""
-    stages = answer.mapping.stages
-    names = {
-        (n, place): part_name(n, place, stage) for n, stage in enumerate(stages) for place in range(len(stage.parts))
-    }
+    mapping = answer.mapping
     requests = [
-        PartRequest(names[n, place], tuple(network.layers[layer].name for layer in layers))
-        for n, stage in enumerate(stages)
-        for place, layers in enumerate(stage.parts)
+        PartRequest(name, tuple(network.layers[layer].name for layer in mapping.stages[number].parts[place]))
+        for name, (number, place) in mapping.places.items()
     ]
-    home = {name: stages[n] for (n, _), name in names.items()}
 
     def planner(part: Network) -> Plan | None:
-        execution = home[part.name].execution
+        execution = mapping.stage_of(part.name).execution
         return plan(part, execution.lanes) if execution.executor == NATIVE else None
 
-    draft = deploy(network, requests, tuple(_workers(answer.mapping.problem, stages, device)), planner=planner)
-    slots = {fifo.tensor: fifo.slots for fifo in answer.timing.fifos}
+    draft = deploy(network, requests, tuple(_workers(mapping, device)), planner=planner)
+    slots = {fifo.what: fifo.slots for fifo in answer.timing.fifos}
     sized = replace(
         draft,
-        parts=tuple(_executed(part, home[part.name].execution.executor) for part in draft.parts),
-        fifos=tuple(replace(fifo, slots=slots[fifo.what.tensor]) for fifo in draft.fifos),
+        parts=tuple(_executed(part, mapping.stage_of(part.name).execution.executor) for part in draft.parts),
+        fifos=tuple(replace(fifo, slots=slots[fifo.what]) for fifo in draft.fifos),
     )
     placed = replace(sized, arenas=laid_out(sized))
     checked_deployment(placed)
@@ -63,27 +57,19 @@ def deployable(answer: MappingAnswer, network: Network, device: str) -> tuple[De
     return deployment_of(answer, network, device), ""
 
 
-def part_name(number: int, place: int, stage: MappedStage) -> str:
-    """Of a part, counted from 0: stage2, or stage2-1 where the stage has several."""
-    return f"stage{number + 1}" + (f"-{place + 1}" if len(stage.parts) > 1 else "")
-
-
 def _executed(part: Part, executor: str) -> Part:
     """The part for its runtime: onnxruntime where it should have been ours and there is no plan."""
     return part if executor == NATIVE else replace(part, runtime=executor)
 
 
-def _workers(problem: MappingProblem, stages: tuple[MappedStage, ...], device: str) -> Iterator[Worker]:
-    """A worker for each replica, with cores of its own."""
-    free = {pool.name: list(pool.numbers or range(pool.cores)) for pool in problem.pools}
-    for number, stage in enumerate(stages):
-        parts = tuple(part_name(number, place, stage) for place in range(len(stage.parts)))
-        execution = stage.execution
-        for replica in range(stage.replicas):
-            taken = [free[execution.pool].pop(0) for _ in range(execution.lanes)]
-            cores = [free[execution.driver].pop(0)] if execution.driver else taken
-            name = f"worker{number + 1}" + (f"-{replica + 1}" if stage.replicas > 1 else "")
-            yield Worker(name, device, execution.pool, tuple(cores), parts, (replica, stage.replicas))
+def _workers(mapping: BoardMapping, device: str) -> Iterator[Worker]:
+    """The workers with cores that no other has."""
+    free = {pool.name: list(pool.numbers or range(pool.cores)) for pool in mapping.problem.pools}
+    for worker in mapping.workers:
+        execution = mapping.stage_of(worker.parts[0]).execution
+        taken = [free[execution.pool].pop(0) for _ in range(execution.lanes)]
+        cores = [free[execution.driver].pop(0)] if execution.driver else taken
+        yield replace(worker, device=device, cores=tuple(cores))
 
 
 def _predictions(answer: MappingAnswer) -> Iterator[Prediction]:

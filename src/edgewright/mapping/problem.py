@@ -11,6 +11,8 @@ from functools import cached_property
 from itertools import product
 from math import inf, isinf
 
+from ..network import Shape
+
 
 @dataclass(frozen=True, slots=True)
 class MoveCost:
@@ -71,6 +73,7 @@ class JoiningTensor:
     producer: int | None  # None: an input of the network
     readers: tuple[int, ...]
     is_output: bool = False
+    shape: Shape = ()
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,10 @@ class MappingProblem:
     @cached_property
     def pool(self) -> Mapping[str, CorePool]:
         return {pool.name: pool for pool in self.pools}
+
+    @cached_property
+    def bytes_of(self) -> Mapping[str, int]:
+        return {tensor.name: tensor.bytes for tensor in self.tensors}
 
     @cached_property
     def edges(self) -> tuple[tuple[int, int, int], ...]:

@@ -116,4 +116,5 @@ def joining_tensors(network: Network) -> Iterator[JoiningTensor]:
             network.position[maker.name] if maker else None,
             tuple(network.position[layer.name] for layer in network.readers[name]),
             name in network.outputs,
+            tensor.shape,
         )

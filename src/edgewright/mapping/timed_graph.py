@@ -1,4 +1,4 @@
-"""A mapping as a timed dataflow graph: an actor for each stage, a phase for each of its parts, and what follows.
+"""The timing of a mapping, by the graph of its workers and FIFOs.
 
 The graph says how many frames a second leave the board, also where parts of one worker wait for others; how long a
 frame is underway when frames come as fast as they are taken; and how few slots each FIFO needs for that.
@@ -6,36 +6,22 @@ frame is underway when frames come as fast as they are taken; and how few slots 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from fractions import Fraction
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import isfinite
 
-from ..dataflow import Actor, Channel, Graph, Rates, SelfTimed, latency, pareto, period, self_timed
+from ..dataflow import Graph, SelfTimed, latency, pareto, period, self_timed
+from ..dataflow.deployments.phases import PartTimes
+from ..dataflow.deployments.timed import TimedDeployment
 from ..errors import InputError
 from ..memory.layout.problem import align_up
+from ..network import Region
+from ..network.parts import TensorRegion
+from ..program.deployment import OUTSIDE, SLOT_ALIGNMENT, Fifo, Reader
 from .board_mapping import BoardMapping
-from .problem import JoiningTensor
 
 GRAIN = 1000  # units of time in the slowest stage: finer ones make no measurable difference
 EFFORT = 20_000_000  # entries of tables that the search for slots looks at
-
-
-@dataclass(frozen=True)
-class FifoNeed:
-    """A tensor that leaves its part: who computes it, who reads it, how many frames of it must have room."""
-
-    tensor: str
-    bytes: int
-    source: tuple[int, int] | None  # stage and part; None: it comes from outside
-    readers: tuple[tuple[int, int], ...]
-    is_output: bool
-    slots: int
-
-    @property
-    def slot_bytes(self) -> int:
-        """Slots begin on cache lines."""
-        return align_up(self.bytes, 64)
 
 
 @dataclass(frozen=True)
@@ -44,94 +30,68 @@ class MappingTiming:
 
     period: float  # seconds
     latency: float  # seconds
-    fifos: tuple[FifoNeed, ...]
+    fifos: tuple[Fifo, ...]
+    fifo_bytes: int
     least: bool  # the slots are proven least, in bytes together
-
-    @property
-    def fifo_bytes(self) -> int:
-        return sum(fifo.slots * fifo.slot_bytes for fifo in self.fifos)
 
 
 def timing_of(mapping: BoardMapping) -> MappingTiming:
     """Period, latency and least slots of a mapping."""
     if not all(isfinite(seconds) for stage in mapping.stages for seconds in stage.seconds):
         raise InputError("the profile has times with which nothing can be reckoned; measure it anew")
-    unit = mapping.load_period / GRAIN or 1.0
-    graph = timed_graph(mapping, unit)
-    joined = _joined(mapping)
+    fifos, unit = tuple(_fifos(mapping)), _unit(mapping)
+    graph = timed_graph(mapping, fifos)
     capacities, least = _capacities(mapping, graph)
     found = float(period(graph, capacities))
     steady = latency(graph, capacities)
     longest = steady.steady if steady.steady is not None else steady.first
     # What times add up to exactly, not in units, where stages wait for nobody.
     exact = mapping.load_period if found <= GRAIN else found * unit
-    fifos = tuple(_fifo(mapping, tensor, joined, capacities) for tensor in _leaving(mapping, joined))
-    return MappingTiming(exact, float(longest) * unit, fifos, least)
+    sized = tuple(replace(fifo, slots=_slots(mapping, fifo, graph, capacities)) for fifo in fifos)
+    size = sum(fifo.slots * slot_bytes(mapping, fifo) for fifo in sized)
+    return MappingTiming(exact, float(longest) * unit, sized, size, least)
 
 
-def frames_over_time(mapping: BoardMapping, timing: MappingTiming, frames: int) -> tuple[SelfTimed, float]:
-    """The firings of the first frames, and how many seconds their unit of time is."""
-    unit = mapping.load_period / GRAIN or 1.0
-    graph = timed_graph(mapping, unit)
-    slots = {fifo.tensor: fifo.slots for fifo in timing.fifos}
-    capacities = {channel.name: slots[channel.note] for channel in graph.channels if channel.note in slots}
-    return self_timed(graph, capacities, frames), unit
+def slot_bytes(mapping: BoardMapping, fifo: Fifo) -> int:
+    """Bytes from one slot to the next."""
+    return align_up(mapping.problem.bytes_of[fifo.what.tensor], SLOT_ALIGNMENT)
 
 
-def timed_graph(mapping: BoardMapping, unit: float) -> Graph:
-    """Actors are stages, named by their number; a token is a tensor, its channel's note the tensor's name."""
-    actors: list[Actor] = []
-    channels: list[Channel] = []
-    for number, stage in enumerate(mapping.stages):
-        count = len(stage.parts)
-        assert count == 1 or stage.replicas == 1, "replicas take whole frames"
-        times = tuple(Fraction(round(seconds / unit)) for seconds in stage.seconds)
-        actors.append(Actor(str(number), count, times))
-        ones = Rates((1,) * count)
-        channels.append(Channel(f"{number}.busy", str(number), str(number), ones, ones, stage.replicas, 0))
-    joined = _joined(mapping)
-    for tensor in _leaving(mapping, joined):
-        if tensor.producer is None:
-            continue
-        source = joined[tensor.producer]
-        for reader in _reading(tensor, joined):
-            channels.append(
-                Channel(
-                    f"{tensor.name}>{reader[0]}.{reader[1]}",
-                    str(source[0]),
-                    str(reader[0]),
-                    Rates.only(source[1], len(mapping.stages[source[0]].parts)),
-                    Rates.only(reader[1], len(mapping.stages[reader[0]].parts)),
-                    token_bytes=tensor.bytes,
-                    note=tensor.name,
-                )
-            )
-    return Graph(mapping.problem.name, tuple(actors), tuple(channels))
+def frames_over_time(mapping: BoardMapping, timing: MappingTiming, frames: int) -> tuple[Graph, SelfTimed, float]:
+    """The graph, the firings of the first frames, and how many seconds their unit of time is."""
+    graph = timed_graph(mapping, timing.fifos)
+    return graph, self_timed(graph, iterations=frames), _unit(mapping)
 
 
-Places = Mapping[int, tuple[int, int]]  # the stage and the part of each layer
-
-
-def _joined(mapping: BoardMapping) -> Places:
-    return {
-        layer: (number, place)
-        for number, stage in enumerate(mapping.stages)
-        for place, part in enumerate(stage.parts)
-        for layer in part
+def timed_graph(mapping: BoardMapping, fifos: Sequence[Fifo]) -> Graph:
+    """The workers of a mapping with these FIFOs, without the outside; an actor for each stage, in their order."""
+    inside = [replace(fifo, readers=tuple(r for r in fifo.readers if r.part)) for fifo in fifos if fifo.source]
+    times = {
+        (worker.name, part): PartTimes(((round(seconds / _unit(mapping)),),))
+        for worker in mapping.workers
+        for part, seconds in zip(worker.parts, mapping.stage_of(worker.parts[0]).seconds, strict=True)
     }
+    sizes = {fifo.what: mapping.problem.bytes_of[fifo.what.tensor] for fifo in fifos}
+    return TimedDeployment(mapping.problem.name, mapping.workers, tuple(inside), times, sizes).graph
 
 
-def _reading(tensor: JoiningTensor, places: Places) -> tuple[tuple[int, int], ...]:
-    """The parts that read a tensor which another computes."""
-    found = dict.fromkeys(places[layer] for layer in tensor.readers)
-    return tuple(part for part in found if tensor.producer is None or part != places[tensor.producer])
+def _unit(mapping: BoardMapping) -> float:
+    """Seconds of a unit of time."""
+    return mapping.load_period / GRAIN or 1.0
 
 
-def _leaving(mapping: BoardMapping, places: Places) -> Iterator[JoiningTensor]:
-    """Tensors that go through FIFOs."""
+def _fifos(mapping: BoardMapping) -> Iterator[Fifo]:
+    """What leaves its part, without slots."""
+    home = {
+        layer: part for part, (stage, place) in mapping.places.items() for layer in mapping.stages[stage].parts[place]
+    }
     for tensor in mapping.problem.tensors:
-        if _reading(tensor, places) or tensor.is_output:
-            yield tensor
+        source = OUTSIDE if tensor.producer is None else home[tensor.producer]
+        parts = [part for part in dict.fromkeys(home[layer] for layer in tensor.readers) if part != source]
+        readers = [*parts, OUTSIDE] if tensor.is_output else parts
+        if readers:
+            what = TensorRegion(mapping.problem.name, tensor.name, Region.whole(tensor.shape))
+            yield Fifo(what, source, tuple(map(Reader, readers)), slots=0)
 
 
 def _capacities(mapping: BoardMapping, graph: Graph) -> tuple[dict[str, int], bool]:
@@ -140,22 +100,16 @@ def _capacities(mapping: BoardMapping, graph: Graph) -> tuple[dict[str, int], bo
     if front.complete:
         return dict(front.points[-1].capacities), True
     depth = len(mapping.stages)
-    replicas = [stage.replicas for stage in mapping.stages]
+    replicas = {actor.name: stage.replicas for actor, stage in zip(graph.actors, mapping.stages, strict=True)}
     return {
-        channel.name: (replicas[int(channel.source)] + replicas[int(channel.target)]) * max(1, depth - 1)
+        channel.name: (replicas[channel.source] + replicas[channel.target]) * max(1, depth - 1)
         for channel in graph.channels
-        if channel.note
+        if channel.note in mapping.problem.bytes_of
     }, False
 
 
-def _fifo(mapping: BoardMapping, tensor: JoiningTensor, places: Places, capacities: Mapping[str, int]) -> FifoNeed:
-    """With the slots that its slowest reader needs; the outside fills or empties one while the others are in use."""
-    readers = _reading(tensor, places)
-    source = None if tensor.producer is None else places[tensor.producer]
-    needs = [1]
-    if source is None:
-        needs += [1 + mapping.stages[stage].replicas for stage, _ in readers]
-    else:
-        needs += [capacities[f"{tensor.name}>{stage}.{part}"] for stage, part in readers]
-        needs += [1 + mapping.stages[source[0]].replicas] if tensor.is_output else []
-    return FifoNeed(tensor.name, tensor.bytes, source, readers, tensor.is_output, max(needs))
+def _slots(mapping: BoardMapping, fifo: Fifo, graph: Graph, capacities: Mapping[str, int]) -> int:
+    """What the slowest reader needs; the outside fills or empties a slot while the others are in use."""
+    needs = [1, *(capacities[channel.name] for channel in graph.channels if channel.note == fifo.what.tensor)]
+    outer = fifo.reading if fifo.source == OUTSIDE else (fifo.source,) if OUTSIDE in fifo.reading else ()
+    return max([*needs, *(1 + mapping.stage_of(part).replicas for part in outer if part != OUTSIDE)])

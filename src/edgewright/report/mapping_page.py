@@ -12,7 +12,8 @@ from .. import text
 from ..dataflow.throughput.selftimed import Firing
 from ..mapping.answer import MappingAnswer
 from ..mapping.board_mapping import MappedStage
-from ..mapping.timed_graph import frames_over_time, timed_graph
+from ..mapping.timed_graph import frames_over_time, slot_bytes
+from ..program.deployment import OUTSIDE
 from .charts import FOOT, LEFT, RIGHT, TOP, Axis, Card, ChartPoint, asset, dots, grid, html_page, opening
 from .gantt import gantt_svg
 
@@ -114,9 +115,8 @@ def _executor(stage: MappedStage) -> str:
 
 def _gantt(answer: MappingAnswer) -> str:
     mapping = answer.mapping
-    run, unit = frames_over_time(mapping, answer.timing, FRAMES)
-    titles = {str(i): stage_title(i, stage) for i, stage in enumerate(mapping.stages)}
-    graph = timed_graph(mapping, unit)
+    graph, run, unit = frames_over_time(mapping, answer.timing, FRAMES)
+    titles = {graph.actors[i].name: stage_title(i, stage) for i, stage in enumerate(mapping.stages)}
     actors = tuple(
         replace(actor, name=titles[actor.name], note=_layers(answer, mapping.stages[i]))
         for i, actor in enumerate(graph.actors)
@@ -127,7 +127,7 @@ def _gantt(answer: MappingAnswer) -> str:
         Firing(titles[one.actor], one.index, _rounded(one.start, unit * scale), _rounded(one.end, unit * scale))
         for one in run.firings
     ]
-    phases = {titles[str(i)]: len(stage.parts) for i, stage in enumerate(mapping.stages)}
+    phases = {actor.name: actor.phases for actor in actors}
     return gantt_svg(named, firings, phases, unit=name, standalone=False)
 
 
@@ -146,14 +146,10 @@ def _layers(answer: MappingAnswer, stage: MappedStage) -> str:
 
 
 def _fifo_rows(answer: MappingAnswer) -> Iterator[FifoRow]:
-    def name(place: tuple[int, int]) -> str:
-        stage, part = place
-        return f"{stage + 1}.{part + 1}" if len(answer.mapping.stages[stage].parts) > 1 else f"{stage + 1}"
-
     for fifo in answer.timing.fifos:
-        readers = [*map(name, fifo.readers), *(["outside"] if fifo.is_output else [])]
-        source = name(fifo.source) if fifo.source else "outside"
-        yield FifoRow(text.printable(fifo.tensor), source, ", ".join(readers), fifo.slots, fifo.slot_bytes)
+        source, *readers = ("outside" if part == OUTSIDE else answer.mapping.label(part) for part in fifo.ends)
+        tensor, size = text.printable(fifo.what.tensor), slot_bytes(answer.mapping, fifo)
+        yield FifoRow(tensor, source, ", ".join(readers), fifo.slots, size)
 
 
 def _rows(answer: MappingAnswer, measured: Sequence[float]) -> Iterator[MappedStageRow]:
