@@ -12,8 +12,9 @@ from ..errors import Infeasible, InputError
 from ..fusion.timing import TimedPlan, Timing
 from ..platform.target import Target
 from ..program import Plan
+from ..program.deployment import RelationKind
 from .conflicts import JointProblem
-from .description import PreemptionPoints, RelationKind
+from .description import PreemptionPoints
 from .members import Application, AppMember
 from .preemption_points import RunPieces
 from .relations import Relations
@@ -64,7 +65,7 @@ def _task(problem: JointProblem, member: AppMember, after: Mapping[str, frozense
     application, relations = problem.application, problem.relations
     pieces = timed_pieces(application, member.name, problem.plans[member.name])
     by = {p.high: p.points for p in relations.preemptions.values() if p.low == member.name}
-    crossings = [one for one in application.crossings if member.name in dict(one.readers)]
+    fifos = [fifo for fifo in application.fifos if member.name in fifo.reading]
     sources = after.get(member.name, frozenset())
     period = _period(application, member.name, after)
     return TimedTask(
@@ -81,8 +82,8 @@ def _task(problem: JointProblem, member: AppMember, after: Mapping[str, frozense
         frozenset(high for high, kind in by.items() if kind is PreemptionPoints.ANYWHERE),
         frozenset(m.name for m in application.members if relations.are_parallel(m.name, member.name)),
         sources if all(_period(application, name, after) is not None for name in sources) else frozenset(),
-        {one.source[0]: one.slots for one in crossings},
-        sum(map(sum, pieces.stages[problem.freed[member.name] + 1 :])) if crossings else 0.0,
+        {fifo.source: fifo.slots for fifo in fifos},
+        sum(map(sum, pieces.stages[problem.freed[member.name] + 1 :])) if fifos else 0.0,
     )
 
 
