@@ -1,4 +1,4 @@
-"""Random applications: up to four small networks, any relations between them, and buffers of the firmware."""
+"""Random applications: up to six small networks, any relations between them, and buffers of the firmware."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ CHANNELS = 2  # of inputs and of maps, so that any network may read what another
 def random_application(seed: int, folder: Path) -> Application:
     """The application of this seed; its files are written into the folder."""
     rng = random.Random(seed)
-    names = "abcd"[: rng.randint(1, 4)]
+    names = "abcdef"[: rng.randint(1, 4) if rng.random() < 0.7 else rng.randint(5, 6)]
     entries, layers, is_map, pipelined = [], {}, {}, set()
+    joined = set()  # whose first layer is added to another
     for name in names:
         net = ModelBuilder(f"{name}{seed}")
         x, layers[name] = net.input(1, CHANNELS, SIDE, SIDE), rng.randint(2, 4)
@@ -27,6 +28,7 @@ def random_application(seed: int, folder: Path) -> Application:
             x = net.conv(x, width, rng.choice((1, 3)), name=f"l{n}")
             if not is_last and rng.random() < 0.3:
                 x = net.add(x, net.conv(x, width, 3, name=f"l{n}x"))
+                joined |= {name} if n == 0 else set()
         if not is_map[name]:
             x = net.dense(net.node("Flatten", x, axis=1), 3, name="end")
         (folder / f"{name}.onnx").write_bytes(net.model(x).SerializeToString())
@@ -42,16 +44,20 @@ def random_application(seed: int, folder: Path) -> Application:
             if kind:
                 relations.append((kind, first, second, points))
     handed = {n for kind, a, b, _ in relations if kind in ("after", "same input") for n in (a, b)}
-    readers: set[str] = set()
+    origin = {name: name for name in names}  # of the input of each: the network that makes or brings it
     kept = []
     for kind, first, second, points in relations:
         if kind in ("after", "same input"):
-            if second in readers or (kind == "same input" and first in readers):
+            source = f"{first}'s output" if kind == "after" else origin[first]
+            if origin[second] not in (second, source):
                 continue  # one input has one source
-            readers.add(second)
+            origin[second] = source
+            if kind == "same input" and rng.random() < 0.4:  # two cores on one frame, or one that interrupts
+                beside = rng.choice(("parallel", "preempts"))
+                kept.append(f'[[relation]]\nkind = "{beside}"\nnetworks = ["{first}", "{second}"]\n')
         kept.append(f'[[relation]]\nkind = "{kind}"\nnetworks = ["{first}", "{second}"]{points}\n')
     for index, name in enumerate(names):
-        if name not in handed and layers[name] > 2 and rng.random() < 0.5:
+        if name not in handed | joined and layers[name] > 2 and rng.random() < 0.5:
             pipelined.add(name)
             last = "end" if not is_map[name] else f"l{layers[name] - 1}"
             entries[index] += f'partitions = ["l0", "l1..{last}"]\n'

@@ -15,11 +15,11 @@ import numpy as np
 from edgewright.application.conflicts import BufferUse, JointBuffer
 from edgewright.application.description import ALWAYS, PreemptionPoints
 from edgewright.application.joint import JointLayout
-from edgewright.application.members import CrossingTensor
-from edgewright.application.preemption_points import InterruptionPoints
+from edgewright.application.members import slot_name as fifo_slot
 from edgewright.application.relations import Relations
 from edgewright.network import Array, random_inputs
 from edgewright.program import Plan, interpret
+from edgewright.program.deployment import OUTSIDE, Fifo, InterruptionPoints, RelationKind
 from edgewright.program.interpreter import POISON, Interpreter
 from edgewright.program.plan import slot_name
 from judged_rings import JudgedRing
@@ -66,7 +66,7 @@ class Interleaving:
             buffer.name: np.frombuffer(self.random.randbytes(buffer.size), dtype=np.uint8)
             for buffer in self.application.file.buffers
         }
-        self.rings = [JudgedRing(one, layout.plans) for one in self.application.crossings if one.rows]
+        self.rings = [JudgedRing(ring, self.application, layout.plans) for ring in self.application.rings]
         self._variants: dict[str, list[Mapping[str, Array]]] = {}
         self._known: dict[tuple[str, bytes], Mapping[str, Array]] = {}
         for buffer in self.application.file.buffers:
@@ -111,54 +111,68 @@ class Interleaving:
         for other in self._busy():
             if other != member and not self._may_start_beside(member, other):
                 return False
-        if any(read == owner and (read, tensor) not in self.pending for _, (read, tensor) in self.relations.cascades):
-            return False
-        if any(made == owner and after in self.pending for (made, _), after in self.relations.cascades):
-            return False  # its last output has not been read
-        for frame in self.relations.frames:
-            names = [name for name, _ in frame]
-            if owner in names[1:] and (owner, dict(frame)[owner]) not in self.pending:
-                return False
-            if owner == names[0] and any(end in self.pending or end[0] in self.running for end in frame[1:]):
-                return False
-        return all(self._has_frame(member, crossing) for crossing in self.application.crossings)
+        for fifo in self.application.shared:
+            first = self.application.ends(fifo)[0][0]  # who makes or brings what it carries
+            if owner == first and any(name in self.running for name in fifo.reading):
+                return False  # it would be overwritten while it is read
+            if owner != first and owner in fifo.reading:
+                waiting = {name for name in fifo.reading if (name, self._own(fifo, name)) in self.pending}
+                if owner not in waiting or self._earlier(fifo, owner) & waiting:
+                    return False
+        return all(self._has_frame(member, fifo) for fifo in self.application.fifos)
+
+    def _own(self, fifo: Fifo, name: str) -> str:
+        return self.application.by_name[name].own(fifo)
+
+    def _earlier(self, fifo: Fifo, name: str) -> set[str]:
+        """The networks that read a frame before this one, as the file lists them."""
+        found: set[str] = set()
+        for relation in self.relations.of(RelationKind.SAME_INPUT):
+            if name in relation.networks:
+                found |= {
+                    other
+                    for x in relation.networks[: relation.networks.index(name)]
+                    for other in (x, *self._earlier(fifo, x))
+                }
+        return found & set(fifo.reading)
 
     def _busy(self) -> set[str]:
         """Members that have begun, and those of a pipeline with frames under way."""
         found = set(self.running)
-        for crossing in self.application.crossings:
-            if self._under_way(crossing):
-                found |= {member.name for member in self.application.members_of(crossing.owner)}
+        for fifo in self.application.fifos:
+            if self._under_way(fifo):
+                found |= {member.name for member in self.application.members_of(fifo.what.network)}
         return found
 
-    def _under_way(self, crossing: CrossingTensor) -> int:
-        return self.done[crossing.source[0]] - min(self.done[name] for name, _ in crossing.readers)
+    def _under_way(self, fifo: Fifo) -> int:
+        return self.done[fifo.source] - min(self.done[name] for name in fifo.reading)
 
-    def _unread(self, crossing: CrossingTensor) -> int:
+    def _unread(self, fifo: Fifo) -> int:
         """The first frame that some partition has still to read."""
-        return min(self.done[name] + self._has_read(name) for name, _ in crossing.readers)
+        return min(self.done[name] + self._has_read(name) for name in fifo.reading)
 
     def _has_read(self, member: str) -> bool:
         """Whether the member has given its slots back: when it is said to, or when no stage that is left reads them."""
         run = self.running.get(member)
         if run is None:
             return False
-        if member in self.application.freed:
-            return run.next > self.application.freed[member]
-        tensors = [tensor for one in self.application.crossings for name, tensor in one.readers if name == member]
+        if member in self.application.release_stages:
+            return run.next > self.application.release_stages[member]
+        own = self.application.by_name[member].own
+        tensors = [own(fifo) for fifo in self.application.fifos if member in fifo.reading]
         plan = self.layout.plans[member]
         buffers = {plan.views[tensor].buffer for tensor in tensors}
         left = [layer for stage in plan.program.stages[run.next :] for layer in stage.layers]
         read = {name for layer in left for name in plan.network.by_name[layer].inputs}
         return not any(plan.views[name].buffer in buffers for name in read if name in plan.views)
 
-    def _has_frame(self, member: str, crossing: CrossingTensor) -> bool:
-        if member == crossing.source[0]:
-            return self.done[member] - self._unread(crossing) < crossing.slots
-        if member in dict(crossing.readers):
-            if crossing.rows:
-                return any(ring.ring == crossing and ring.made > ring.taken for ring in self.rings)
-            return self.done[crossing.source[0]] > self.done[member]
+    def _has_frame(self, member: str, fifo: Fifo) -> bool:
+        if member == fifo.source:
+            return self.done[member] - self._unread(fifo) < fifo.slots
+        if member in fifo.reading:
+            if fifo.rows:
+                return any(ring.ring == fifo and ring.made > ring.taken for ring in self.rings)
+            return self.done[fifo.source] > self.done[member]
         return True
 
     def _rings(self, member: str, run: _MemberRun) -> list[JudgedRing]:
@@ -178,12 +192,12 @@ class Interleaving:
             stops = [(ring, ring.stop(member, run.frame, run.turn + 1)) for ring in rings]
             for ring, stop in stops:
                 if member == ring.reader and run.pulled is not None:
-                    ring.take(stop, self._bytes(ring.ring.slot_name()), run.pulled)
+                    ring.take(stop, self._bytes(fifo_slot(ring.ring)), run.pulled)
             next(run.steps)
             run.turn += 1
             for ring, stop in stops:
                 frame = self.results[ring.source, run.frame][ring.output]
-                if member == ring.source and not ring.make(stop, self._bytes(ring.ring.slot_name()), frame):
+                if member == ring.source and not ring.make(stop, self._bytes(fifo_slot(ring.ring)), frame):
                     yield JointFault(f"network '{member}' makes a wrong row of '{ring.output}'", tuple(self.moves))
             if run.turn + 1 < turns and (self._waits(member, run) or self.random.random() < 0.3):
                 return
@@ -213,14 +227,13 @@ class Interleaving:
                 inputs[tensor] = given
                 there.add(tensor)
         pulled: dict[str, Array] = {}
-        for crossing in self.application.crossings:
-            for name, tensor in crossing.readers:
-                if name == member:
-                    made = self.results[crossing.source[0], self.done[member]]
-                    inputs[tensor] = made[crossing.source[1]]
-                    there.add(tensor)
-                    if crossing.rows:
-                        pulled[tensor] = np.zeros_like(inputs[tensor])
+        for fifo in self.application.fifos:
+            if member in fifo.reading:
+                (_, output), tensor = self.application.ends(fifo)[0], self.application.by_name[member].own(fifo)
+                inputs[tensor] = self.results[fifo.source, self.done[member]][output]
+                there.add(tensor)
+                if fifo.rows:
+                    pulled[tensor] = np.zeros_like(inputs[tensor])
         for buffer in self.application.file.buffers:
             if buffer.alive != ALWAYS and owner in buffer.alive and not self._is_alive(buffer.alive):
                 self._bytes(buffer.name)[: buffer.size] = self.own[buffer.name]
@@ -229,10 +242,14 @@ class Interleaving:
         self.running[member] = run
         if any(ring.source == member for ring in self.rings):
             self.results[member, run.frame] = self._expected(member, inputs)
-        for frame in self.relations.frames:
-            if frame[0][0] == owner:
-                for name, tensor in frame[1:]:
-                    self.pending[name, tensor] = inputs[frame[0][1]]
+        for fifo in self.application.shared:
+            first, tensor = self.application.ends(fifo)[0]
+            if first != owner:
+                continue
+            for name in fifo.reading:  # what was not read is lost
+                self.pending.pop((name, self._own(fifo, name)), None)
+                if fifo.source == OUTSIDE and name != first:
+                    self.pending[name, self._own(fifo, name)] = inputs[tensor]
 
     def _advance(self, member: str) -> Iterator[JointFault]:
         run = self.running[member]
@@ -285,9 +302,9 @@ class Interleaving:
         owner = self.application.by_name[member].owner
         self.results[member, self.done[member]] = expected
         self.done[member] += 1
-        for (made, output), end in self.relations.cascades:
-            if made == owner:
-                self.pending[end] = expected[output]
+        for fifo in self.application.shared:
+            for name in fifo.reading if fifo.source == owner else ():
+                self.pending[name, self._own(fifo, name)] = expected[self._own(fifo, owner)]
         for name, tensor in sorted(self.relations.kept):
             if name == owner and tensor in self.application.networks[name].inputs:
                 self._fill(name, tensor)
@@ -328,11 +345,11 @@ class Interleaving:
     def _slots(self, member: str) -> dict[str, Array]:
         """The memories of tensors that cross partitions, for the frame that the member is at."""
         found = {}
-        for crossing in self.application.crossings:
-            for name, tensor in (crossing.source, *crossing.readers):
+        for fifo in self.application.fifos:
+            for name, tensor in self.application.ends(fifo):
                 if name == member and tensor in self.layout.plans[member].outside:
-                    slot = crossing.slot_name(self.done[member] % crossing.slots)
-                    found[slot_name(tensor)] = self._bytes(slot)[: crossing.bytes]
+                    slot = fifo_slot(fifo, self.done[member] % fifo.slots)
+                    found[slot_name(tensor)] = self._bytes(slot)[: self.application.tensor(fifo).bytes]
         return found
 
     def _poison_dead(self) -> None:
@@ -341,11 +358,11 @@ class Interleaving:
             at, here = self.layout.at(buffer.name), alive[self.layout.home(buffer.name)]
             if self._is_in_use(buffer):
                 here[at : at + buffer.size] = True
-            for use in buffer.uses if buffer.crossing is None or not buffer.crossing.rows else ():
+            for use in buffer.uses if buffer.fifo is None or not buffer.fifo.rows else ():
                 low, high = self._within(use)
                 here[at + low : at + high] = True
         for ring in self.rings:
-            at, here = self.layout.at(ring.ring.slot_name()), alive[self.layout.home(ring.ring.slot_name())]
+            at, here = self.layout.at(fifo_slot(ring.ring)), alive[self.layout.home(fifo_slot(ring.ring))]
             for part in ring.alive:
                 here[at:][part] = True
         for name, arena in self.arenas.items():
@@ -354,14 +371,13 @@ class Interleaving:
     def _is_in_use(self, buffer: JointBuffer) -> bool:
         if buffer.is_always:
             return True
-        if buffer.crossing is not None and buffer.crossing.rows:
+        if buffer.fifo is not None and buffer.fifo.rows:
             return False  # some rows of it are
-        if buffer.crossing is not None:
-            slot = int(buffer.name.rpartition("[")[2][:-1])
-            source = buffer.crossing.source[0]
+        if buffer.fifo is not None:
+            slot, source = int(buffer.name.rpartition("[")[2][:-1]), buffer.fifo.source
             last = self.done[source] + (source in self.running)
-            frames = range(self._unread(buffer.crossing), last)
-            return any(frame % buffer.crossing.slots == slot for frame in frames)
+            frames = range(self._unread(buffer.fifo), last)
+            return any(frame % buffer.fifo.slots == slot for frame in frames)
         if buffer.during:
             return any(member in buffer.during for member in self._busy())
         for use in buffer.uses:

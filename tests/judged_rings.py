@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from edgewright.application.members import CrossingTensor
+from edgewright.application.members import Application, frame_rows
 from edgewright.network import Array
 from edgewright.program import ROWS, Plan, Step
+from edgewright.program.deployment import Fifo
 
 
 class JudgedRing:
     """Rows are counted through all frames; none of a frame is made before all of the last one have been taken."""
 
-    def __init__(self, ring: CrossingTensor, plans: Mapping[str, Plan]) -> None:
+    def __init__(self, ring: Fifo, application: Application, plans: Mapping[str, Plan]) -> None:
         self.ring, self.rows, self.made, self.taken = ring, ring.rows, 0, 0
-        (self.source, self.output), ((self.reader, self.input),) = ring.source, ring.readers
+        self.height, self.row_bytes = frame_rows(ring), application.row_bytes(ring)
+        (self.source, self.output), (self.reader, self.input) = application.ends(ring)
         self._stages = {self.source: len(plans[self.source].program.stages) - 1, self.reader: 0}
         self._stops = {
             name: [
@@ -45,19 +47,19 @@ class JudgedRing:
 
     def stop(self, member: str, frame: int, turn: int) -> int:
         """One past the last row that a turn makes, or reads; as many as there are before the frame where none."""
-        return frame * self.ring.height + (self._stops[member][turn] if turn < self.turns(member) else 0)
+        return frame * self.height + (self._stops[member][turn] if turn < self.turns(member) else 0)
 
     def waits(self, member: str, frame: int, turn: int) -> bool:
         """Whether the turn finds no room for a row that it makes, or not the row that it reads."""
-        stop, first = self.stop(member, frame, turn), frame * self.ring.height
+        stop, first = self.stop(member, frame, turn), frame * self.height
         if member == self.reader:
             return stop > self.made
         return stop > first and self.taken < max(first, stop - self.rows)
 
     def place(self, row: int) -> slice:
         """The bytes of the ring in which a row lies."""
-        at = row % self.ring.height % self.rows * self.ring.row_bytes
-        return slice(at, at + self.ring.row_bytes)
+        at = row % self.height % self.rows * self.row_bytes
+        return slice(at, at + self.row_bytes)
 
     @property
     def alive(self) -> Iterator[slice]:
@@ -67,7 +69,7 @@ class JudgedRing:
     def take(self, stop: int, memory: Array, frame: Array) -> None:
         """Copies rows out of the ring, into the frame as far as it has come."""
         for row in range(self.taken, stop):
-            into = frame[:, row % self.ring.height]
+            into = frame[:, row % self.height]
             into[...] = memory[self.place(row)].view(into.dtype).reshape(into.shape)
         self.taken = max(self.taken, stop)
 
@@ -75,4 +77,4 @@ class JudgedRing:
         """Whether rows that were put into the ring are those of the frame."""
         rows = range(self.made, stop)
         self.made = max(self.made, stop)
-        return all(memory[self.place(row)].tobytes() == frame[:, row % self.ring.height].tobytes() for row in rows)
+        return all(memory[self.place(row)].tobytes() == frame[:, row % self.height].tobytes() for row in rows)

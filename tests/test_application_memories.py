@@ -84,7 +84,7 @@ def test_an_overlap_in_the_second_memory_is_found(spread: AppOutcome) -> None:
         if layout.home(x) == layout.home(y) == "sram" and not {(x, y), (y, x)} & layout.graph.gaps.keys()
     ]
     placement = replace(layout.placement, offsets={**layout.placement.offsets, pairs[0][0]: layout.at(pairs[0][1])})
-    plans = joint.moved_plans(layout.problem.plans, layout.buffers, placement, layout.homes)
+    plans = joint.moved_plans(layout.problem, layout.buffers, placement, layout.homes)
     wrong = replace(layout, placement=placement, plans=plans)
     assert any(list(Interleaving(wrong, order).run(80)) for order in range(40)), pairs[0]
 

@@ -63,7 +63,7 @@ def overlaid(layout: JointLayout, one: str, other: str) -> JointLayout:
     offsets = {**layout.placement.offsets, one: layout.at(other)}
     peak = max(layout.placement.peak, *(offsets[name] + size for name, size in layout.graph.sizes.items()))
     placement = replace(layout.placement, offsets=offsets, peak=peak)
-    plans = joint.moved_plans(layout.problem.plans, layout.buffers, placement)
+    plans = joint.moved_plans(layout.problem, layout.buffers, placement)
     return replace(layout, placement=placement, plans=plans)
 
 

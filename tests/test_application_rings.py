@@ -16,7 +16,7 @@ from application_judge import Interleaving
 from edgewright.application.host_run import run_application
 from edgewright.application.joint import JointLayout
 from edgewright.application.library import emit_application
-from edgewright.application.members import Application, CrossingTensor, load_application
+from edgewright.application.members import Application, load_application
 from edgewright.application.outcome import outcome_of
 from edgewright.application.pace import NEVER, PacedMember, PipelinePace, RowSteps
 from edgewright.application.ring_run import RingPipeline
@@ -27,7 +27,10 @@ from edgewright.application.trial import AppTrial, TrialScript
 from edgewright.dataflow.checks.liveness import blocked
 from edgewright.dataflow.graph import Actor, Channel, Graph, Rates
 from edgewright.errors import InputError
+from edgewright.network import Region
+from edgewright.network.parts import TensorRegion
 from edgewright.program import faults
+from edgewright.program.deployment import Fifo, Reader
 from edgewright.samples.builder import ModelBuilder
 from tools import on_board
 
@@ -81,13 +84,14 @@ def search(tmp_path_factory: pytest.TempPathFactory) -> JointSearch:
 def test_rows_cross_where_that_is_smaller_than_frames(search: JointSearch) -> None:
     found = search.least
     (ring,) = found.layout.rings
-    assert 1 <= ring.rows <= 3 < ring.height == 20
-    assert found.peak_bytes < search.as_given.peak_bytes - ring.bytes // 2
+    frame = found.layout.application.tensor(ring)
+    assert 1 <= ring.rows <= 3 < frame.shape[1] == 20
+    assert found.peak_bytes < search.as_given.peak_bytes - frame.bytes // 2
     assert not any(list(faults(plan)) for plan in found.layout.problem.plans.values())
     outcome = outcome_of(search, found, None)
     assert outcome.notes[0].startswith(f"'cut' crosses in 'net' row by row: {ring.rows} of 20 kept")
     assert outcome.to_dict()["rings"] == [
-        {"name": "net:cut", "rows": ring.rows, "of": 20, "bytes": ring.rows * ring.bytes // 20}
+        {"name": "net:cut", "rows": ring.rows, "of": 20, "bytes": ring.rows * frame.bytes // 20}
     ]
 
 
@@ -109,9 +113,9 @@ def test_an_input_that_several_layers_read_is_copied_by_rows(tmp_path: Path) -> 
 
 def test_the_judge_finds_what_lies_in_the_way_of_a_ring(search: JointSearch) -> None:
     layout = search.least.layout
-    (ring,) = (b for b in layout.buffers if b.crossing)
+    (ring,) = (b for b in layout.buffers if b.fifo)
     last = len(layout.plans["net.1"].program.stages) - 1
-    beside = [b for b in layout.buffers if not b.crossing and layout.graph.meets(b.name, ring.name)]
+    beside = [b for b in layout.buffers if not b.fifo and layout.graph.meets(b.name, ring.name)]
     pushing = [b for b in beside if b.uses[0].member == "net.1" and b.uses[0].last == last]
     pulling = [b for b in beside if b.uses[0].member == "net.2" and b.uses[0].first == 0]
     for victims in (pushing, pulling):
@@ -154,7 +158,9 @@ def test_rings_are_live_as_dataflow_says_and_more_rows_are_never_slower(
     made, read = (sum(rows for _, rows in side) for side in (pushed, pulled))
     pushed, pulled = [*pushed, (1, max(1, read - made))], [*pulled, (1, max(0, made + max(1, read - made) - read))]
     made, read = (list(accumulate(rows for _, rows in side)) for side in (pushed, pulled))
-    ring = CrossingTensor("net", "x", made[-1], ("push", "x"), (("pull", "x"),), 1, made[-1], made[-1])
+    ring = Fifo(
+        TensorRegion("net", "x", Region.whole((1, made[-1], 1, 1))), "push", (Reader("pull"),), 1, rows=made[-1]
+    )
     sides = [RowSteps(tuple(float(t) for t, _ in side), tuple(rows)) for side, rows in ((pushed, made), (pulled, read))]
     members = (
         PacedMember("push", (float(early), sum(sides[0].times)), pushed=sides[0]),
@@ -166,7 +172,7 @@ def test_rings_are_live_as_dataflow_says_and_more_rows_are_never_slower(
         (Actor("push", len(pushed)), Actor("pull", len(pulled))),
         (Channel("rows", "push", "pull", *(Rates(tuple(rows for _, rows in side)) for side in (pushed, pulled))),),
     )
-    periods = [pace.with_crossing(ring, replace(ring, rows=rows)).period() for rows in range(1, made[-1] + 1)]
+    periods = [pace.with_fifo(ring, replace(ring, rows=rows)).period() for rows in range(1, made[-1] + 1)]
     assert periods == sorted(periods, reverse=True)
     for rows, period in enumerate(periods, 1):
         assert (period == NEVER) == (blocked(graph, {"rows": rows}) is not None)
@@ -209,7 +215,7 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> JointSearch:
 
 def test_rows_cross_between_all_partitions_of_a_longer_pipeline(chain: JointSearch) -> None:
     found = chain.least
-    assert [ring.tensor for ring in found.layout.rings] == ["cut", "depth", "tail0"]
+    assert [ring.what.tensor for ring in found.layout.rings] == ["cut", "depth", "tail0"]
     assert found.peak_bytes < chain.as_given.peak_bytes // 2
     assert max(found.slowdowns.values()) <= 0.05
     for seed in range(3):
@@ -234,7 +240,7 @@ def test_frames_and_rows_in_one_pipeline(tmp_path: Path) -> None:
     cuts = ("stem..cut", "depth", "add1..tail0", "tail1..classes")
     application = pipeline(tmp_path, cuts=cuts, residual=True, target="cortex-m4")
     layout = in_rows(application)
-    assert [(one.tensor, bool(one.rows)) for one in layout.application.crossings] == [
+    assert [(fifo.what.tensor, bool(fifo.rows)) for fifo in layout.application.fifos] == [
         ("cut", False),
         ("depth", False),
         ("tail0", True),

@@ -14,12 +14,15 @@ from application_judge import Interleaving
 from edgewright import samples
 from edgewright.application import library
 from edgewright.application.joint import JointLayout
-from edgewright.application.members import CrossingTensor, load_application
+from edgewright.application.members import load_application
 from edgewright.application.pace import PacedMember, PipelinePace
 from edgewright.application.search import JointSearch
 from edgewright.application.slots import last_use
 from edgewright.application.trial import AppTrial, TrialScript
+from edgewright.network import Region
+from edgewright.network.parts import TensorRegion
 from edgewright.program import faults
+from edgewright.program.deployment import Fifo, Reader
 from edgewright.samples.builder import ModelBuilder
 
 
@@ -40,9 +43,9 @@ def long_tail(tmp_path_factory: pytest.TempPathFactory) -> JointLayout:
 
 
 def test_a_slot_that_is_read_at_once_is_filled_again_during_the_rest(long_tail: JointLayout) -> None:
-    (crossing,) = long_tail.application.crossings
-    assert crossing.slots == 1
-    plan, freed = long_tail.plans["net.2"], long_tail.application.freed["net.2"]
+    (fifo,) = long_tail.application.fifos
+    assert fifo.slots == 1
+    plan, freed = long_tail.plans["net.2"], long_tail.application.release_stages["net.2"]
     assert 0 == last_use(plan, ["first"]) < freed < len(plan.program.stages) - 1
     began_inside = 0
     for seed in range(12):
@@ -55,8 +58,8 @@ def test_a_slot_that_is_read_at_once_is_filled_again_during_the_rest(long_tail: 
 
 def test_until_a_slot_is_given_back_the_producer_leaves_its_memory_to_the_reader(long_tail: JointLayout) -> None:
     """Buffers of the reader lie over the slot and over the producer's own, and the judge knows why they may."""
-    freed, (slot,) = long_tail.application.freed["net.2"], (b for b in long_tail.buffers if b.crossing)
-    own = [b for b in long_tail.buffers if b.crossing is None]
+    freed, (slot,) = long_tail.application.release_stages["net.2"], (b for b in long_tail.buffers if b.fifo)
+    own = [b for b in long_tail.buffers if b.fifo is None]
     late, early = [], []
     for buffer in own:
         if buffer.uses[0].member == "net.2":
@@ -64,7 +67,7 @@ def test_until_a_slot_is_given_back_the_producer_leaves_its_memory_to_the_reader
     made = [buffer for buffer in own if buffer.uses[0].member == "net.1"]
     assert all(long_tail.graph.meets(x.name, y.name) for x in late for y in (slot, *made))
     assert early and made and not any(long_tail.graph.meets(x.name, y.name) for x in early for y in made)
-    hasty = replace(long_tail.application, freed={"net.2": 0})
+    hasty = long_tail.application.releasing({"net.2": 0})
     object.__setattr__(wrong := replace(long_tail.problem), "application", hasty)
     assert any(list(Interleaving(replace(long_tail, problem=wrong), seed).run(60)) for seed in range(20))
 
@@ -104,8 +107,8 @@ def test_the_library_gives_slots_back_when_they_have_been_read(long_tail: JointL
 
 def test_double_buffers_stay_where_they_make_the_pipeline_faster(tmp_path: Path) -> None:
     app = load_application(samples.write_application("paper_application", tmp_path))
-    (crossing,) = JointSearch(app).fastest.layout.application.crossings
-    assert crossing.slots == 2
+    (fifo,) = JointSearch(app).fastest.layout.application.fifos
+    assert fifo.slots == 2
 
 
 @settings(max_examples=60, deadline=None)
@@ -116,7 +119,8 @@ def test_double_buffers_stay_where_they_make_the_pipeline_faster(tmp_path: Path)
 def test_periods_follow_from_runs_and_slots(stages: list[tuple[int, int]], slots: int) -> None:
     """With slots enough the slowest partition sets the pace; with one, a producer and the reading of its slot do."""
     chain = tuple(
-        CrossingTensor("net", f"t{n}", 1, (f"p{n}", "x"), ((f"p{n + 1}", "y"),), slots) for n in range(len(stages) - 1)
+        Fifo(TensorRegion("net", f"t{n}", Region.whole((1,))), f"p{n}", (Reader(f"p{n + 1}"),), slots)
+        for n in range(len(stages) - 1)
     )
     members = tuple(PacedMember(f"p{n}", (float(read), float(rest))) for n, (read, rest) in enumerate(stages))
     pace = PipelinePace(members, chain, {member.name: 0 for member in members})

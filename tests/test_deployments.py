@@ -170,7 +170,7 @@ def twice(deployment: Deployment) -> Deployment:
         replace(fifo, readers=(*fifo.readers, Reader("again"))) if "tail" in fifo.reading else fifo
         for fifo in deployment.fifos
     ]
-    fifos.append(Fifo(region("y", (2, 4)), "again", (OUTSIDE,), 1))
+    fifos.append(Fifo(region("y", (2, 4)), "again", (Reader(OUTSIDE),), 1))
     workers = (*deployment.workers, Worker("three", "this", "cpu", (2,), ("again",)))
     made = replace(deployment, parts=(*deployment.parts, part), workers=workers, fifos=tuple(fifos))
     return replace(made, arenas=laid_out(made))
@@ -243,7 +243,7 @@ def test_a_broken_plan_is_named():
     plan = made.parts[2].plan
     assert plan is not None
     late = tuple(replace(b, first=1) if b.memory == "ram" else b for b in plan.buffers)
-    assert "the plan of part 'tail': buffer 'right' is laid_out" in first_fault(
+    assert "the plan of part 'tail': buffer 'right' is reserved" in first_fault(
         with_part(made, 2, plan=replace(plan, buffers=late))
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..program.deployment import OUTSIDE, Fifo
 from .description import PreemptionPoints
 from .joint import JointLayout
 from .members import AppMember
@@ -17,12 +18,15 @@ def c_name(member: AppMember) -> str:
 
 def resident_ends(layout: JointLayout, member: AppMember) -> frozenset[str]:
     """Inputs and outputs that one network hands over to another: they stay in the arena."""
-    relations, owner = layout.problem.relations, member.owner
-    handed = (*relations.handed_over, *(made for made, _ in relations.cascades))
-    found = {tensor for name, tensor in handed if name == owner}
-    crossing = (end for one in layout.application.crossings for end in one.ends)
-    found |= {tensor for name, tensor in crossing if name == member.name}
-    return frozenset(found - set(layout.plans[member.name].outside))
+    application = layout.application
+    fifos = (*application.fifos, *(x for x in application.shared if bringer(x) != member.name))
+    handed = {member.own(fifo) for fifo in fifos if member.name in fifo.ends}
+    return frozenset(handed - set(layout.plans[member.name].outside))
+
+
+def bringer(fifo: Fifo) -> str | None:
+    """The first reader of a frame that no network makes: the caller passes the frame to it."""
+    return fifo.readers[0].part if fifo.source == OUTSIDE else None
 
 
 def given_ends(layout: JointLayout, member: AppMember) -> tuple[list[str], list[str]]:

@@ -8,7 +8,8 @@ from functools import cached_property
 
 from ..emit.library import Library
 from ..kernels.printing.source import CWriter
-from .app_ends import polled_rows
+from ..program.deployment import Fifo
+from .app_ends import bringer, polled_rows
 from .description import PreemptionPoints
 from .joint import JointLayout
 
@@ -18,7 +19,7 @@ MEANING = {
     "between": "and for each that stands at the end of a stage where it may be interrupted",
     "at_row": "and for each that does so between two rows",
     "turns": "of the stage that each is at",
-    "waiting": "a bit for each input that another network has made",
+    "waiting": "a bit for each frame and network that has still to read it",
     "done": "runs of each",
     "given": "frames of which each has read what other partitions made",
 }
@@ -66,9 +67,10 @@ class AppGate:
         return {member.name: n for n, member in enumerate(self.layout.application.members)}
 
     @cached_property
-    def ends(self) -> Mapping[tuple[str, str], int]:
-        """A bit for each input that is handed over."""
-        return {end: n for n, end in enumerate(self.layout.problem.relations.handed_over)}
+    def ends(self) -> Mapping[tuple[Fifo, str], int]:
+        """A bit for each reader of what networks hand over, but for those that bring it."""
+        shared = self.layout.application.shared
+        return {end: n for n, end in enumerate((x, name) for x in shared for name in x.reading if name != bringer(x))}
 
     @property
     def is_polled(self) -> bool:
@@ -87,22 +89,22 @@ class AppGate:
         found |= {"between": 1} if self.is_polled else {}
         found |= {"at_row": 1, "turns": len(self.index)} if self.has_rows else {}
         found |= {"waiting": 1} if self.ends else {}
-        if self.layout.application.crossings:
+        if self.layout.application.fifos:
             found |= {"done": len(self.index), "given": len(self.index)}
         return found
 
     def frame(self, member: str) -> str:
         """C of the number of the frame that a member is at, during its run."""
-        is_counted = any(ring.source[0] == member for ring in self.layout.rings)
+        is_counted = any(ring.source == member for ring in self.layout.rings)
         return f"(done[{self.index[member]}] - 1u)" if is_counted else f"done[{self.index[member]}]"
 
     def _fills(self, which: str) -> str:
         """C of whether a network fills a ring: its frames count from their beginning, for they may be read by then."""
-        return f"({self._members(ring.source[0] for ring in self.layout.rings):#x}u >> {which} & 1u)"
+        return f"({self._members(ring.source for ring in self.layout.rings):#x}u >> {which} & 1u)"
 
     def _before(self, reader: str) -> int:
         """A bit for each network that may have to go on making rows when this one wants some."""
-        sources = [ring.source[0] for ring in self.layout.rings if ring.readers[0][0] == reader]
+        sources = [ring.source for ring in self.layout.rings if reader in ring.reading]
         return sum(1 << self.index[name] | self._before(name) for name in sources)
 
     @property
@@ -116,30 +118,49 @@ class AppGate:
     def write(self, c: CWriter) -> None:
         """Tables and functions; `enter` and `leave` are what run functions call."""
         c.lines += self._tables()
-        c.lines += self._frames() if self.layout.application.crossings else ()
+        c.lines += self._frames() if self.layout.application.fifos else ()
         self._entering(c)
 
-    def _tables(self) -> Iterator[str]:
-        """For each network: those that exclude it, those it may interrupt, and the inputs that it reads, releases and
-        produces."""
+    @cached_property
+    def _tabled(self) -> frozenset[str]:
+        """The tables that any network has an entry in."""
+        return frozenset(key for row in self._rows_of_tables for key, value in row.items() if value)
+
+    @cached_property
+    def _rows_of_tables(self) -> tuple[Mapping[str, int], ...]:
+        """For each network: those that exclude it, those it may interrupt, the frames that it reads, those that others
+        must read before it, and the frames that it makes by its end or brings at its beginning."""
         relations, members = self.layout.problem.relations, self.layout.application.members
         table: list[Mapping[str, int]] = []
         for member in members:
             preempted = {low: one.points for (high, low), one in relations.preemptions.items() if high == member.name}
             beside = {other.name for other in members if relations.are_parallel(member.name, other.name)}
-            drops = [end for frame in relations.frames if frame[0][0] == member.owner for end in frame[1:]]
-            barred = {*(self.index.keys() - preempted.keys() - beside), *(name for name, _ in drops)}
+            made = [fifo for fifo in self.layout.application.shared if fifo.source == member.name]
+            brought = [fifo for fifo in self.layout.application.shared if bringer(fifo) == member.name]
+            reading = {name for fifo in (*made, *brought) for name in fifo.reading if name != member.name}
+            barred = (self.index.keys() - preempted.keys() - beside) | reading
+            is_early = relations.may_be_interrupted(member.name)  # others may read the frame while it runs
             table.append(
                 {
                     "excludes": self._members(barred),
                     "interrupts": self._members(preempted),
                     "anywhere": self._members(x for x, kind in preempted.items() if kind is PreemptionPoints.ANYWHERE),
                     "by_rows": self._members(x for x, kind in preempted.items() if kind is PreemptionPoints.ROWS),
-                    "reads": self._bits(end for end in self.ends if end[0] == member.owner),
-                    "drops": self._bits(drops),
-                    "makes": self._bits(after for (made, _), after in relations.cascades if made == member.owner),
+                    "reads": self._bits(end for end in self.ends if end[1] == member.name),
+                    "follows": self._bits(
+                        (fifo, name)
+                        for fifo, reader in self.ends
+                        if reader == member.name
+                        for name in relations.before(fifo, reader) - {bringer(fifo)}
+                    ),
+                    "makes": self._bits(end for end in self.ends if end[0] in (made if is_early else made + brought)),
+                    "brings": self._bits(end for end in self.ends if is_early and end[0] in brought),
                 }
             )
+        return tuple(table)
+
+    def _tables(self) -> Iterator[str]:
+        members, table = self.layout.application.members, self._rows_of_tables
         stages = [len(self.libraries[member.name].stages) for member in members]
         for key in table[0]:
             values = [row[key] for row in table]
@@ -153,7 +174,7 @@ class AppGate:
             yield f"static const int32_t last_reads[] = {{{', '.join(map(str, last))}}};"
         yield ""
 
-    def _bits(self, ends: Iterable[tuple[str, str]]) -> int:
+    def _bits(self, ends: Iterable[tuple[Fifo, str]]) -> int:
         return sum(1 << self.ends[end] for end in set(ends))
 
     def _members(self, names: Iterable[str]) -> int:
@@ -166,21 +187,21 @@ class AppGate:
         yield "/* Whether a partition finds its frame and room for what it makes, and no pipeline holds others up. */"
         yield "static int32_t frames(int32_t which)"
         yield "{"
-        for crossing in application.crossings:
-            source = self.index[crossing.source[0]]
-            own = self._members(member.name for member in application.members_of(crossing.owner))
-            for name, _ in crossing.readers:
+        for fifo in application.fifos:
+            source = self.index[fifo.source]
+            own = self._members(member.name for member in application.members_of(fifo.what.network))
+            for name in fifo.reading:
                 reader = self.index[name]
                 under_way = f"done[{source}] - done[{reader}]"
-                under = f"done[{source}] - given[{reader}] >= {crossing.slots}u"
-                if crossing.rows:
-                    under = f"(paused_{self.layout.rings.index(crossing)}[0] || {under})"
+                under = f"done[{source}] - given[{reader}] >= {fifo.slots}u"
+                if fifo.rows:
+                    under = f"(paused_{self.layout.rings.index(fifo)}[0] || {under})"
                 yield f"    if (which == {source} && {under})"
                 yield f"        return {guard}_BUSY;"
                 yield f"    if (which == {reader} && {under_way} == 0u)"
                 yield f"        return {guard}_EMPTY;"
-                if crossing.rows:
-                    ring = self.layout.rings.index(crossing)
+                if fifo.rows:
+                    ring = self.layout.rings.index(fifo)
                     none = f"made[{ring}] == taken[{ring}] || ({guard}_ALONE && (running & {self._before(name):#x}u))"
                     yield f"    if (which == {reader} && ({none}))"
                     yield f"        return {guard}_EMPTY;"
@@ -222,7 +243,7 @@ class AppGate:
 
     def _entering(self, c: CWriter) -> None:
         name, guard, relations = self.name, self.name.upper(), self.layout.problem.relations
-        is_pipelined, cascades, frames = self.layout.application.crossings, relations.cascades, relations.frames
+        is_pipelined = self.layout.application.fifos
         busy = "running & excludes[which]"
         if relations.preemptions:
             kinds = {p.points for p in relations.preemptions.values()}
@@ -238,23 +259,23 @@ class AppGate:
             c.line(f"if ({busy})")
             c.line(f"    status = {guard}_BUSY;")
             if self.ends:
-                c.line("else if (reads[which] & ~waiting)")
+                follows = " || (waiting & follows[which])" if "follows" in self._tabled else ""
+                c.line(f"else if ((reads[which] & ~waiting){follows})")
                 c.line(f"    status = {guard}_EMPTY;")
             with c.block(f"if (status == {guard}_OK)"):
                 c.line("running |= 1u << which;")
                 if self.layout.rings:
                     c.line(f"done[which] += {self._fills('which')};")
                 if self.ends:
-                    c.line(f"waiting &= ~({'reads[which] | makes[which]' if cascades else 'reads[which]'});")
-                if frames:
-                    c.line("waiting |= drops[which];")
+                    gone = [key for key in ("reads", "makes", "brings") if key in self._tabled]
+                    c.line(f"waiting &= ~({' | '.join(f'{key}[which]' for key in gone)});")
             c.line(f"{guard}_UNLOCK();")
             c.line("return status;")
         c.line()
         with c.block("static void leave(int32_t which)"):
             c.line(f"{guard}_LOCK();")
             c.line("running &= ~(1u << which);")
-            if cascades:
+            if "makes" in self._tabled:
                 c.line("waiting |= makes[which];")
             if self.layout.rings:  # a run that fills one may have stopped, and says itself what it has read
                 with c.block(f"if (!{self._fills('which')})"):
@@ -294,11 +315,16 @@ class AppGate:
             c.line("mark(place, network, 0u);")
         c.line()
         with c.block(f"void {name}_at(int32_t network, int32_t stage)"):
-            if self.layout.application.crossings:
+            if self.layout.application.fifos:
                 with c.block("if (stage == last_reads[network] + 1)"):
                     c.line(f"{guard}_LOCK();")
                     counted = f" - {self._fills('network')}" if self.layout.rings else ""
                     c.line(f"given[network] = done[network] + 1u{counted};")
+                    c.line(f"{guard}_UNLOCK();")
+            if "brings" in self._tabled:
+                with c.block("if (stage == 0)"):
+                    c.line(f"{guard}_LOCK();")
+                    c.line("waiting |= brings[network]; /* the frame lies where others read it */")
                     c.line(f"{guard}_UNLOCK();")
             if self.has_rows:
                 c.line("turns[network] = 0;")

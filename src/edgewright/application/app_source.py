@@ -17,7 +17,7 @@ from .app_ends import c_name, given_ends
 from .app_gate import AppGate
 from .app_rings import AppRings, asked_inputs, row_outlet
 from .joint import JointLayout
-from .members import AppMember
+from .members import AppMember, fifo_name, slot_name
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class AppWriter:
     @cached_property
     def rings(self) -> AppRings:
         members, made = self.layout.application.by_name, self.layout.rings
-        calls = {ring.name: self._resumed(members[ring.source[0]]) for ring in made}
-        return AppRings(self.gate, {x.name: self._place(x.slot_name()) for x in made}, calls)
+        calls = {fifo_name(ring): self._resumed(members[ring.source]) for ring in made}
+        return AppRings(self.gate, {fifo_name(ring): self._place(slot_name(ring)) for ring in made}, calls)
 
     def _resumed(self, member: AppMember) -> str:
         """C of the call that resumes a run; inputs that were passed whole have been read, and are not passed again."""
@@ -44,7 +44,7 @@ class AppWriter:
 
     def _kept(self, member: AppMember) -> dict[str, str]:
         """C variables for the parameters of a run that may go on later: whom it asks for rows."""
-        numbers = [n for n, ring in enumerate(self.layout.rings) if ring.source[0] == member.name]
+        numbers = [n for n, ring in enumerate(self.layout.rings) if ring.source == member.name]
         inputs, plan = self._parameters(member).inputs, self.libraries[member.name].plan
         pulled = [inputs[tensor] for tensor in asked_inputs(self.layout, plan, member.name)] if numbers else []
         both = [name for parameter in pulled for name in (parameter, f"{parameter}_context")]
@@ -198,13 +198,14 @@ class AppWriter:
     def _arguments(self, member: AppMember) -> Iterator[str]:
         names, plan = self._parameters(member), self.libraries[member.name].plan
         yield from map(self._arena, names.arenas)
-        pulled = {ring.readers[0]: number for number, ring in enumerate(self.layout.rings)}
+        rings = enumerate(self.layout.rings)
+        pulled = {member.own(ring): number for number, ring in rings if member.name in ring.reading}
         given = {tensor for ends in given_ends(self.layout, member) for tensor in ends}
         for group, is_input in ((names.inputs, True), (names.outputs, False)):
             for tensor, parameter in group.items():
                 ctype = C_TYPES[member.network.tensors[tensor].dtype.value]
-                if is_input and (member.name, tensor) in pulled:
-                    yield from (f"pull_{pulled[member.name, tensor]}", "0")
+                if is_input and tensor in pulled:
+                    yield from (f"pull_{pulled[tensor]}", "0")
                 elif tensor in plan.outside:
                     yield f"({ctype} *)(void *)({self._slot(member, tensor)})"
                 elif tensor not in given:
@@ -213,16 +214,17 @@ class AppWriter:
                     yield parameter
                     if is_input and plan.views[tensor].window:
                         yield f"{parameter}_context"
-        yield from (f"paused_{n}" for n, ring in enumerate(self.layout.rings) if ring.source[0] == member.name)
+        yield from (f"paused_{n}" for n, ring in enumerate(self.layout.rings) if ring.source == member.name)
 
     def _slot(self, member: AppMember, tensor: str) -> str:
         """C of where the slot of the member's frame begins; slots lie anywhere."""
         frame = self.gate.frame(member.name)
-        crossing = next(one for one in self.layout.application.crossings if (member.name, tensor) in one.ends)
-        places = [self._place(crossing.slot_name(n)) for n in range(crossing.slots)]
+        carrying = (x for x in self.layout.application.fifos if member.name in x.ends and member.own(x) == tensor)
+        fifo = next(carrying)
+        places = [self._place(slot_name(fifo, n)) for n in range(fifo.slots)]
         text = places[-1]
-        for n in range(crossing.slots - 2, -1, -1):
-            text = f"({frame} % {crossing.slots}u == {n}u ? {places[n]} : {text})"
+        for n in range(fifo.slots - 2, -1, -1):
+            text = f"({frame} % {fifo.slots}u == {n}u ? {places[n]} : {text})"
         return text
 
     def _accessors(self, member: AppMember, plan: Plan, network: Network) -> Iterator[tuple[str, str, str]]:

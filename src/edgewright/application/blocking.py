@@ -12,10 +12,11 @@ from ..errors import Infeasible
 from ..fusion.timing import TimedPlan, Timing
 from ..memory.layout import LayoutEffort
 from ..program import Plan
-from .description import PreemptionPoints, RelationKind
+from ..program.deployment import InterruptionPoints, RelationKind
+from .description import PreemptionPoints
 from .joint import JointLayout, lay_out_jointly
 from .members import Application
-from .preemption_points import InterruptionPoints, choices, with_rows
+from .preemption_points import choices, with_rows
 from .relations import Preemption, Relations
 from .response_time import timed_pieces
 

@@ -14,9 +14,10 @@ from ..errors import Infeasible, InputError
 from ..memory.layout import ConflictGraph
 from ..memory.layout.problem import align_up
 from ..program import Plan, Sweep
+from ..program.deployment import Fifo, InterruptionPoints
 from .description import ALWAYS, PreemptionPoints
-from .members import Application, CrossingTensor
-from .preemption_points import InterruptionPoints, Liveness, Span
+from .members import Application, slot_name
+from .preemption_points import Liveness, Span
 from .relations import Relations
 from .slots import given_back, last_use
 
@@ -41,7 +42,7 @@ class JointBuffer:
     during: frozenset[str] = frozenset()  # members during whose whole runs it is in use
     is_waiting: bool = False  # between the runs of the members that use it
     is_always: bool = False
-    crossing: CrossingTensor | None = None  # of a slot; with uses, the only one, which is a buffer of both partitions
+    fifo: Fifo | None = None  # of a slot; with uses, the only one, which is a buffer of both partitions
     planned: int | None = None  # its address in the plan of the one member that uses it
 
 
@@ -66,7 +67,9 @@ class JointProblem:
     _spans: dict[tuple[str, PreemptionPoints], Mapping[str, Span]] = field(init=False, default_factory=dict)
 
     def buffers(self) -> tuple[JointBuffer, ...]:
-        ends = [end for one in self.application.crossings for end in (one.ends if not one.rows else one.ends[:1])]
+        ends = [
+            end for fifo in self.application.fifos for end in self.application.ends(fifo)[: 1 if fifo.rows else None]
+        ]
         in_slots = {(member, self._buffer(member, tensor)) for member, tensor in ends}
         shared = self._handed_over()
         kept = {(name, self._buffer(name, tensor)) for name, tensor in self._kept_ends()}
@@ -77,14 +80,11 @@ class JointProblem:
                 if key not in in_slots:
                     groups.setdefault(shared.get(key, key), []).append(key)
         found = [self._joint(keys, is_kept=bool(kept & set(keys))) for keys in groups.values()]
-        for crossing in self.application.crossings:
-            members = frozenset(member.name for member in self.application.members_of(crossing.owner))
-            uses = tuple(self._slot_uses(crossing)) if crossing.rows or self._is_fixed(crossing) else ()
-            size = crossing.rows * crossing.row_bytes or crossing.bytes
-            found += [
-                JointBuffer(crossing.slot_name(n), size, uses, during=members, crossing=crossing)
-                for n in range(crossing.slots)
-            ]
+        for fifo in self.application.fifos:
+            members = frozenset(member.name for member in self.application.members_of(fifo.what.network))
+            uses = tuple(self._slot_uses(fifo)) if fifo.rows or self._is_fixed(fifo) else ()
+            size = fifo.rows * self.application.row_bytes(fifo) or self.application.tensor(fifo).bytes
+            found += [JointBuffer(slot_name(fifo, n), size, uses, during=members, fifo=fifo) for n in range(fifo.slots)]
         for own in self.application.file.buffers:
             if own.alive == ALWAYS:
                 found.append(JointBuffer(own.name, own.size, is_always=True))
@@ -93,9 +93,10 @@ class JointProblem:
                 found.append(JointBuffer(own.name, own.size, during=members))
         return tuple(found)
 
-    def _is_fixed(self, crossing: CrossingTensor) -> bool:
+    def _is_fixed(self, fifo: Fifo) -> bool:
         """Whether what crosses lies at one address, in a buffer of each side that holds no other end."""
-        return crossing.slots == 1 and len(crossing.readers) == 1 and all(self._has_own(*e) for e in crossing.ends)
+        ends = self.application.ends(fifo)
+        return fifo.slots == 1 and len(fifo.readers) == 1 and all(self._has_own(*end) for end in ends)
 
     def _has_own(self, member: str, tensor: str) -> bool:
         plan, network = self.plans[member], self.application.by_name[member].network
@@ -105,11 +106,11 @@ class JointProblem:
         size = plan.buffer_named[view.buffer].size
         return is_dense and size == network.tensors[tensor].bytes and view.buffer not in others
 
-    def _slot_uses(self, crossing: CrossingTensor) -> Iterator[BufferUse]:
+    def _slot_uses(self, fifo: Fifo) -> Iterator[BufferUse]:
         """The stages of each side; a reader that pulls rows out of a ring knows it by no name."""
-        for member, tensor in crossing.ends:
+        for member, tensor in self.application.ends(fifo):
             buffer = self.plans[member].buffer_named[self._buffer(member, tensor)]
-            is_pulled = crossing.rows and member != crossing.source[0]
+            is_pulled = fifo.rows and member != fifo.source
             yield BufferUse(member, "" if is_pulled else buffer.name, buffer.first, buffer.last)
 
     def _joint(self, keys: list[tuple[str, str]], is_kept: bool) -> JointBuffer:
@@ -145,7 +146,7 @@ class JointProblem:
             yield None
             return
         for slot, own in ((x, y), (y, x)):
-            if slot.crossing is not None and slot.uses and own.uses and own.crossing is None:
+            if slot.fifo is not None and slot.uses and own.uses and own.fifo is None:
                 inside = {use.member for use in own.uses} <= {use.member for use in slot.uses}
                 if inside:
                     yield from (pair if slot is x else pair and pair[::-1] for pair in self._slot_causes(slot, own))
@@ -154,13 +155,13 @@ class JointProblem:
             yield None
         for one, other in ((x, y), (y, x)):
             members = {use.member for use in other.uses}
-            if one.during & members or any(self._run_together(a, b) for a in one.during for b in members):
+            if one.during & members or any(self.relations.may_run_together(a, b) for a in one.during for b in members):
                 yield None
             if one.is_waiting and not members <= {use.member for use in one.uses}:
                 yield None
             if one.is_waiting and other.during:
                 yield None
-        if any(self._run_together(a, b) for a in x.during for b in y.during):
+        if any(self.relations.may_run_together(a, b) for a in x.during for b in y.during):
             yield None
         for a in x.uses:
             for b in y.uses:
@@ -172,14 +173,14 @@ class JointProblem:
 
     def _slot_causes(self, slot: JointBuffer, own: JointBuffer) -> Iterator[tuple[BufferUse, BufferUse] | None]:
         """Why a partition's buffer meets the only slot: while it is in use, and when the producer may fill it again."""
-        assert slot.crossing is not None
+        assert slot.fifo is not None
         for ours in own.uses:
             for use in slot.uses:
                 if use.member == ours.member and use.first <= ours.last and ours.first <= use.last:
                     yield (use, ours) if use.buffer else None
-            freed = self.freed[slot.crossing.readers[0][0]]
-            is_early = slot.crossing.rows > 0 and freed < 0  # the next frame begins before all rows have been read
-            if is_early if ours.member == slot.crossing.source[0] else ours.last > freed:
+            freed = self.freed[slot.fifo.readers[0].part]
+            is_early = slot.fifo.rows > 0 and freed < 0  # the next frame begins before all rows have been read
+            if is_early if ours.member == slot.fifo.source else ours.last > freed:
                 yield None
 
     def _take_turns(self, a: BufferUse, b: BufferUse) -> bool:
@@ -189,24 +190,19 @@ class JointProblem:
         producer runs beside the first of the reader.
         """
         return any(
-            crossing.slots == 1
-            and crossing.source[0] == a.member
-            and b.member in dict(crossing.readers)
+            fifo.slots == 1
+            and fifo.source == a.member
+            and b.member in fifo.reading
             and b.last <= self.freed[b.member]
-            and not (crossing.rows and self._is_pushing(a) and self._is_pulling(b, crossing))
-            for crossing in self.application.crossings
+            and not (fifo.rows and self._is_pushing(a) and self._is_pulling(b, fifo))
+            for fifo in self.application.fifos
         )
 
     def _is_pushing(self, use: BufferUse) -> bool:
         return use.last == len(self.plans[use.member].program.stages) - 1
 
-    def _is_pulling(self, use: BufferUse, crossing: CrossingTensor) -> bool:
-        return use.first <= last_use(self.plans[use.member], [dict(crossing.readers)[use.member]])
-
-    def _run_together(self, a: str, b: str) -> bool:
-        """Whether one of two members may run while the other is in progress."""
-        pairs = self.relations.preemptions
-        return self.relations.are_parallel(a, b) or (a, b) in pairs or (b, a) in pairs
+    def _is_pulling(self, use: BufferUse, ring: Fifo) -> bool:
+        return use.first <= last_use(self.plans[use.member], [self.application.by_name[use.member].own(ring)])
 
     def _meet(self, high: BufferUse, low: BufferUse) -> bool:
         if self.relations.are_parallel(high.member, low.member):
@@ -256,41 +252,25 @@ class JointProblem:
     def _handed_over(self) -> dict[tuple[str, str], tuple[str, str]]:
         """(member, buffer) -> the first of the buffers that share its bytes, since one is handed over as the other."""
         first: dict[tuple[str, str], tuple[str, str]] = {}
-        links = [*self.relations.cascades, *(pair for frame in self.relations.frames for pair in _pairs(frame))]
-        for before, after in links:
-            for name, _ in (before, after):
-                if self.application.is_pipelined(name):
-                    raise InputError(f"network '{name}' is pipelined, and its ends cannot be handed over; run it whole")
-            self._check_alike(before, after)
-            a, b = ((name, self._buffer(name, tensor)) for name, tensor in (before, after))
-            root, other = first.get(a, a), first.get(b, b)
-            for key in {a, b, *(key for key, value in first.items() if value == other)}:
+        for fifo in self.application.shared:
+            ends = self.application.ends(fifo)
+            for member, tensor in ends:
+                self._check_dense(member, tensor)
+            keys = [(member, self._buffer(member, tensor)) for member, tensor in ends]
+            roots = {first.get(key, key) for key in keys}
+            root = next(first.get(key, key) for key in keys)
+            for key in {*keys, *(key for key, value in first.items() if value in roots)}:
                 first[key] = root
         return first
 
-    def _check_alike(self, before: tuple[str, str], after: tuple[str, str]) -> None:
-        """Raises an error where a tensor is handed over but the two networks do not agree on its shape and type."""
-        x, y = (self.application.networks[name].tensors[tensor] for name, tensor in (before, after))
-        if (x.shape, x.dtype) != (y.shape, y.dtype):
-            raise InputError(
-                f"'{before[1]}' of '{before[0]}' is {x.dtype.value}{list(x.shape)} and '{after[1]}' of '{after[0]}' "
-                f"{y.dtype.value}{list(y.shape)}: only equal tensors lie in the same bytes; make the crop a [[buffer]]"
+    def _check_dense(self, member: str, tensor: str) -> None:
+        """Raises an error where a tensor is handed over that does not lie densely in a buffer."""
+        view = self.plans[member].views[tensor]
+        strides = self.application.by_name[member].network.tensors[tensor].strides
+        if view.window is not None or view.offset or view.strides != strides:
+            raise Infeasible(
+                f"'{tensor}' of '{member}' does not lie densely in a buffer of its own: it cannot be shared"
             )
-        if x.quant != y.quant:
-            raise InputError(
-                f"'{before[1]}' of '{before[0]}' and '{after[1]}' of '{after[0]}' have different scales: "
-                "quantise both networks with the same range there"
-            )
-        for name, tensor in (before, after):
-            view = self.plans[name].views[tensor]
-            if (
-                view.window is not None
-                or view.offset
-                or view.strides != self.application.networks[name].tensors[tensor].strides
-            ):
-                raise Infeasible(
-                    f"'{tensor}' of '{name}' does not lie densely in a buffer of its own: it cannot be shared"
-                )
 
     def _kept_ends(self) -> Iterator[tuple[str, str]]:
         for name, tensor in sorted(self.relations.kept):
@@ -307,12 +287,12 @@ def held_inputs(application: Application, member: str) -> frozenset[str]:
     """Inputs that the member must not overwrite, since others read them later or fill them meanwhile."""
     relations = Relations(application)
     found = {tensor for name, tensor in relations.kept if name == member}
-    for frame in relations.frames:
-        found |= {tensor for name, tensor in frame[:-1] if name == member}
-    makes_slots = any(crossing.source[0] == member for crossing in application.crossings)
-    for crossing in (one for one in application.crossings if not one.rows):
-        if makes_slots or len(crossing.readers) > 1:
-            found |= {tensor for name, tensor in crossing.readers if name == member}
+    own = application.by_name[member].own
+    found |= {own(x) for x in application.shared if member in x.reading and relations.holds(x, member)}
+    makes_slots = any(fifo.source == member for fifo in application.fifos)
+    for fifo in (fifo for fifo in application.fifos if not fifo.rows and member in fifo.reading):
+        if makes_slots or len(fifo.readers) > 1:
+            found.add(application.by_name[member].own(fifo))
     return frozenset(found & set(application.by_name[member].network.inputs))
 
 
@@ -349,7 +329,3 @@ def _own_ends(plan: Plan) -> tuple[list[str], list[str]]:
     """The inputs and outputs that lie in memory."""
     network = plan.network
     return [x for x in network.inputs if x in plan.views], [x for x in network.outputs if x in plan.views]
-
-
-def _pairs(frame: tuple[tuple[str, str], ...]) -> list[tuple[tuple[str, str], tuple[str, str]]]:
-    return [(frame[0], other) for other in frame[1:]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import Enum
 from graphlib import CycleError, TopologicalSorter
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -13,6 +13,7 @@ from pydantic import Field, StrictBool, StrictInt, StringConstraints, model_vali
 from pydantic_core import PydanticCustomError
 
 from ..platform.sentences import Bytes, Entry, Seconds, read_toml
+from ..program.deployment import RelationKind
 
 ALWAYS = "always"
 FILES = ("kernels", "weights", "probe")  # of the C library, whose names begin with the application's
@@ -21,17 +22,6 @@ SHARE = "a share from 0, such as 0.05 for 5 %"
 NetworkName = Annotated[str, StringConstraints(strict=True, max_length=48, pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
 MemberName = Annotated[str, StringConstraints(strict=True, max_length=64)]
 PathText = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=1000)]
-
-
-class RelationKind(Enum):
-    """When two networks may be in memory together."""
-
-    EXCLUSIVE = "exclusive"  # one runs from its start to its end before the other begins
-    PARALLEL = "parallel"  # any part of one may run beside any part of the other
-    PIPELINED = "pipelined"  # partitions of one network at work on different frames
-    AFTER = "after"  # the first network's output is the second one's input
-    PREEMPTS = "preempts"  # the first may interrupt the second at some of its points
-    SAME_INPUT = "same input"  # one frame, which several networks read in this order
 
 
 class PreemptionPoints(Enum):
@@ -253,10 +243,10 @@ def _broken_relation(app: ApplicationFile, index: int, relation: RelationEntry) 
 
 
 def _contradictions(app: ApplicationFile) -> Iterator[tuple[str, str]]:
-    """Two kinds for one pair. A frame may be shared by networks of any kind but those that feed each other."""
+    """Two kinds for one pair. Networks that run beside each other in any way may hand tensors over."""
     said: dict[frozenset[str], RelationKind] = {}
     for index, relation in enumerate(app.relations):
-        if relation.kind is RelationKind.SAME_INPUT:
+        if relation.kind in (RelationKind.SAME_INPUT, RelationKind.AFTER):
             continue
         for pair in map(frozenset, combinations(relation.networks, 2)):
             before = said.setdefault(pair, relation.kind)
@@ -269,20 +259,23 @@ def _contradictions(app: ApplicationFile) -> Iterator[tuple[str, str]]:
 
 
 def _circles(app: ApplicationFile) -> Iterator[tuple[str, str]]:
-    """Networks that wait for each other, or preempt each other, in a circle."""
-    for kind in (RelationKind.AFTER, RelationKind.PREEMPTS):
+    """Networks that wait for each other's results, or preempt each other, in a circle."""
+    handing = (RelationKind.AFTER, RelationKind.SAME_INPUT)
+    for kinds in (handing, (RelationKind.PREEMPTS,)):
         following: dict[str, set[str]] = {}
         for index, relation in enumerate(app.relations):
-            if relation.kind is not kind or len(relation.networks) != 2:
+            if relation.kind not in kinds:
                 continue
-            first, second = relation.networks
-            following.setdefault(first, set()).add(second)
+            for first, second in pairwise(relation.networks):
+                following.setdefault(first, set()).add(second)
             try:
                 TopologicalSorter(following).prepare()
-            except CycleError:
+            except CycleError as error:
+                names = ", ".join(dict.fromkeys(error.args[1]))
                 yield (
                     f"relation[{index}].networks",
-                    f"closes a circle of {kind.value} through {first}; expected none",
+                    f"closes a circle of {' and '.join(kind.value for kind in kinds)} through {names}, which would "
+                    "wait for each other for ever; expected none",
                 )
                 return
 

@@ -24,16 +24,15 @@ from ..platform.target import TARGETS
 from ..program import Plan
 from ..program.deployment import OUTSIDE, Deployment, Fifo, Part, Reader, Worker, aligned
 from ..program.deployment_memory import laid_out
-from ..program.options import Options
 from ..run.build import THIS, build_pipeline
 from ..run.executors import executor_of
 from ..run.measurement import FrameStream, combine_rounds, measured
 from ..run.pipeline import Pipeline
 from ..run.ring import MemoryBlock
 from ..run.statistics import RunStatistics
+from .deploying import deployment_of
 from .joint import JointLayout, lay_out_jointly
-from .library import emit_application, with_scratch
-from .members import partition
+from .library import emit_application, selected_plans
 from .ring_run import RingPipeline, build_threaded
 
 ROUNDS = 3  # of all networks in turns
@@ -117,20 +116,19 @@ class HostApplication:
 
     def _inputs(self) -> dict[str, Frames]:
         """Random frames; what is handed over is what the network before it makes, or reads."""
-        networks, relations = self.layout.application.networks, self.layout.problem.relations
+        application, networks = self.layout.application, self.layout.application.networks
         found: dict[str, Frames] = {
             name: [random_inputs(network, seed) for seed in range(VARIETY)] for name, network in networks.items()
         }
-        for frame in relations.frames:
-            (first, tensor), *others = frame
-            for name, own in others:
-                found[name] = [{**one, own: got[tensor]} for one, got in zip(found[name], found[first], strict=True)]
-        makers = {name: [a for (a, _), (b, _) in relations.cascades if b == name] for name in networks}
+        first = {fifo: application.ends(fifo)[0] for fifo in application.shared}  # who makes or brings it, and where
+        makers = {name: {first[fifo][0] for fifo in first if name in fifo.reading} - {name} for name in networks}
         for name in TopologicalSorter(makers).static_order():
-            for (first, output), (reader, own) in relations.cascades:
-                if reader == name:
-                    made = [execute(networks[first], one)[output] for one in found[first]]
-                    found[name] = [{**one, own: value} for one, value in zip(found[name], made, strict=True)]
+            for fifo, (maker, tensor) in first.items():
+                if name in fifo.reading and name != maker:
+                    given = found[maker]
+                    made = [execute(networks[maker], x) for x in given] if fifo.source != OUTSIDE else given
+                    own = application.by_name[name].own(fifo)
+                    found[name] = [{**x, own: values[tensor]} for x, values in zip(found[name], made, strict=True)]
         return found
 
     def _check(self, inputs: Mapping[str, Frames]) -> None:
@@ -144,19 +142,21 @@ class HostApplication:
 def run_application(layout: JointLayout, frames: int) -> tuple[MeasuredNetwork, ...]:
     """The networks of a joint plan compiled for this machine, and run in one arena."""
     application = replace(layout.application, target=TARGETS["host"])
-    rings = {one.owner for one in application.crossings if one.rows}
-    if application.crossings:  # a partition runs whenever it finds a frame: none may use what another keeps for it
+    rings = {ring.what.network for ring in application.rings}
+    if application.fifos:  # a partition runs whenever it finds a frame: none may use what another keeps for it
         double = tuple(
-            one if one.owner in rings else replace(one, slots=max(DOUBLE, one.slots)) for one in application.crossings
+            x if x.what.network in rings else replace(x, slots=max(DOUBLE, x.slots)) for x in application.fifos
         )
-        freed = {name: at for name, at in application.freed.items() if application.by_name[name].owner in rings}
-        application = replace(application, crossings=double, freed=freed)
+        stages = application.release_stages.items()
+        freed = {name: at for name, at in stages if application.by_name[name].owner in rings}
+        application = replace(application, fifos=double).releasing(freed)
         layout = lay_out_jointly(application, layout.problem.plans, layout.problem.points)
     here = replace(layout, problem=replace(layout.problem, application=application))
     arenas = {memory: MemoryBlock(aligned(size)).piece(0, aligned(size)) for memory, size in layout.arenas.items()}
     with TemporaryDirectory(prefix="edgewright-") as name, ExitStack() as open_ones:
         pipelines: dict[str, FrameStream] = {}
-        selected: dict[str, Plan] = {}
+        selected = selected_plans(here)
+        deployment_of(here, selected)
         if rings:  # in the arena of the library
             library = emit_application(here)
             shared = build_threaded(library, Path(name, "rings"))
@@ -183,11 +183,8 @@ def check_throughput(found: Sequence[MeasuredNetwork]) -> None:
             )
 
 
-def _deployment(layout: JointLayout, owner: str, selected: dict[str, Plan]) -> Deployment:
-    """A network as the runtime takes it: a worker for each partition, and slots between them.
-
-    `selected` gains their plans.
-    """
+def _deployment(layout: JointLayout, owner: str, selected: Mapping[str, Plan]) -> Deployment:
+    """A network as the runtime takes it: a worker for each partition, and slots between them."""
     application = layout.application
     network, members = application.networks[owner], application.members_of(owner)
     parts = tuple(_parts(layout, owner, selected))
@@ -208,18 +205,10 @@ def _deployment(layout: JointLayout, owner: str, selected: dict[str, Plan]) -> D
     return replace(draft, arenas=laid_out(draft))
 
 
-def _parts(layout: JointLayout, owner: str, selected: dict[str, Plan]) -> Iterator[Part]:
+def _parts(layout: JointLayout, owner: str, selected: Mapping[str, Plan]) -> Iterator[Part]:
     application = layout.application
-    network, members = application.networks[owner], application.members_of(owner)
-    for number, member in enumerate(members):
-        plan = selected[member.name] = with_scratch(layout, member, Options(), selected)
-        if len(members) == 1:
-            ends = {tensor: _whole(layout, owner, tensor) for tensor in (*network.inputs, *network.outputs)}
-            inputs = {tensor: ends[tensor] for tensor in network.inputs}
-            yield Part(member.name, member.network, plan, inputs, {t: ends[t] for t in network.outputs})
-        else:
-            cut_out = partition(network, application.partitions[owner], number)
-            yield Part(member.name, member.network, plan, cut_out.inputs, cut_out.outputs)
+    for member in application.members_of(owner):
+        yield Part(member.name, member.network, selected[member.name], member.inputs, member.outputs)
 
 
 def _whole(layout: JointLayout, owner: str, tensor: str) -> TensorRegion:

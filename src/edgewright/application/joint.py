@@ -10,10 +10,10 @@ from ..memory.layout import ConflictGraph, LayoutEffort, Placement, conflicts, p
 from ..memory.layout.graph import components
 from ..memory.layout.problem import align_up
 from ..program import ROWS, Buffer, Plan
+from ..program.deployment import Fifo, InterruptionPoints
 from ..program.plan import slot_name
 from .conflicts import JointBuffer, JointProblem
-from .members import Application, CrossingTensor
-from .preemption_points import InterruptionPoints
+from .members import Application
 
 ARENA = "ram"  # the common memory
 
@@ -34,7 +34,7 @@ class JointLayout:
         return self.problem.application
 
     @property
-    def rings(self) -> tuple[CrossingTensor, ...]:
+    def rings(self) -> tuple[Fifo, ...]:
         return self.application.rings
 
     @property
@@ -89,7 +89,7 @@ class JointLayout:
         return tuple(sorted(found))
 
     def _owners(self, buffer: JointBuffer) -> tuple[str, ...]:
-        members = [use.member for use in buffer.uses] or (sorted(buffer.during) if buffer.crossing is not None else [])
+        members = [use.member for use in buffer.uses] or (sorted(buffer.during) if buffer.fifo is not None else [])
         return tuple(self.application.by_name[member].owner for member in members) or (buffer.name,)
 
     def at(self, name: str) -> int:
@@ -113,7 +113,7 @@ def lay_out_jointly(
     graph = problem.graph(buffers)
     bound = max((plan.bound_bytes for plan in _standalone(application, plans)), default=0)
     placement = _place(graph, {b.name: b for b in buffers}, plans, bound, effort)
-    return JointLayout(problem, buffers, graph, placement, moved_plans(plans, buffers, placement))
+    return JointLayout(problem, buffers, graph, placement, moved_plans(problem, buffers, placement))
 
 
 def _place(
@@ -253,22 +253,27 @@ def _as_planned(part: ConflictGraph, buffers: Mapping[str, JointBuffer]) -> Plac
 
 
 def moved_plans(
-    plans: Mapping[str, Plan],
+    problem: JointProblem,
     buffers: tuple[JointBuffer, ...],
     placement: Placement,
     homes: Mapping[str, str] | None = None,
 ) -> Mapping[str, Plan]:
     """Every plan with its buffers at their common addresses; `homes` are their memories, where there are several."""
-    return {name: _moved(plan, name, buffers, placement, homes or {}) for name, plan in plans.items()}
+    return {name: _moved(problem, name, buffers, placement, homes or {}) for name in problem.plans}
 
 
 def _moved(
-    plan: Plan, member: str, buffers: tuple[JointBuffer, ...], placement: Placement, homes: Mapping[str, str]
+    problem: JointProblem,
+    member: str,
+    buffers: tuple[JointBuffer, ...],
+    placement: Placement,
+    homes: Mapping[str, str],
 ) -> Plan:
     """The plan with its buffers at their common addresses; tensors that cross partitions in a memory of their own.
 
     One that crosses row by row lies in its ring.
     """
+    plan, application = problem.plans[member], problem.application
     home = {
         use.buffer: (placement.offsets[buffer.name], homes.get(buffer.name, ARENA))
         for buffer in buffers
@@ -278,14 +283,16 @@ def _moved(
     slots: dict[str, str] = {}
     views, sizes = dict(plan.views), dict[str, int]()
     for buffer in buffers:
-        crossing = buffer.crossing
-        if crossing is not None and crossing.rows and crossing.source[0] == member:
-            view = plan.views[crossing.source[1]]
-            views[crossing.source[1]] = replace(view, window=(ROWS, crossing.rows))
+        fifo = buffer.fifo
+        if fifo is None or member not in fifo.ends:
+            continue
+        tensor = application.by_name[member].own(fifo)
+        if fifo.rows and fifo.source == member:
+            view = plan.views[tensor]
+            views[tensor] = replace(view, window=(ROWS, fifo.rows))
             sizes[view.buffer] = buffer.size
-        for name, tensor in crossing.ends if crossing and not buffer.uses else ():
-            if name == member:
-                slots[plan.views[tensor].buffer] = tensor
+        if not buffer.uses:
+            slots[plan.views[tensor].buffer] = tensor
     moved = tuple(
         replace(
             buffer,

@@ -14,11 +14,13 @@ from ..kernels.select import select
 from ..kernels.sites import NetworkFacts
 from ..platform.target import Target
 from ..program import Buffer, Plan
+from ..program.deployment import Deployment
 from ..program.options import Options
 from .app_ends import c_name, polled_rows, resident_ends
 from .app_rings import row_outlet
 from .app_source import AppWriter
 from .conflicts import BufferUse, JointBuffer
+from .deploying import deployment_of
 from .description import PreemptionPoints
 from .joint import JointLayout, with_buffers
 from .members import AppMember
@@ -32,6 +34,7 @@ class AppLibrary:
     """The files of the application's library, and the libraries of its members that are part of it."""
 
     layout: JointLayout
+    deployment: Deployment  # as it was judged
     target: Target
     members: Mapping[str, Library]
     files: Mapping[str, str | bytes]
@@ -54,19 +57,19 @@ class AppLibrary:
 
 
 def emit_application(layout: JointLayout) -> AppLibrary:
-    """The library that carries all plans out in one arena."""
+    """The library that carries all plans out in one arena, which are judged before anything is printed."""
     application = layout.application
     if len(application.members) > MOST_MEMBERS:
         raise InputError(f"{len(application.members)} networks and partitions are too many: at most {MOST_MEMBERS}")
-    if (handed := len(layout.problem.relations.handed_over)) > MOST_MEMBERS:
+    if (handed := sum(len(fifo.readers) for fifo in application.shared)) > MOST_MEMBERS:
         raise InputError(f"{handed} inputs that other networks hand over are too many: at most {MOST_MEMBERS}")
     name = application.file.name.lower()
     shared = SharedCode.called(name)
     options = Options()
+    plans = selected_plans(layout)
+    selected, deployment = replace(layout, plans=plans), deployment_of(layout, plans)
     libraries: dict[str, Library] = {}
-    plans: dict[str, Plan] = {}
     for number, member in enumerate(application.members):
-        plans[member.name] = with_scratch(layout, member, options, plans)
         probe = f"{name}_at({number}, stage)" if layout.problem.relations.may_be_interrupted(member.name) else ""
         rows = frozenset(polled_rows(layout, member.name))
         outlet = row_outlet(name, layout, member.name)
@@ -75,7 +78,6 @@ def emit_application(layout: JointLayout) -> AppLibrary:
         libraries[member.name] = emit(
             plans[member.name], application.target, member.network, c_name(member), options, share
         )
-    selected = replace(layout, plans=plans)
     writer = AppWriter(selected, libraries)
     files: dict[str, str | bytes] = {f"{name}.h": writer.header(), f"{name}.c": writer.source()}
     if writer.gate.is_polled:
@@ -84,7 +86,15 @@ def emit_application(layout: JointLayout) -> AppLibrary:
         files |= library.files
     files |= shared.files()
     state = 4 * (sum(writer.gate.words.values()) + writer.rings.words)
-    return AppLibrary(selected, application.target, libraries, files, shared.constants.bytes, state)
+    return AppLibrary(selected, deployment, application.target, libraries, files, shared.constants.bytes, state)
+
+
+def selected_plans(layout: JointLayout) -> Mapping[str, Plan]:
+    """The plans of all members with kernels selected."""
+    plans: dict[str, Plan] = {}
+    for member in layout.application.members:
+        plans[member.name] = with_scratch(layout, member, Options(), plans)
+    return plans
 
 
 def with_scratch(layout: JointLayout, member: AppMember, options: Options, selected: Mapping[str, Plan]) -> Plan:
@@ -114,7 +124,7 @@ def _scratch_beside(layout: JointLayout, member: str, plan: Plan, selected: Mapp
 def _in_the_way(layout: JointLayout, member: str, plan: Plan) -> Iterator[Buffer]:
     """Buffers of other networks that may be in use during a stage of this plan."""
     for other in layout.buffers:
-        if other.crossing is None and any(use.member == member for use in other.uses):
+        if other.fifo is None and any(use.member == member for use in other.uses):
             continue
         for stage in range(len(plan.program.stages)):
             here = JointBuffer("here", 0, (BufferUse(member, "", stage, stage),))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -11,11 +11,13 @@ from ..dataflow.cnn.rows import row_count
 from ..errors import InputError
 from ..fusion.by_hand import layer_range
 from ..memory.row_windows import pullable
-from ..network import Network
-from ..network.parts import NetworkPart, cut, given_outside
+from ..network import Network, Region, Tensor
+from ..network.parts import NetworkPart, TensorRegion, cut, given_outside
 from ..platform import Board, load_board
 from ..platform.target import TARGETS, Target, target_of
-from .description import ApplicationFile, AppNetworkEntry, RelationKind, read_application
+from ..program.deployment import OUTSIDE, Fifo, Reader, RelationKind
+from .description import ApplicationFile, AppNetworkEntry, read_application
+from .handover import shared_fifos
 from .quantisation import read_network
 
 
@@ -26,42 +28,32 @@ class AppMember:
     name: str  # as relations call it
     entry: AppNetworkEntry
     network: Network
+    inputs: Mapping[str, TensorRegion]  # its own tensors -> those of the whole network
+    outputs: Mapping[str, TensorRegion]
 
     @property
     def owner(self) -> str:
         """The network that it is, or is a partition of."""
         return self.entry.name
 
+    def own(self, fifo: Fifo) -> str:
+        """Its own name of the tensor that a FIFO carries."""
+        ends = self.outputs if fifo.source == self.name else self.inputs
+        return next(own for own, what in ends.items() if what == fifo.what)
 
-@dataclass(frozen=True)
-class CrossingTensor:
-    """A tensor that one partition of a pipeline produces and later ones read, with a slot for each frame in flight."""
 
-    owner: str
-    tensor: str  # of the whole network
-    bytes: int
-    source: tuple[str, str]  # the member, and the name of the tensor there
-    readers: tuple[tuple[str, str], ...]
-    slots: int
-    height: int = 1  # rows of a frame
-    rows: int = 0  # of a ring that stands for the slot: frames cross row by row; 0 where they cross as a whole
+def fifo_name(fifo: Fifo) -> str:
+    return f"{fifo.what.network}:{fifo.what.tensor}"
 
-    @property
-    def name(self) -> str:
-        return f"{self.owner}:{self.tensor}"
 
-    @property
-    def ends(self) -> tuple[tuple[str, str], ...]:
-        """The tensor as each member knows it: its producer first."""
-        return (self.source, *self.readers)
+def frame_rows(fifo: Fifo) -> int:
+    """Rows of a frame."""
+    return row_count(fifo.what.region.shape)
 
-    @property
-    def row_bytes(self) -> int:
-        return self.bytes // self.height
 
-    def slot_name(self, number: int = 0) -> str:
-        """The buffer that is a slot, or the ring."""
-        return f"{self.name}[{f'{self.rows} of {self.height} rows' if self.rows else number}]"
+def slot_name(fifo: Fifo, number: int = 0) -> str:
+    """The buffer that is a slot, or the ring."""
+    return f"{fifo_name(fifo)}[{f'{fifo.rows} of {frame_rows(fifo)} rows' if fifo.rows else number}]"
 
 
 @dataclass(frozen=True)
@@ -71,12 +63,11 @@ class Application:
     file: ApplicationFile
     networks: Mapping[str, Network]
     members: tuple[AppMember, ...]
-    crossings: tuple[CrossingTensor, ...]
+    fifos: tuple[Fifo, ...]  # between partitions of pipelines
+    shared: tuple[Fifo, ...]  # between networks
     board: Board | None
     target: Target
     partitions: Mapping[str, tuple[tuple[str, ...], ...]]  # of each network: the layers of each, all in one where none
-    # Of partitions that keep their slots for longer than they read them: the stage at whose end they give them back.
-    freed: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def by_name(self) -> Mapping[str, AppMember]:
@@ -92,9 +83,38 @@ class Application:
         return {memory.name: memory.usable for memory in self.board.ram}
 
     @property
-    def rings(self) -> tuple[CrossingTensor, ...]:
+    def rings(self) -> tuple[Fifo, ...]:
         """What crosses row by row."""
-        return tuple(one for one in self.crossings if one.rows)
+        return tuple(fifo for fifo in self.fifos if fifo.rows)
+
+    @property
+    def release_stages(self) -> Mapping[str, int]:
+        """Of partitions that do not release their slots at once when they have read them: the stage after which they
+        do."""
+        readers = [reader for fifo in self.fifos for reader in fifo.readers]
+        return {reader.part: reader.stage for reader in readers if reader.stage is not None}
+
+    def releasing(self, stages: Mapping[str, int]) -> Application:
+        """The application whose partitions release their slots after these stages."""
+        fifos = (
+            replace(fifo, readers=tuple(Reader(reader.part, stages.get(reader.part)) for reader in fifo.readers))
+            for fifo in self.fifos
+        )
+        return replace(self, fifos=tuple(fifos))
+
+    def fifos_of(self, owner: str) -> tuple[Fifo, ...]:
+        return tuple(fifo for fifo in self.fifos if fifo.what.network == owner)
+
+    def tensor(self, fifo: Fifo) -> Tensor:
+        """What a FIFO carries."""
+        return self.networks[fifo.what.network].tensors[fifo.what.tensor]
+
+    def row_bytes(self, fifo: Fifo) -> int:
+        return self.tensor(fifo).bytes // frame_rows(fifo)
+
+    def ends(self, fifo: Fifo) -> tuple[tuple[str, str], ...]:
+        """The FIFO's tensor as each member knows it, its producer first: (member, tensor)."""
+        return tuple((name, self.by_name[name].own(fifo)) for name in fifo.ends if name != OUTSIDE)
 
     def members_of(self, owner: str) -> tuple[AppMember, ...]:
         return tuple(member for member in self.members if member.owner == owner)
@@ -119,11 +139,11 @@ def assemble_application(file: ApplicationFile, folder: Path, where: str, pull_i
     target = TARGETS[file.target] if file.target else target_of(board) if board else TARGETS["host"]
     networks: dict[str, Network] = {}
     members: list[AppMember] = []
-    crossings: list[CrossingTensor] = []
+    fifos: list[Fifo] = []
     partitions: dict[str, tuple[tuple[str, ...], ...]] = {}
     pipelined = {file.network(r.networks[0]).name for r in file.relations if r.kind is RelationKind.PIPELINED}
     for index, entry in enumerate(file.networks):
-        network = read_network(entry, folder, f"{where}: network[{index}]")
+        network = replace(read_network(entry, folder, f"{where}: network[{index}]"), name=entry.name)
         networks[entry.name] = network
         if pull_input and pullable(network) and not _has_held_ends(file, entry.name):
             entry = entry.model_copy(update={"pull_input": True})
@@ -132,11 +152,23 @@ def assemble_application(file: ApplicationFile, folder: Path, where: str, pull_i
         if entry.name in pipelined:
             made = [partition(network, parts, n) for n in range(len(parts))]
             names = [f"{entry.name}.{n + 1}" for n in range(len(parts))]
-            members += [AppMember(name, entry, part.network) for name, part in zip(names, made, strict=True)]
-            crossings += _crossings(entry.name, network, names, made)
+            members += [
+                AppMember(name, entry, part.network, part.inputs, part.outputs)
+                for name, part in zip(names, made, strict=True)
+            ]
+            fifos += _crossing(names, made)
         else:
-            members.append(AppMember(entry.name, entry, network))
-    return Application(file, networks, tuple(members), tuple(crossings), board, target, partitions)
+            inputs, outputs = (
+                {name: TensorRegion(entry.name, name, Region.whole(network.tensors[name].shape)) for name in ends}
+                for ends in (network.inputs, network.outputs)
+            )
+            members.append(AppMember(entry.name, entry, network, inputs, outputs))
+    shared, handed = shared_fifos(file, networks, pipelined)
+    joined = tuple(
+        replace(one, inputs={own: handed.get((one.name, own), what) for own, what in one.inputs.items()})
+        for one in members
+    )
+    return Application(file, networks, joined, tuple(fifos), shared, board, target, partitions)
 
 
 def _has_held_ends(file: ApplicationFile, name: str) -> bool:
@@ -185,22 +217,11 @@ def partition(network: Network, parts: Sequence[tuple[str, ...]], number: int) -
     return cut(network, own, given_outside(network, own))
 
 
-def _crossings(
-    owner: str, network: Network, names: Sequence[str], parts: Sequence[NetworkPart]
-) -> list[CrossingTensor]:
-    found = []
+def _crossing(names: Sequence[str], parts: Sequence[NetworkPart]) -> Iterator[Fifo]:
+    """The FIFOs between the partitions of a pipeline, with a slot for each frame in flight."""
     for number, part in enumerate(parts):
-        for own, what in part.outputs.items():
-            readers = [
-                (later, name)
-                for later in range(number + 1, len(parts))
-                for name, wanted in parts[later].inputs.items()
-                if wanted.tensor == what.tensor
-            ]
+        for what in part.outputs.values():
+            readers = [later for later in range(number + 1, len(parts)) if what in parts[later].inputs.values()]
             if readers:
-                slots = max(later for later, _ in readers) - number + 1
-                named = tuple((names[later], name) for later, name in readers)
-                tensor = network.tensors[what.tensor]
-                ends, height = (names[number], own), row_count(tensor.shape)
-                found.append(CrossingTensor(owner, what.tensor, tensor.bytes, ends, named, slots, height))
-    return found
+                slots = max(readers) - number + 1
+                yield Fifo(what, names[number], tuple(Reader(names[later]) for later in readers), slots)

@@ -47,9 +47,9 @@ def traffic_of(layout: JointLayout) -> Mapping[str, int]:
     own = {name: _plan_traffic(plan) for name, plan in plans.items()}
     found = {b.name: sum(own[use.member][use.buffer] for use in b.uses) for b in layout.buffers}
     for buffer in layout.buffers:
-        if buffer.crossing is not None:  # each frame lies in one of its slots
-            passes = 1 + len(buffer.crossing.readers)
-            found[buffer.name] = passes * buffer.crossing.bytes // buffer.crossing.slots
+        if buffer.fifo is not None:  # each frame lies in one of its slots
+            size = layout.application.tensor(buffer.fifo).bytes
+            found[buffer.name] = len(buffer.fifo.ends) * size // buffer.fifo.slots
     return found
 
 
@@ -80,5 +80,5 @@ def _spread(
 
 
 def _placed(layout: JointLayout, placement: Placement, homes: Mapping[str, str]) -> JointLayout:
-    plans = moved_plans(layout.problem.plans, layout.buffers, placement, homes)
+    plans = moved_plans(layout.problem, layout.buffers, placement, homes)
     return replace(layout, placement=placement, plans=plans, homes=homes)

@@ -11,9 +11,10 @@ import numpy as np
 from .. import text
 from ..errors import Infeasible
 from ..memory.layout import place_graph
+from .deploying import deployment_of
 from .description import Precision
 from .joint import JointLayout
-from .members import Application
+from .members import Application, fifo_name, frame_rows
 from .paper.edges import paper_application
 from .paper.reduction import reduce_buffers
 from .paper.reuse import exact, naive, reuse, total
@@ -94,8 +95,13 @@ class AppOutcome:
             found["arenas"] = dict(layout.arenas)
             if layout.rings:
                 found["rings"] = [
-                    {"name": one.name, "rows": one.rows, "of": one.height, "bytes": one.rows * one.row_bytes}
-                    for one in layout.rings
+                    {
+                        "name": fifo_name(ring),
+                        "rows": ring.rows,
+                        "of": frame_rows(ring),
+                        "bytes": ring.rows * layout.application.row_bytes(ring),
+                    }
+                    for ring in layout.rings
                 ]
             found["next"] = [
                 {"ram": ram, "payers": list(plan.payers), "slowdown": round(plan.slowdown, 4)} if plan else {"ram": ram}
@@ -133,6 +139,7 @@ def outcome_of(
     following: tuple[tuple[int, JointPlan | None], ...] = (),
 ) -> AppOutcome:
     application, layout = search.application, found.layout
+    deployment_of(layout, layout.plans)  # judged before anybody is told
     alone = {owner: _standalone_bytes(search, layout, owner) for owner in application.networks}
     return AppOutcome(
         "joint",
@@ -160,8 +167,10 @@ def outcome_of(
 
 def _ring_notes(layout: JointLayout) -> Iterator[str]:
     for ring in layout.rings:
-        sizes = f"{text.size(ring.rows * ring.row_bytes)} instead of {text.size(ring.bytes)} a frame"
-        yield f"'{ring.tensor}' crosses in '{ring.owner}' row by row: {ring.rows} of {ring.height} kept, {sizes}"
+        kept, whole = ring.rows * layout.application.row_bytes(ring), layout.application.tensor(ring).bytes
+        sizes = f"{text.size(kept)} instead of {text.size(whole)} a frame"
+        what = f"'{ring.what.tensor}' crosses in '{ring.what.network}' row by row"
+        yield f"{what}: {ring.rows} of {frame_rows(ring)} kept, {sizes}"
 
 
 def _standalone_bytes(search: JointSearch, layout: JointLayout, owner: str) -> tuple[int, int]:
@@ -171,7 +180,7 @@ def _standalone_bytes(search: JointSearch, layout: JointLayout, owner: str) -> t
         return layout.problem.plans[members[0].name].peak_bytes, search.planners[members[0].name].least.peak_bytes
     names = {member.name for member in members}
     own = frozenset(
-        b.name for b in layout.buffers if names & {use.member for use in b.uses} or (b.crossing and names & b.during)
+        b.name for b in layout.buffers if names & {use.member for use in b.uses} or (b.fifo and names & b.during)
     )
     peak = place_graph(layout.graph.part(own)).peak
     return peak, peak

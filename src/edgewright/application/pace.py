@@ -14,7 +14,8 @@ from itertools import accumulate
 
 from ..errors import Infeasible
 from ..program import ROWS, Plan, Step
-from .members import CrossingTensor
+from ..program.deployment import Fifo
+from .members import fifo_name, frame_rows
 
 FRAMES = 8  # of a simulation for each partition, at least three; the second half counts
 NEVER = float("inf")
@@ -108,12 +109,12 @@ class PipelinePace:
     """
 
     members: tuple[PacedMember, ...]
-    crossings: tuple[CrossingTensor, ...]
+    fifos: tuple[Fifo, ...]
     freed: Mapping[str, int]
 
     @cached_property
-    def rings(self) -> tuple[CrossingTensor, ...]:
-        return tuple(one for one in self.crossings if one.rows)
+    def rings(self) -> tuple[Fifo, ...]:
+        return tuple(fifo for fifo in self.fifos if fifo.rows)
 
     @property
     def slowest(self) -> float:
@@ -123,8 +124,8 @@ class PipelinePace:
     def member(self, name: str) -> PacedMember:
         return next(member for member in self.members if member.name == name)
 
-    def with_crossing(self, old: CrossingTensor, new: CrossingTensor) -> PipelinePace:
-        return replace(self, crossings=tuple(new if one == old else one for one in self.crossings))
+    def with_fifo(self, old: Fifo, new: Fifo) -> PipelinePace:
+        return replace(self, fifos=tuple(new if fifo == old else fifo for fifo in self.fifos))
 
     def giving_back(self, reader: str, stage: int) -> PipelinePace:
         """The pipeline in which a reader gives its slots, or its ring, back at the end of this stage."""
@@ -178,10 +179,10 @@ class _Simulation:
         if stage >= 0 and stage == freed:
             self.freed[name, frame] = end
         for ring in self.pace.rings:
-            if name == ring.source[0]:
-                _extend(self.made[ring.name, frame], made, end)
-            elif name == ring.readers[0][0]:
-                _extend(self.taken[ring.name, frame], wanted, start)
+            if name == ring.source:
+                _extend(self.made[fifo_name(ring), frame], made, end)
+            elif name in ring.reading:
+                _extend(self.taken[fifo_name(ring), frame], wanted, start)
         is_last = number + 1 == len(steps)
         if is_last:
             self.ends[name, frame] = end
@@ -191,28 +192,28 @@ class _Simulation:
 
     def _causes(self, name: str, frame: int, number: int, wanted: int, made: int) -> Iterator[float | None]:
         """When each thing that a step waits for has come about; None where that is not known."""
-        for one in self.pace.crossings:
-            readers = [reader for reader, _ in one.readers]
-            if name == one.source[0]:
+        for one in self.pace.fifos:
+            readers = one.reading
+            if name == one.source:
                 if number == 0 and frame >= one.slots:
                     yield from (self.freed.get((reader, frame - one.slots)) for reader in readers)
                 if one.rows and made:
                     yield self._room(one, frame, made)
             elif name in readers and one.rows:
-                rows = self.made[one.name, frame]
+                rows = self.made[fifo_name(one), frame]
                 yield rows[wanted] if wanted < len(rows) else None
             elif name in readers and number == 0:
-                yield self.ends.get((one.source[0], frame))
+                yield self.ends.get((one.source, frame))
 
-    def _room(self, ring: CrossingTensor, frame: int, made: int) -> float | None:
+    def _room(self, ring: Fifo, frame: int, made: int) -> float | None:
         """When so many rows fit: the ring holds no more than it has, and none of the frame before."""
-        if made < len(self.made[ring.name, frame]):
+        if made < len(self.made[fifo_name(ring), frame]):
             return 0.0  # they are there
         wanted = made - ring.rows
         if wanted <= 0:
-            before = self.taken[ring.name, frame - 1]
-            return 0.0 if frame == 0 else before[-1] if len(before) > ring.height else None
-        taken = self.taken[ring.name, frame]
+            before = self.taken[fifo_name(ring), frame - 1]
+            return 0.0 if frame == 0 else before[-1] if len(before) > frame_rows(ring) else None
+        taken = self.taken[fifo_name(ring), frame]
         return taken[wanted] if wanted < len(taken) else None
 
 

@@ -40,7 +40,7 @@ class MemberPlanner:
         """Of partitions that make what this one reads, where it need not leave that as it is."""
         if held_inputs(self.application, self.member.name) or any(self.ring_ends):
             return ()
-        makers = [one.source[0] for one in self.application.crossings if self.member.name in dict(one.readers)]
+        makers = [fifo.source for fifo in self.application.fifos if self.member.name in fifo.reading]
         return tuple(self.everyone[name] for name in dict.fromkeys(makers))
 
     @cached_property
@@ -63,7 +63,7 @@ class MemberPlanner:
     @property
     def _pulls(self) -> bool:
         """Whether images come row by row: out of a ring, or to the first partition if the file says so."""
-        reads_slots = self.member.name in crossing_inputs(self.application.crossings)
+        reads_slots = self.member.name in crossing_inputs(self.application, self.application.fifos)
         return self.ring_ends[0] is not None or (self.entry.pull_input and not reads_slots)
 
     @property
@@ -104,7 +104,7 @@ class MemberPlanner:
             return None
         stages, times = self.fastest.program.stages, self.times(self.fastest)
         wanted = SPARE * EARLIER * max(source.cost(source.least) for source in self.sources)
-        inputs = crossing_inputs(self.application.crossings)[self.member.name]
+        inputs = crossing_inputs(self.application, self.application.fifos)[self.member.name]
         for at in range(len(stages) - 1, last_use(self.fastest, inputs), -1):
             if sum(times[at:]) >= wanted:
                 return stages[at].layers[0], sum(source.least.peak_bytes for source in self.sources)

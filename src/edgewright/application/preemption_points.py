@@ -15,6 +15,7 @@ from math import ceil
 from ..dataflow.cnn.rows import has_rows
 from ..fusion.timing import TimedPlan
 from ..program import ROWS, Buffer, FusedLayers, Plan, Split, Stage, Step, Sweep, even_ends, faults, sums_name
+from ..program.deployment import InterruptionPoints
 from ..program.legal import problems
 from .description import PreemptionPoints
 
@@ -23,14 +24,6 @@ MOST = 16  # choices of points that are looked at
 SHARES = (0.85, 0.0)  # of a buffer that may be alive where points with more of it are left out
 
 Span = tuple[int, int]  # bytes of a buffer
-
-
-@dataclass(frozen=True, slots=True)
-class InterruptionPoints:
-    """Where a plan may be interrupted: at the ends of stages, and after turns of a stage (`Program.turns`)."""
-
-    after: frozenset[int] = frozenset()
-    rows: frozenset[tuple[int, int]] = frozenset()  # (stage, turn)
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 
-from ..errors import InputError
-from .description import PreemptionPoints, RelationEntry, RelationKind
+from ..program.deployment import Fifo, RelationKind
+from .description import PreemptionPoints, RelationEntry
+from .handover import End, cascade_ends, named_end, read_before
 from .members import Application
 
 
@@ -63,28 +64,22 @@ class Relations:
         return {one.points for one in self.preemptions.values() if one.low == member}
 
     @cached_property
-    def frames(self) -> tuple[tuple[tuple[str, str], ...], ...]:
-        """Inputs that share one buffer: (network, input) in the order in which they are read."""
-        return tuple(
-            tuple((name, self._end(name, "inputs", relation.input)) for name in relation.networks)
-            for relation in self.of(RelationKind.SAME_INPUT)
-        )
-
-    @cached_property
-    def handed_over(self) -> tuple[tuple[str, str], ...]:
-        """The inputs that another network makes or brings, as (network, input)."""
-        shared = (end for frame in self.frames for end in frame[1:])
-        return tuple(dict.fromkeys((*(after for _, after in self.cascades), *shared)))
-
-    @cached_property
-    def cascades(self) -> tuple[tuple[tuple[str, str], tuple[str, str]], ...]:
+    def cascades(self) -> tuple[tuple[End, End], ...]:
         """((network, output), (network, input)) where the second network reads the output of the first."""
-        found = []
-        for relation in self.of(RelationKind.AFTER):
-            first, second = relation.networks
-            output = self._end(first, "outputs", relation.output)
-            found.append(((first, output), (second, self._end(second, "inputs", relation.input))))
-        return tuple(found)
+        return tuple(cascade_ends(one, self.application.networks) for one in self.of(RelationKind.AFTER))
+
+    def may_run_together(self, a: str, b: str) -> bool:
+        """Whether one of two members may run while the other is in progress."""
+        return self.are_parallel(a, b) or (a, b) in self.preemptions or (b, a) in self.preemptions
+
+    def before(self, fifo: Fifo, reader: str) -> frozenset[str]:
+        """The readers of a FIFO that must have begun to read a frame before this one may."""
+        return read_before(self.application.file, reader) & set(fifo.reading)
+
+    def holds(self, fifo: Fifo, reader: str) -> bool:
+        """Whether others may read a frame after this reader, or while it runs: it must leave the frame as it is."""
+        others = set(fifo.reading) - {reader}
+        return others != self.before(fifo, reader) or any(self.may_run_together(reader, x) for x in others)
 
     @cached_property
     def kept(self) -> frozenset[tuple[str, str]]:
@@ -98,20 +93,5 @@ class Relations:
             if end in groups:
                 found |= {(name, tensor) for tensor in groups[end]}
             else:
-                found.add((name, self._end(name, "ends", end)))
+                found.add((name, named_end(name, network, "ends", end)))
         return frozenset(found)
-
-    def _end(self, name: str, way: str, wanted: str | None) -> str:
-        """The input or output that is meant: the one named, or the only one."""
-        network = self.application.networks[name]
-        known = {
-            "inputs": network.inputs,
-            "outputs": network.outputs,
-            "ends": (*network.inputs, *network.outputs),
-        }[way]
-        if wanted is None and len(known) == 1:
-            return known[0]
-        if wanted in known:
-            return str(wanted)
-        said = f"has no end '{wanted}'" if wanted is not None else f"has {len(known)} {way}, and none is named"
-        raise InputError(f"network '{name}' {said}; expected one of {', '.join(known)}")

@@ -17,7 +17,7 @@ from ..network import Array
 from ..run.statistics import FrameLog, MemoryUse, RunStatistics
 from .app_ends import c_name, given_ends
 from .library import AppLibrary
-from .members import AppMember, partition
+from .members import AppMember
 
 PAUSE = 2e-5  # seconds until a run that was refused is tried again
 THREADS_H = """\
@@ -67,10 +67,6 @@ class RingPipeline:
         self._library = library
         application = library.layout.application
         self._members = application.members_of(owner)
-        parts = application.partitions[owner]
-        self._parts = {
-            member.name: partition(application.networks[owner], parts, n) for n, member in enumerate(self._members)
-        }
         for member in self._members:
             inputs = given_ends(library.layout, member)[0]
             if any(map(library.members[member.name].plan.is_by_rows, inputs)):
@@ -117,8 +113,8 @@ class RingPipeline:
     def _ends(self, member: AppMember, frame: Mapping[str, Array]) -> FrameEnds:
         """The inputs of a frame that a partition takes, and room for the results that it gives, in their order."""
         inputs, outputs = given_ends(self._library.layout, member)
-        part, tensors = self._parts[member.name], member.network.tensors
+        tensors = member.network.tensors
         return FrameEnds(
-            [np.ascontiguousarray(frame[part.inputs[name].tensor]) for name in inputs],
-            {part.outputs[x].tensor: np.empty(tensors[x].shape, tensors[x].dtype.numpy) for x in outputs},
+            [np.ascontiguousarray(frame[member.inputs[name].tensor]) for name in inputs],
+            {member.outputs[x].tensor: np.empty(tensors[x].shape, tensors[x].dtype.numpy) for x in outputs},
         )

@@ -13,39 +13,40 @@ from ..memory.row_windows import pullable
 from ..network import Layer, Network
 from ..network.operators import MaxPool2d
 from ..program import FusionSchedule, Plan, Stage, Sweep, faults
-from .members import Application, CrossingTensor
+from ..program.deployment import Fifo
+from .members import Application, frame_rows
 from .relations import Relations
 
 
-def possible_rings(application: Application) -> tuple[CrossingTensor, ...]:
+def possible_rings(application: Application) -> tuple[Fifo, ...]:
     """What could cross row by row as far as the file says."""
-    return tuple(one for one in application.crossings if _can_be_ring(application, one))
+    return tuple(fifo for fifo in application.fifos if _can_be_ring(application, fifo))
 
 
-def with_rings(application: Application, chosen: tuple[CrossingTensor, ...]) -> Application:
+def with_rings(application: Application, chosen: tuple[Fifo, ...]) -> Application:
     """The application in which these cross as rows, and not as frames."""
-    found = (replace(one, slots=1, rows=one.height) if one in chosen else one for one in application.crossings)
-    return replace(application, crossings=tuple(found))
+    fifos = (replace(x, slots=1, rows=frame_rows(x)) if x in chosen else x for x in application.fifos)
+    return replace(application, fifos=tuple(fifos))
 
 
-def _can_be_ring(application: Application, crossing: CrossingTensor) -> bool:
+def _can_be_ring(application: Application, fifo: Fifo) -> bool:
     """Whether this tensor is all that joins two partitions, and neither has a deadline or is part of a preemption."""
-    entry = application.file.network(crossing.owner)
-    if entry.plain or entry.phases or entry.period is not None or len(crossing.readers) != 1 or crossing.height < 2:
+    entry = application.file.network(fifo.what.network)
+    if entry.plain or entry.phases or entry.period is not None or len(fifo.readers) != 1 or frame_rows(fifo) < 2:
         return False
-    (source, made), ((reader, read),) = crossing.source, crossing.readers
+    (source, made), (reader, read) = application.ends(fifo)
     if application.by_name[source].network.outputs != (made,) or application.by_name[reader].network.inputs != (read,):
         return False
-    names = {member.name for member in application.members_of(crossing.owner)}
+    names = {member.name for member in application.members_of(fifo.what.network)}
     is_interrupting = any(names & set(pair) for pair in Relations(application).preemptions)
-    return not is_interrupting and crossing.tensor not in application.networks[crossing.owner].outputs
+    return not is_interrupting and fifo.what.tensor not in application.networks[fifo.what.network].outputs
 
 
 def ring_ends(application: Application, member: str) -> tuple[str | None, str | None]:
     """The input of a member that it pulls out of a ring, and the output that it pushes into one."""
-    rings = application.rings
-    pulled = next((dict(one.readers)[member] for one in rings if member in dict(one.readers)), None)
-    return pulled, next((one.source[1] for one in rings if one.source[0] == member), None)
+    rings, own = application.rings, application.by_name[member].own
+    pulled = next((own(ring) for ring in rings if member in ring.reading), None)
+    return pulled, next((own(ring) for ring in rings if ring.source == member), None)
 
 
 def reading_rows(network: Network, tensor: str) -> Network:

@@ -9,9 +9,10 @@ from functools import cached_property
 from .. import text
 from ..errors import Infeasible
 from ..program import Plan
+from ..program.deployment import Fifo
 from .blocking import BlockingTrade, blocking_front, choose_points, undominated
 from .joint import JointLayout, lay_out_jointly
-from .members import Application, CrossingTensor
+from .members import Application
 from .memories import in_memories
 from .pace import pulled_steps
 from .planning import MemberPlanner, planners
@@ -77,14 +78,14 @@ class JointSearch:
             chosen = tuple(ring for ring in chosen if self._can_cross_in_rows(ring))
         if not chosen:
             return None
-        owners = {ring.owner for ring in chosen}
+        owners = {ring.what.network for ring in chosen}
         others = {name: one for name, one in self.planners.items() if one.member.owner not in owners}
         return JointSearch(with_rings(self.application, chosen), self.made, others)
 
-    def _can_cross_in_rows(self, crossing: CrossingTensor) -> bool:
+    def _can_cross_in_rows(self, fifo: Fifo) -> bool:
         """Whether there are plans of both partitions that push rows of this tensor, and pull them."""
-        both = planners(with_rings(self.application, (crossing,)))
-        (source, _), ((reader, tensor),) = crossing.source, crossing.readers
+        both = planners(with_rings(self.application, (fifo,)))
+        (source, _), (reader, tensor) = self.application.ends(fifo)
         try:
             _, pulling = both[source].fastest, both[reader].fastest
             pulled_steps(pulling, tensor, 1.0)
@@ -288,7 +289,7 @@ class JointSearch:
             name: planner.cost(plans[name]) / max(1.0, planner.cost(planner.fastest)) - 1
             for name, planner in self.planners.items()
         }
-        for owner in dict.fromkeys(ring.owner for ring in layout.rings):  # partitions wait for each other
+        for owner in dict.fromkeys(ring.what.network for ring in layout.rings):  # partitions wait for each other
             names = [member.name for member in application.members_of(owner)]
             alone = max(self.planners[name].cost(self.planners[name].fastest) for name in names)
             slow |= dict.fromkeys(names, paces[owner].period() / max(1.0, alone) - 1)

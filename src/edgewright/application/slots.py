@@ -14,7 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ..program import Plan
-from .members import Application, CrossingTensor
+from ..program.deployment import Fifo
+from .members import Application, frame_rows
 from .pace import PacedMember, PipelinePace, RowSteps, pulled_steps, pushed_steps
 
 LOSS = 0.01  # of the best pace with rings that small ones may cost
@@ -40,8 +41,8 @@ def last_use(plan: Plan, tensors: Sequence[str]) -> int:
 def given_back(application: Application, plans: Mapping[str, Plan]) -> Mapping[str, int]:
     """Of each partition that others make something for: the stage at whose end it gives its slots back."""
     return {
-        name: application.freed.get(name, last_use(plans[name], tensors))
-        for name, tensors in crossing_inputs(application.crossings).items()
+        name: application.release_stages.get(name, last_use(plans[name], tensors))
+        for name, tensors in crossing_inputs(application, application.fifos).items()
     }
 
 
@@ -57,32 +58,33 @@ def with_few_slots(
     none.
     """
     paces, freed = dict[str, PipelinePace](), dict[str, int]()
-    for owner in dict.fromkeys(crossing.owner for crossing in application.crossings):
+    for owner in dict.fromkeys(fifo.what.network for fifo in application.fifos):
         pace = _with_few(with_small_rings(_pace(application, owner, plans, times), is_hasty))
-        kept = {ring.readers[0][0]: pace.freed[ring.readers[0][0]] for ring in pace.rings} | _freed(pace)
+        pulling = [ring.readers[0].part for ring in pace.rings]
+        kept = {reader: pace.freed[reader] for reader in pulling} | _freed(pace)
         freed |= kept
         paces[owner] = replace(pace, freed={**pace.freed, **kept})
-    found = {one.name: one for pace in paces.values() for one in pace.crossings}
-    crossings = tuple(found[one.name] for one in application.crossings)
-    return replace(application, crossings=crossings, freed=freed), paces
+    sized = {fifo.what: fifo for pace in paces.values() for fifo in pace.fifos}
+    fifos = tuple(sized[fifo.what] for fifo in application.fifos)
+    return replace(application, fifos=fifos).releasing(freed), paces
 
 
 def _pace(
     application: Application, owner: str, plans: Mapping[str, Plan], times: Mapping[str, Sequence[float]]
 ) -> PipelinePace:
     """The pipeline in which slots are given back when they have been read, and rings as soon as reading begins."""
-    crossings = tuple(one for one in application.crossings if one.owner == owner)
-    inputs = crossing_inputs(one for one in crossings if not one.rows)
+    fifos = application.fifos_of(owner)
+    inputs = crossing_inputs(application, (fifo for fifo in fifos if not fifo.rows))
     freed = {name: last_use(plans[name], tensors) for name, tensors in inputs.items()}
     pulled, pushed = dict[str, RowSteps](), dict[str, RowSteps]()
-    for ring in (one for one in crossings if one.rows):
-        (source, made), ((reader, read),) = ring.source, ring.readers
+    for ring in (fifo for fifo in fifos if fifo.rows):
+        (source, made), (reader, read) = application.ends(ring)
         pushed[source] = pushed_steps(plans[source], made, times[source][-1])
         pulled[reader] = pulled_steps(plans[reader], read, times[reader][0])
         freed[reader] = -1
     names = [member.name for member in application.members_of(owner)]
     members = (PacedMember(name, tuple(times[name]), pulled.get(name), pushed.get(name)) for name in names)
-    return PipelinePace(tuple(members), crossings, freed)
+    return PipelinePace(tuple(members), fifos, freed)
 
 
 def with_small_rings(pace: PipelinePace, is_hasty: bool) -> PipelinePace:
@@ -93,13 +95,13 @@ def with_small_rings(pace: PipelinePace, is_hasty: bool) -> PipelinePace:
     """
     best, alone = pace.period(), pace.slowest
     small = best * (1 + LOSS) if is_hasty else max(best * (1 + LOSS), alone * (1 + SMALL))
-    for ring in sorted(pace.rings, key=lambda one: -one.bytes):
-        pushed = pace.member(ring.source[0]).pushed
+    for ring in sorted(pace.rings, key=_frame_size):
+        pushed = pace.member(ring.source).pushed
         assert pushed is not None
-        trials = [pace.with_crossing(ring, replace(ring, rows=n)) for n in range(pushed.largest, ring.height + 1)]
+        trials = [pace.with_fifo(ring, replace(ring, rows=n)) for n in range(pushed.largest, frame_rows(ring) + 1)]
         pace = trials[bisect_left(trials[:-1], True, key=lambda trial: trial.period() <= small)]
     shared = max(pace.period() * (1 + LOSS), alone * (1 + SHARED))
-    for reader in (ring.readers[0][0] for ring in pace.rings):
+    for reader in (ring.readers[0].part for ring in pace.rings):
         stages = reversed(range(len(pace.member(reader).times))) if not is_hasty else ()
         last = next((n for n in stages if pace.giving_back(reader, n).period() <= shared), -1)
         pace = pace.giving_back(reader, last)
@@ -109,25 +111,29 @@ def with_small_rings(pace: PipelinePace, is_hasty: bool) -> PipelinePace:
 def _with_few(pace: PipelinePace) -> PipelinePace:
     """The same with slots as few as cost nothing, the largest frames first."""
     best = pace.period() * (1 + SLOWER)
-    for old in sorted((one for one in pace.crossings if not one.rows), key=lambda one: -one.bytes):
-        crossing = old
-        while crossing.slots > 1:
-            fewer = replace(crossing, slots=crossing.slots - 1)
-            if (trial := pace.with_crossing(crossing, fewer)).period() > best:
+    for fifo in sorted((one for one in pace.fifos if not one.rows), key=_frame_size):
+        while fifo.slots > 1:
+            fewer = replace(fifo, slots=fifo.slots - 1)
+            if (trial := pace.with_fifo(fifo, fewer)).period() > best:
                 break
-            pace, crossing = trial, fewer
+            pace, fifo = trial, fewer
     return pace
+
+
+def _frame_size(fifo: Fifo) -> int:
+    """A key that puts the largest frames first."""
+    return -fifo.what.region.size
 
 
 def _freed(pace: PipelinePace) -> dict[str, int]:
     """The last stages at whose ends partitions can give their only slots back without holding the pipeline up."""
-    frames = [one for one in pace.crossings if not one.rows]
-    sources = {one.source[0] for one in frames}
+    frames = [fifo for fifo in pace.fifos if not fifo.rows]
+    sources = {fifo.source for fifo in frames}
     members = tuple(member.slower(SPARE) if member.name in sources else member for member in pace.members)
     careful, found = replace(pace, members=members), dict[str, int]()
     best = careful.period() * (1 + SLOWER)
-    for name in crossing_inputs(frames):
-        if all(one.slots == 1 for one in frames if name in dict(one.readers)):
+    for name in dict.fromkeys(name for fifo in frames for name in fifo.reading):
+        if all(fifo.slots == 1 for fifo in frames if name in fifo.reading):
             for stage in reversed(range(pace.freed[name] + 1, len(pace.member(name).times))):
                 if (trial := careful.giving_back(name, stage)).period() <= best:
                     careful, found[name] = trial, stage
@@ -135,10 +141,10 @@ def _freed(pace: PipelinePace) -> dict[str, int]:
     return found
 
 
-def crossing_inputs(crossings: Iterable[CrossingTensor]) -> dict[str, list[str]]:
-    """The inputs of each reader that other partitions make."""
-    found: dict[str, list[str]] = {}
-    for crossing in crossings:
-        for name, tensor in crossing.readers:
-            found.setdefault(name, []).append(tensor)
-    return found
+def crossing_inputs(application: Application, fifos: Iterable[Fifo]) -> dict[str, list[str]]:
+    """The inputs of each reader that these FIFOs bring."""
+    inputs: dict[str, list[str]] = {}
+    for fifo in fifos:
+        for name in fifo.reading:
+            inputs.setdefault(name, []).append(application.by_name[name].own(fifo))
+    return inputs

@@ -25,8 +25,9 @@ from ..errors import EdgewrightError
 from ..network import Array, random_inputs
 from ..network.kernels import execute
 from ..platform.target import TARGETS, Architecture
+from ..program.deployment import Fifo
 from ..program.options import Options
-from .app_ends import given_ends
+from .app_ends import bringer, given_ends
 from .harness import TrialNote, TrialScript, kept_buffers, own_bytes, read_notes, trial_harness, trial_inputs
 from .library import AppLibrary
 from .members import AppMember
@@ -132,8 +133,8 @@ class _NoteJudge:
         self.application = self.layout.application
         self.runs = self.nested = self.refused = 0
         self.wrong: list[str] = []
-        self._begun: list[dict[str, Array]] = []  # inputs of calls that have not come back
-        self._values: dict[tuple[str, str], Array] = {}  # inputs that were handed over
+        self._begun: list[tuple[AppMember, dict[str, Array]]] = []  # calls that have not come back, with their inputs
+        self._values: dict[Fifo, Array] = {}  # what networks hand over
         self._frames: dict[tuple[str, int], Mapping[str, Array]] = {}  # what partitions made of each frame
         self._done = dict.fromkeys(self.application.by_name, 0)
         self._known: dict[tuple[str, bytes], Mapping[str, Array]] = {}
@@ -141,13 +142,14 @@ class _NoteJudge:
     def take(self, note: TrialNote) -> None:
         member = self.application.members[note.member]
         if note.is_begin:
+            for caller, values in self._begun:  # a run inside of theirs says that these were allowed
+                self._bring(caller, values)
             given = given_ends(self.layout, member)[0]
             own = self.trial.inputs[member.name][note.value]
-            self._begun.append(
-                {x: own[x] if x in given else self._handed(member, x, own[x]) for x in member.network.inputs}
-            )
+            inputs = {x: own[x] if x in given else self._handed(member, x, own[x]) for x in member.network.inputs}
+            self._begun.append((member, inputs))
             return
-        inputs = self._begun.pop()
+        _, inputs = self._begun.pop()
         if note.value:
             self.refused += 1
             return
@@ -164,22 +166,27 @@ class _NoteJudge:
         self._finish(member, inputs, expected)
 
     def _finish(self, member: AppMember, inputs: Mapping[str, Array], expected: Mapping[str, Array]) -> None:
-        for frame in self.layout.problem.relations.frames:
-            if frame[0][0] == member.owner:
-                self._values |= dict.fromkeys(frame[1:], inputs[frame[0][1]])
-        for (made, output), end in self.layout.problem.relations.cascades:
-            if made == member.owner:
-                self._values[end] = expected[output]
+        self._bring(member, inputs)
+        for fifo in self.application.shared:
+            if fifo.source == member.name:
+                self._values[fifo] = expected[member.own(fifo)]
         self._frames[member.name, self._done[member.name]] = expected
         self._done[member.name] += 1
 
+    def _bring(self, member: AppMember, inputs: Mapping[str, Array]) -> None:
+        """Notes the frames that a run brings for others."""
+        for fifo in self.application.shared:
+            if bringer(fifo) == member.name:
+                self._values[fifo] = inputs[member.own(fifo)]
+
     def _handed(self, member: AppMember, tensor: str, default: Array) -> Array:
         """What another member has made; `default` where none has, since the library will refuse the run."""
-        for crossing in self.application.crossings:
-            if (member.name, tensor) in crossing.readers:
-                made = self._frames.get((crossing.source[0], self._done[member.name]))
-                return default if made is None else made[crossing.source[1]]
-        return self._values.get((member.owner, tensor), default)
+        for fifo in self.application.fifos:
+            if member.name in fifo.reading and member.own(fifo) == tensor:
+                made = self._frames.get((fifo.source, self._done[member.name]))
+                return default if made is None else made[self.application.by_name[fifo.source].own(fifo)]
+        shared = (x for x in self.application.shared if member.name in x.reading and member.own(x) == tensor)
+        return self._values.get(next(shared), default)
 
     def _expected(self, member: AppMember, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
         key = (member.name, b"".join(inputs[name].tobytes() for name in sorted(inputs)))

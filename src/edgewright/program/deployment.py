@@ -25,6 +25,8 @@ What it means, for everybody who makes, judges or executes one:
   exclude each other on the same worker.
 - **The latest frame**: where `Fifo.keeps_latest`, the source may write the next frame before all have read the last
   one, which is then gone; it waits only for readers that have begun to read it.
+- **Frames under way** keep others out: a part that excludes all parts of a network runs while none of that network's
+  frames has been begun and not ended.
 - **Memory**: a worker has an arena for each memory of its plans, as large as the largest of its parts needs; its parts
   run one at a time and overlay each other. Each device that writes or reads a FIFO has its slots, in the FIFO's
   `memory`; where source and reader are on different devices, both have them, and what is written is sent. Arenas of
@@ -41,7 +43,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from itertools import chain
+from itertools import chain, permutations
 from typing import Annotated, Any
 
 from ..network import Network, Tensor
@@ -153,6 +155,7 @@ class Fifo:
     rows: int = 0  # of the ring that stands for a slot; 0: whole frames
     memory: str = "ram"
     keeps_latest: bool = False  # the source may replace a frame that some have not read
+    is_kept: bool = False  # nothing may overlay it at any time: others fill it or read it while parts run
 
     @property
     def reading(self) -> tuple[str, ...]:
@@ -164,12 +167,18 @@ class Fifo:
         """Everybody who writes or reads it."""
         return (self.source, *self.reading)
 
+    @property
+    def writer(self) -> str:
+        """The part that writes a frame: the source, or the first reader, which copies what the outside passes to it."""
+        return self.readers[0].part if self.source == OUTSIDE else self.source
+
 
 class RelationKind(Enum):
     """How parts may run beside each other."""
 
     EXCLUSIVE = "exclusive"  # one runs from its start to its end before the other begins
     PARALLEL = "parallel"  # any moment of one may fall into the run of the other
+    PIPELINED = "pipelined"  # partitions of one network at work on different frames: parallel
     PREEMPTS = "preempts"  # the first may interrupt the second at some of its points
     AFTER = "after"  # the first part's output is the second one's input
     SAME_INPUT = "same input"  # they read one FIFO in this order
@@ -188,6 +197,15 @@ class Relation:
     kind: RelationKind
     parts: tuple[str, ...]
     points: InterruptionPoints | None = None  # of the second part, for PREEMPTS; None: anywhere
+
+
+@dataclass(frozen=True, slots=True)
+class FirmwareBuffer:
+    """Memory of the firmware's own, which it may write while it is in use."""
+
+    name: str
+    bytes: int
+    parts: tuple[str, ...] | None = None  # during whose runs it is in use; None: always
 
 
 @dataclass(frozen=True)
@@ -220,6 +238,7 @@ class Deployment:
     arenas: Annotated[Mapping[tuple[str, str], ArenaLayout], IN_FILE]  # by device and memory
     predictions: tuple[Prediction, ...] = ()
     relations: tuple[Relation, ...] = ()
+    buffers: tuple[FirmwareBuffer, ...] = ()
 
     @property
     def name(self) -> str:
@@ -257,6 +276,45 @@ class Deployment:
         """The FIFO of each output of each part."""
         return {part.name: self._joined(part.name, part.outputs, is_source=True) for part in self.parts}
 
+    @cached_property
+    def _paired(self) -> Mapping[tuple[str, str], Relation]:
+        kinds = {RelationKind.EXCLUSIVE, RelationKind.PARALLEL, RelationKind.PIPELINED, RelationKind.PREEMPTS}
+        return {
+            pair: relation
+            for relation in self.relations
+            if relation.kind in kinds
+            for pair in permutations(relation.parts, 2)
+        }
+
+    def concurrency(self, a: str, b: str) -> Relation:
+        """How two parts may run beside each other: as a relation says, or else as their workers do."""
+        if (a, b) in self._paired:
+            return self._paired[a, b]
+        apart = not any({a, b} <= set(worker.parts) for worker in self.workers)
+        return Relation(RelationKind.PARALLEL if apart else RelationKind.EXCLUSIVE, (a, b))
+
+    def may_meet(self, a: str, b: str) -> bool:
+        """Whether one of two parts may run while the other is in progress."""
+        return a == b or self.concurrency(a, b).kind is not RelationKind.EXCLUSIVE
+
+    def read_before(self, fifo: Fifo, reader: str) -> frozenset[str]:
+        """The readers of a FIFO that read each frame before this one does."""
+        earlier: set[str] = set()
+        todo = [reader]
+        while todo:
+            name = todo.pop()
+            for relation in self.relations:
+                if relation.kind is RelationKind.SAME_INPUT and name in relation.parts:
+                    new = set(relation.parts[: relation.parts.index(name)]) - earlier
+                    earlier |= new
+                    todo += new
+        return frozenset(earlier & set(fifo.reading))
+
+    def is_last(self, fifo: Fifo, reader: str) -> bool:
+        """Whether nobody else reads a frame after this reader has begun."""
+        others = set(fifo.reading) - {reader}
+        return others == self.read_before(fifo, reader) and not any(self.may_meet(reader, x) for x in others)
+
     def _joined(self, part: str, ends: Mapping[str, TensorRegion], is_source: bool) -> Mapping[str, Fifo]:
         carried = {fifo.what: fifo for fifo in self.fifos if part in ((fifo.source,) if is_source else fifo.reading)}
         return {own: carried[what] for own, what in ends.items() if what in carried}
@@ -273,6 +331,11 @@ class Deployment:
     def ram_bytes(self) -> int:
         """Bytes of all memories of all devices."""
         return sum(layout.bytes for layout in self.arenas.values())
+
+    def slot_size(self, fifo: Fifo) -> int:
+        """Bytes of a slot, or of the ring that stands for it."""
+        tensor = self.tensor(fifo)
+        return tensor.bytes if not fifo.rows else tensor.bytes // tensor.shape[1] * fifo.rows
 
     def slot_bytes(self, fifo: Fifo) -> int:
         """Bytes from one slot to the next."""

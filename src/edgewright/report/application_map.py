@@ -173,7 +173,7 @@ class _ApplicationMap:
 
 def buffer_kind(buffer: JointBuffer) -> str:
     """A key of KINDS, which is also the class in the style sheet."""
-    if buffer.crossing is not None:
+    if buffer.fifo is not None:
         return "input"
     if buffer.is_always or not buffer.uses:
         return "scratch"
