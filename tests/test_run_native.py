@@ -263,6 +263,7 @@ LAYER = {"name": "z", "op": {"op": "LeakyRelu", "alpha": 0.5}, "inputs": ["x"], 
         (put("arenas", 0, 1, "slots", 0, 1, [0]), "has 2 slots, and others on 'this'"),
         (put("arenas", 0, 1, "slots", []), "come to 0 bytes of 'ram', and it promises"),
         (put("arenas", 0, 1, "bytes", 3), "and it promises 3"),
+        (put("fifos", 0, "memory", "sd"), "the slots of 'x' .* have no place in 'sd'"),
         (put("more", 1), "deployment.more: extra inputs are not permitted"),
     ],
 )
@@ -360,7 +361,7 @@ def test_arenas_and_slots_have_places_of_their_own():
     size, far = deployment.slot_bytes(deployment.fifos[0]), layout.bytes
     assert layout.workers == {"worker0": 0} and first > 0
     for starts, message in (
-        ((), r"the slots of 'x' .* have no place in 'ram'; lay it out again"),
+        ((), r"the slots of 'x' .* have no place in 'ram'; lay the memory out again"),
         ((0, first + size), "arenas and slots overlap in 'ram', or lie outside it"),
         ((first, far), "arenas and slots overlap in 'ram', or lie outside it"),
         ((first, first), "arenas and slots overlap in 'ram', or lie outside it"),
