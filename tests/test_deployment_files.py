@@ -106,6 +106,7 @@ DAMAGE: list[tuple[Callable[[dict[str, Any]], object], str]] = [
     (lambda d: d["networks"][0]["layers"].reverse(), "network 'diamond': layer .* reads .* before it is written"),
     (lambda d: d["workers"][0]["parts"].reverse(), "this deployment cannot run: parts wait for each other"),
     (lambda d: d["arenas"].append(d["arenas"][0]), "one key stands twice"),
+    (lambda d: d["arenas"][0][1]["workers"].update(one=-64), "something begins before 'ram' of 'this'"),
 ]
 
 
@@ -133,9 +134,9 @@ def test_another_format_is_named(tmp_path: Path):
 
 
 def test_relations_and_what_was_built_are_kept(tmp_path: Path):
-    points = InterruptionPoints(frozenset({0}), frozenset({(1, 0)}))
+    points = InterruptionPoints(frozenset({0}), frozenset({(0, 0), (1, 0)}))
     relations = (
-        Relation(RelationKind.PREEMPTS, ("head", "tail"), points),
+        Relation(RelationKind.PREEMPTS, ("left", "tail"), points),
         Relation(RelationKind.AFTER, ("head", "tail")),
     )
     built = BuiltPart(

@@ -249,20 +249,21 @@ LAYER = {"name": "z", "op": {"op": "LeakyRelu", "alpha": 0.5}, "inputs": ["x"], 
         (put("networks", 0, "tensors", 0, "shape", [1, 4, 4, 3]), "is not inside the tensor of shape"),
         (put("networks", 0, "layers", [LAYER]), "a device needs no layers or weights of it"),
         (put("fifos", 0, "slots", 0), "has 0 slots"),
-        (put("fifos", 0, "slots", 9), "come to .* bytes of 'ram', and it promises"),
+        (put("fifos", 0, "slots", 9), "has 9 slots, and others on 'this'"),
         (put("fifos", 0, "rows", -1), "a ring of -1 rows"),
         (put("fifos", 0, "readers", [{"part": "part9"}]), "joins 'part9', which is no part"),
-        (put("fifos", 0, "readers", [{"part": ""}]), "is read by its own source"),
+        (put("fifos", 0, "readers", [{"part": ""}]), "takes 'x' .* outside, which is no output"),
         (put("fifos", 0, "what", "region", "bounds", "wide"), r"fifos\[0\]\.what\.region\.bounds: input should be"),
         (put("parts", 0, "network", "tensors", 0, "dtype", "object"), r"dtype: input should be 'float32'"),
         (put("workers", 0, "parts", ["part9"]), "'part9', which is no part"),
         (put("workers", 0, "replica", [2, 2]), "takes turn 2 of 2, which never comes"),
         (put("workers", 3, "replica", [0, 2]), "both take frame 0 of part 'pool'"),
-        (put("arenas", 0, 1, "slots", 0, 1, [0, 1 << 30]), "overlap in 'ram', or lie outside it"),
-        (put("arenas", 0, 1, "slots", 0, 1, [1, 2]), "overlap in 'ram', or lie outside it"),
-        (put("arenas", 0, 1, "slots", 0, 1, [0]), r"the slots of 'x' .* have no place in 'ram'"),
-        (put("arenas", 0, 1, "slots", []), "have no place in 'ram'"),
+        (put("arenas", 0, 1, "slots", 0, 1, [0, 1 << 30]), "come to .* bytes of 'ram', and it promises"),
+        (put("arenas", 0, 1, "slots", 0, 1, [1, 2]), "'x' and 'x' lie over each other"),
+        (put("arenas", 0, 1, "slots", 0, 1, [0]), "has 2 slots, and others on 'this'"),
+        (put("arenas", 0, 1, "slots", []), "come to 0 bytes of 'ram', and it promises"),
         (put("arenas", 0, 1, "bytes", 3), "and it promises 3"),
+        (put("fifos", 0, "memory", "sd"), "the slots of 'x' .* have no place in 'sd'"),
         (put("more", 1), "deployment.more: extra inputs are not permitted"),
     ],
 )
@@ -351,7 +352,30 @@ def test_what_threads_cannot_keep_is_refused(tmp_path):
                 build_pipeline(related, tmp_path)
 
 
-def test_arenas_lie_where_the_layout_says(tmp_path):
+def test_arenas_and_slots_have_places_of_their_own():
+    network = small_network()
+    deployment = whole_network(network, edgewright.plan(network, alignment=64, explain=False))
+    ((home, layout),) = deployment.arenas.items()
+    what, (first, *_) = next(iter(layout.slots.items()))
+    others = {each: starts for each, starts in layout.slots.items() if each != what}
+    size, far = deployment.slot_bytes(deployment.fifos[0]), layout.bytes
+    assert layout.workers == {"worker0": 0} and first > 0
+    for starts, message in (
+        ((), r"the slots of 'x' .* have no place in 'ram'; lay the memory out again"),
+        ((0, first + size), "arenas and slots overlap in 'ram', or lie outside it"),
+        ((first, far), "arenas and slots overlap in 'ram', or lie outside it"),
+        ((first, first), "arenas and slots overlap in 'ram', or lie outside it"),
+    ):
+        changed_layout = replace(layout, slots={what: starts, **others})
+        with pytest.raises(InputError, match=message):
+            check_executable(replace(deployment, arenas={home: changed_layout}))
+    odd = replace(layout, bytes=far + size + 64, slots={what: (first, far + 1), **others})
+    check_executable(deployment)
+    with pytest.raises(InputError, match="overlap in 'ram', or lie outside it"):
+        check_executable(replace(deployment, arenas={home: odd}))
+
+
+def test_slots_lie_where_the_layout_says():
     deployment = in_parts()
     ((home, layout),) = deployment.arenas.items()
     (first, *rest), sizes = layout.slots.items(), {f.what: deployment.slot_bytes(f) for f in deployment.fifos}

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
-from itertools import combinations, pairwise
+from itertools import chain, combinations, pairwise
 from math import lcm
 from pathlib import PurePosixPath
 
@@ -244,11 +244,11 @@ def _flaws_of_fifos(deployment: Deployment) -> Iterator[str]:
     for fifo in deployment.fifos:
         if not 1 <= fifo.slots <= MOST_SLOTS:
             yield f"the FIFO of {region_text(fifo.what)} has {fifo.slots} slots; give it one or more"
-        if fifo.source in fifo.reading or fifo.rows < 0:
-            yield f"the FIFO of {region_text(fifo.what)} is read by its own source, or a ring of {fifo.rows} rows"
         if not fifo.reading or len(set(fifo.reading)) < len(fifo.reading):
             yield f"the readers of the FIFO of {region_text(fifo.what)} are none, or one stands twice"
         yield from _mismatched_ends(deployment, fifo)
+        if fifo.source in fifo.reading or fifo.rows < 0:
+            yield f"the FIFO of {region_text(fifo.what)} is read by its own source, or is a ring of {fifo.rows} rows"
     for part in deployment.parts:
         brought = {fifo.what for fifo in deployment.fifos if part.name in fifo.reading}
         taken = {fifo.what for fifo in deployment.fifos if part.name == fifo.source}
@@ -276,6 +276,18 @@ def _mismatched_ends(deployment: Deployment, fifo: Fifo) -> Iterator[str]:
                 yield f"a FIFO takes {what} outside, which is no output of '{network.name}'"
         elif fifo.what not in deployment.part_named[reader].inputs.values():
             yield f"a FIFO brings {what} to part '{reader}', which does not read it"
+
+
+def _flaws_of_built_parts(deployment: Deployment) -> Iterator[str]:
+    """Built parts whose files are not in the folder, or whose sizes make no sense."""
+    for part in deployment.parts:
+        if (built := part.built) is None:
+            continue
+        file = PurePosixPath(built.file)
+        if file.is_absolute() or ".." in file.parts:
+            yield f"part '{part.name}' names a file outside the folder"
+        if built.lanes < 1 or min((built.weights_bytes, *built.arenas.values())) < 0:
+            yield f"part '{part.name}' has no lanes, or a memory of negative size"
 
 
 def _flaws_of_relations(deployment: Deployment) -> Iterator[str]:
@@ -319,18 +331,6 @@ def _flaws_of_points(
     known = places.setdefault(low, points)
     if known.after != points.after or (known.rows and points.rows and known.rows != points.rows):
         yield f"part '{low}' may be interrupted at different points by different parts, which no gate can tell apart"
-
-
-def _flaws_of_built_parts(deployment: Deployment) -> Iterator[str]:
-    """Built parts whose files are not in the folder, or whose sizes make no sense."""
-    for part in deployment.parts:
-        if (built := part.built) is None:
-            continue
-        file = PurePosixPath(built.file)
-        if file.is_absolute() or ".." in file.parts:
-            yield f"part '{part.name}' names a file outside the folder"
-        if built.lanes < 1 or min((built.weights_bytes, *built.arenas.values())) < 0:
-            yield f"part '{part.name}' has no lanes, or a memory of negative size"
 
 
 def _left_out(deployment: Deployment) -> Iterator[str]:
@@ -445,8 +445,12 @@ def _broken_promises(deployment: Deployment) -> Iterator[str]:
         if unknown := [*(layout.slots.keys() - sizes.keys()), *(layout.buffers.keys() - own.keys())]:
             yield f"something lies in '{home[1]}' of '{home[0]}' that is no FIFO and no buffer: {unknown[0]}"
             return
-        for what, places in layout.slots.items():
-            for at in places:
+        places = (*layout.workers.values(), *chain.from_iterable(layout.slots.values()), *layout.buffers.values())
+        if min((*places, *own.values()), default=0) < 0:
+            yield f"something begins before '{home[1]}' of '{home[0]}', or has a negative size"
+            return
+        for what, starts in layout.slots.items():
+            for at in starts:
                 _extend(ends, home, at + sizes[what])
         for name, at in layout.buffers.items():
             _extend(ends, home, at + own[name])

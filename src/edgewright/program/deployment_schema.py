@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Annotated, Any, Protocol, get_args
+from typing import Annotated, Any, get_args
 
 from pydantic import AfterValidator, Field, PlainSerializer, SerializationInfo, ValidationInfo
 
@@ -29,10 +29,6 @@ THING = "deployment"  # as messages name it
 class WeightEntry(FileEntry):
     digest: str
     region: tuple[tuple[Count, Count], ...] | None = None  # None: all of it
-
-
-class WeightReader(Protocol):
-    def weight(self, digest: str, region: Region | None) -> Array: ...
 
 
 class WeightedNetwork(StoredNetwork):
@@ -72,17 +68,16 @@ def _network(entry: WeightedNetwork, info: ValidationInfo) -> Network:
         network = entry.build()
         if set(entry.weights) != set(entry.constants):
             raise InputError("its weights are not its constants")
-        if info.context is None:
-            if entry.layers or entry.constants:
-                raise InputError("a device needs no layers or weights of it")
-        else:
+        if info.context is not None:
             network = replace(network, constants=dict(_weights(network, entry.weights, info.context)))
+        elif entry.layers or entry.constants:
+            raise InputError("a device needs no layers or weights of it")
         for flaw in end_flaws(network) if info.context is None else network_flaws(network):
             raise InputError(flaw)
         return network
 
 
-def _weights(network: Network, entries: Mapping[str, WeightEntry], reader: WeightReader) -> Iterator[tuple[str, Array]]:
+def _weights(network: Network, entries: Mapping[str, WeightEntry], reader: Any) -> Iterator[tuple[str, Array]]:
     for name, entry in entries.items():
         value = reader.weight(entry.digest, Region(entry.region) if entry.region is not None else None)
         tensor = network.tensors[name]

@@ -69,10 +69,11 @@ class Pipeline:
         self._results = [fifo for fifo in deployment.fifos if OUTSIDE in fifo.reading]
         self.inputs, self.outputs = self._ends(self._sources), self._ends(self._results)
         device = deployment.workers[0].device  # the only one
-        self._blocks = {memory: MemoryBlock(layout.bytes) for (_, memory), layout in deployment.arenas.items()}
+        layouts = {memory: layout for (home, memory), layout in deployment.arenas.items() if home == device}
+        self._blocks = {memory: MemoryBlock(layout.bytes) for memory, layout in layouts.items()}
         self._slots: dict[TensorRegion, list[FrameSlot]] = {}
         for fifo in deployment.fifos:
-            starts, tensor = deployment.arenas[device, fifo.memory].slots[fifo.what], deployment.tensor(fifo)
+            starts, tensor = layouts[fifo.memory].slots[fifo.what], deployment.tensor(fifo)
             self._slots[fifo.what] = [self._blocks[fifo.memory].slot(start, tensor) for start in starts]
         self._executors = dict(executors) if executors is not None else self._loaded()
         self._state: StreamState | None = None
@@ -116,9 +117,9 @@ class Pipeline:
 
     def _run(self, frames: Iterator[Frame]) -> Iterator[dict[str, Array]]:
         state, started, chronicle = StreamState(), Starts(), FrameLog()
-        fifos, workers_of = self.deployment.fifos, self.deployment.workers
-        rings = {fifo.what: state.ring(self._slots[fifo.what], len(fifo.readers)) for fifo in fifos}
-        workers = [WorkerThread(worker, self._bound(worker, rings), state, started) for worker in workers_of]
+        deployment = self.deployment
+        rings = {fifo.what: state.ring(self._slots[fifo.what], len(fifo.readers)) for fifo in deployment.fifos}
+        workers = [WorkerThread(worker, self._bound(worker, rings), state, started) for worker in deployment.workers]
         feeder = Feeder(state, [rings[fifo.what] for fifo in self._sources], frames, self._write)
         results = [rings[fifo.what] for fifo in self._results]
         self._state = state

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from ..errors import InputError
-from ..program.deployment import SLOT_ALIGNMENT, Deployment, RelationKind
+from ..program.deployment import SLOT_ALIGNMENT, ArenaLayout, Deployment, RelationKind
 from ..program.deployment_check import region_text
 from ..program.deployment_memory import worker_arenas
 
@@ -32,15 +32,17 @@ def check_executable(deployment: Deployment) -> None:
 
 def _check_memory(deployment: Deployment) -> None:
     """An error where the arenas of workers and the slots do not lie side by side in their memories."""
+    device = deployment.workers[0].device
+    for fifo in deployment.fifos:
+        layout = deployment.arenas.get((device, fifo.memory), ArenaLayout(0))
+        if len(layout.slots.get(fifo.what, ())) != fifo.slots:
+            what = f"the slots of {region_text(fifo.what)}"
+            raise InputError(f"{what} have no place in '{fifo.memory}'; lay the memory out again")
     arenas = {worker.name: worker_arenas(deployment, worker) for worker in deployment.workers}
     for (_, memory), layout in deployment.arenas.items():
         pieces = [(layout.workers.get(name, -1), own[memory]) for name, own in arenas.items() if memory in own]
-        for fifo in deployment.fifos:
-            starts = layout.slots.get(fifo.what, ()) if fifo.memory == memory else ()
-            size = deployment.slot_bytes(fifo)
-            pieces += [(start, size) for start in starts]
-            if fifo.memory == memory and len(starts) != fifo.slots:
-                raise InputError(f"the slots of {region_text(fifo.what)} have no place in '{memory}'; lay it out again")
+        for fifo in (each for each in deployment.fifos if each.memory == memory):
+            pieces += [(start, deployment.slot_bytes(fifo)) for start in layout.slots.get(fifo.what, ())]
         pieces = [(0, 0), *sorted(pieces), (layout.bytes, 0)]
         is_apart = all(start + size <= after for (start, size), (after, _) in pairwise(pieces))
         if not is_apart or any(start % SLOT_ALIGNMENT for start, _ in pieces):
