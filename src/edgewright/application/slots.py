@@ -13,6 +13,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
+from math import isfinite
 
 from ..dataflow.deployments.phases import PartTimes, pulled_rows, pushed_rows, turn_shares
 from ..dataflow.deployments.timed import TimedDeployment
@@ -72,6 +73,14 @@ def with_few_slots(
         sized |= {fifo.what: fifo for fifo in pipeline.fifos}
     fifos = tuple(sized[fifo.what] for fifo in application.fifos)
     return replace(application, fifos=fifos).releasing(stages), periods
+
+
+def is_live(application: Application, plans: Mapping[str, Plan]) -> bool:
+    """Whether all pipelines go on for ever with the slots, rings and releases that the application has."""
+    once = {name: [1.0] * len(plan.program.stages) for name, plan in plans.items()}
+    owners = dict.fromkeys(fifo.what.network for fifo in application.fifos)
+    pipelines = (_pipeline(application, owner, plans, once) for owner in owners)
+    return all(isfinite(pipeline.releasing(application.release_stages).period) for pipeline in pipelines)
 
 
 def _pipeline(

@@ -15,7 +15,8 @@ from ..application.blocking import BlockingTrade
 from ..application.compiled import CompiledApplication, compile_outcome
 from ..application.host_run import MeasuredNetwork, check_throughput, run_application
 from ..application.members import Application, load_application
-from ..application.outcome import AppOutcome, outcome_of, paper_outcome, plan_application
+from ..application.outcome import AppOutcome, available_ram, outcome_of, paper_outcome, plan_application
+from ..application.plan_file import load_application_plan, save_application_plan
 from ..application.precisions import compare_precisions
 from ..application.search import JointPlan, JointSearch
 from ..emit.packaging import check_folder, write_folder
@@ -35,6 +36,7 @@ def app(
     frames: int,
     asked_precisions: bool,
     compiles: bool,
+    plan: Path | None,
     output: Path | None,
     force: bool,
     verify: bool,
@@ -53,7 +55,8 @@ def app(
         ),
         (page and is_paper, "--page shows a joint plan: leave --method out."),
         (page and asked_front, "--page shows the front too: leave --pareto out."),
-        (output and not compiles, "-o is the folder of --compile: give both."),
+        (output and is_several, "-o takes one plan: leave --pareto and --method out."),
+        (plan and (ram or is_several), "--plan brings a plan: leave --ram, --pareto and --method out."),
     ):
         if is_wrong:
             raise click.UsageError(why)
@@ -70,11 +73,15 @@ def app(
         return
     search = JointSearch(found)
     with working("planning all networks"), interrupted_with(search):
-        outcome = (
-            plan_application(found, ram, search=search)
-            if method == "joint"
-            else paper_outcome(found, ram, is_exact=method == "exact")
-        )
+        if plan is not None:
+            layout = load_application_plan(found, plan)
+            outcome = outcome_of(search, search.of_layout(layout), available_ram(found))
+        elif method == "joint":
+            outcome = plan_application(found, ram, search=search)
+        else:
+            outcome = paper_outcome(found, ram, is_exact=method == "exact")
+    if output is not None and not compiles and outcome.joint is not None:
+        save_application_plan(outcome.joint.layout, output)
     if page is not None:
         with working("seeking what less RAM costs"):
             write_atomic(page, application_page(outcome, search.front()))
@@ -104,7 +111,7 @@ def app(
         console.print(measured_table(measured))
     if compiled is not None:
         console.print(compiled_table(compiled))
-    print_written([page, folder if compiled else None])
+    print_written([page, folder if compiled else output])
     if compiled is not None:
         console.print(shown(compiled.sentence), style="green" if verify else "yellow", soft_wrap=True)
     check_throughput(measured)

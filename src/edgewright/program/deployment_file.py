@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import file_digest, sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,39 +23,59 @@ from .deployment import Deployment
 from .deployment_check import checked_deployment
 from .weights import WeightDigests, weight_origins
 
+if TYPE_CHECKING:
+    from .deployment_schema import WeightReader
+
 FORMAT = 3  # of both files; raised whenever a reader of the old format would misread the new one
 FILE, REDUCED_FILE, WEIGHTS = "deployment.json", "pipeline.json", "weights"
 
 
 def save_deployment(deployment: Deployment, folder: str | Path) -> None:
     """Writes the folder: what deployments say, and all weights of their networks and parts, each once."""
-    from .deployment_schema import DeploymentFile  # pydantic takes a while to load
-
     home = Path(folder)
     stored = _StoredWeights(deployment.networks)
-    text = DeploymentFile.model_construct(format=FORMAT, deployment=deployment).model_dump_json(
-        indent=1, exclude={"source", "seal"}, context=stored
-    )
+    text = _text(deployment, stored)
     files: dict[Path, str | bytes] = {
         home / WEIGHTS / f"{digest}.npy": _npy(value) for digest, value in stored.values.items()
     }
-    files[home / FILE] = text + "\n"
+    files[home / FILE] = text
     with made_folder(home / WEIGHTS):
         write_together(files)
 
 
+def save_alone(deployment: Deployment, path: Path) -> None:
+    """Writes one file, which names weights by their digests and leaves them to the models."""
+    write_atomic(path, _text(deployment, _StoredWeights(deployment.networks)))
+
+
+def _text(deployment: Deployment, stored: _StoredWeights) -> str:
+    from .deployment_schema import DeploymentFile  # pydantic takes a while to load
+
+    file = DeploymentFile.model_construct(format=FORMAT, deployment=deployment)
+    return file.model_dump_json(indent=1, exclude={"source", "seal"}, context=stored) + "\n"
+
+
 def load_deployment(folder: str | Path) -> Deployment:
     """The deployment in a folder, judged before anybody relies on it."""
+    home = Path(folder)
+    return _loaded(home / FILE, "give the folder of a deployment", _WeightShelf(home / WEIGHTS), with_plans=False)
+
+
+def load_alone(path: Path, networks: Iterable[Network]) -> Deployment:
+    """The deployment of one file, judged with all its plans; weights are those of these networks."""
+    return _loaded(path, "give a file that `edgewright app -o` wrote", _OwnWeights(networks), with_plans=True)
+
+
+def _loaded(path: Path, hint: str, weights: WeightReader, with_plans: bool) -> Deployment:
     from .deployment_schema import THING, DeploymentFile
     from .plan_file import validated
 
-    home = Path(folder)
-    content = read_file(home / FILE, "give the folder of a deployment")
+    content = read_file(path, hint)
     try:
-        file = validated(content, DeploymentFile, FORMAT, THING, _WeightShelf(home / WEIGHTS))
-        return checked_deployment(file.deployment, with_plans=False)
+        file = validated(content, DeploymentFile, FORMAT, THING, weights)
+        return checked_deployment(file.deployment, with_plans=with_plans)
     except InputError as error:
-        error.add_note(f"read from {home}")
+        error.add_note(f"read from {path}")
         raise
 
 
@@ -137,6 +157,20 @@ class _StoredWeights:
         return digest
 
 
+class _OwnWeights:
+    """The weights of networks that are at hand."""
+
+    def __init__(self, networks: Iterable[Network]) -> None:
+        digests = WeightDigests()
+        self._known = {digests.of(value): value for network in networks for value in network.constants.values()}
+
+    def weight(self, digest: str, region: Region | None) -> Array:
+        if digest not in self._known:
+            raise InputError("it was made for other weights than the models have; plan anew")
+        value = self._known[digest]
+        return value if region is None else _inside(value, region, digest)
+
+
 class _WeightShelf:
     """The folder of weights, each read once: parts look into the arrays of the whole."""
 
@@ -150,9 +184,7 @@ class _WeightShelf:
         value = self._known[digest]
         if region is None:
             return value
-        if len(region.bounds) != value.ndim or region not in Region.whole(value.shape) or region.is_empty:
-            raise Damaged(f"{region} is not inside the weight {digest[:12]}", "deployment")
-        return value[region.slices]
+        return _inside(value, region, digest)
 
     def _read(self, digest: str) -> Array:
         if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
@@ -167,6 +199,12 @@ class _WeightShelf:
         if WeightDigests().of(value) != digest:
             raise Damaged(f"the weights in '{path}' are not those that its name says", "deployment")
         return value
+
+
+def _inside(value: Array, region: Region, digest: str) -> Array:
+    if len(region.bounds) != value.ndim or region not in Region.whole(value.shape) or region.is_empty:
+        raise Damaged(f"{region} is not inside the weight {digest[:12]}", "deployment")
+    return value[region.slices]
 
 
 def _npy(value: Array) -> bytes:

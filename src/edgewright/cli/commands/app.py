@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from ..options import APPLICATION_METHODS, BYTE_SIZE, IN_FILE, json_option
-from ..outputs import OutFile, OutFolder, Verb
+from ..outputs import OutFile, Verb
 
 
 @click.command(cls=Verb)
@@ -50,7 +50,13 @@ from ..outputs import OutFile, OutFolder, Verb
     help="Compare networks as trained, with fp16 weights and in int8: RAM, flash, frames/s, difference of outputs.",
 )
 @click.option("--compile", "compiles", is_flag=True, help="Write one C library with one arena for all of them.")
-@click.option("-o", "--output", type=OutFolder(), help="Folder of --compile.  [default: the application's name]")
+@click.option("--plan", type=IN_FILE, help="A plan that -o wrote: judged again, and taken as it is.")
+@click.option(
+    "-o",
+    "--output",
+    type=OutFile(makes_folders=True),
+    help="File for the plan, such as app.json; with --compile the folder.  [default: the application's name]",
+)
 @click.option("--force", is_flag=True, help="Write into a folder that somebody else has filled.")
 @click.option(
     "--verify/--no-verify",
