@@ -12,12 +12,13 @@ from rich.table import Table
 
 from .. import text
 from ..application.blocking import BlockingTrade
+from ..application.combinations import JointPlan
 from ..application.compiled import CompiledApplication, compile_outcome
 from ..application.host_run import MeasuredNetwork, check_throughput, run_application
 from ..application.members import Application, load_application
 from ..application.outcome import AppOutcome, outcome_of, paper_outcome, plan_application
 from ..application.precisions import compare_precisions
-from ..application.search import JointPlan, JointSearch
+from ..application.search import JointSearch
 from ..emit.packaging import check_folder, write_folder
 from ..files import write_atomic
 from ..report.application_page import application_page
