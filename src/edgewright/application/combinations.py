@@ -25,6 +25,7 @@ from .response_time import check_deadlines
 from .slots import with_few_slots
 
 TRIES = 6000  # buffers in the combinations that one question may try: 300 combinations of 20 buffers
+MISSES = 40  # combinations that miss a deadline, or cannot be laid out, of one question
 REFINED = 2  # budgets of a member that one question adds to its ladder
 UNLIMITED = sys.maxsize
 
@@ -109,6 +110,7 @@ class Combinations:
                 if tries > TRIES:
                     return self._relaxed(ladders, ram, best)
                 joint = self.tried(plans)
+                tries += TRIES // MISSES if joint is None else 0
                 if joint is not None and joint.peak_bytes <= ram:
                     if joint.slowdown <= slow:
                         return joint

@@ -167,9 +167,12 @@ class JointSearch:
             for member in self.application.members
         }
         largest = max(ends, key=ends.__getitem__)
+        entries = self.application.file.networks
+        is_timed = self.application.board is not None and any(one.period or one.throughput for one in entries)
+        aim = " to meet all deadlines" if is_timed else ""
         because = f", and the ends of '{largest}' alone are {text.size(ends[largest])}" if ends[largest] > ram else ""
         return (
-            f"does not fit: the application needs {text.size(least.peak_bytes)} of RAM at least, which {names} "
+            f"does not fit: the application needs {text.size(least.peak_bytes)} of RAM at least{aim}, which {names} "
             f"{'set' if len(least.layout.setters) > 1 else 'sets'}, and {text.size(ram)} are there{because}; raise the "
             "limit, pull an input by rows, or let fewer networks run together"
         )
