@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -66,31 +66,51 @@ class JointLayout:
     def setters(self) -> tuple[str, ...]:
         """The networks, and buffers of the firmware, that determine the size of the arena: one of them must shrink
         first."""
-        tops: dict[str, int] = {}
-        for name, end in self._ends.items():
-            tops[self.home(name)] = max(tops.get(self.home(name), 0), end)
-        todo = [b for b in self.buffers if self._ends[b.name] == tops[self.home(b.name)]]
-        found: set[str] = set()
-        seen: set[str] = set()
-        while todo:
-            buffer = todo.pop()
-            if buffer.name in seen:
-                continue
-            seen.add(buffer.name)
-            found |= set(self._owners(buffer))
-            at = self.at(buffer.name)
-            todo += [
-                b
-                for b in self.buffers
-                if self.graph.meets(b.name, buffer.name)
-                and self._ends[b.name] == at
-                and self.home(b.name) == self.home(buffer.name)
-            ]
-        return tuple(sorted(found))
+        members = self.application.by_name
+        names = self.exceeding()
+        return tuple(sorted({members[name].owner if name in members else name for name in names}))
 
-    def _owners(self, buffer: JointBuffer) -> tuple[str, ...]:
-        members = [use.member for use in buffer.uses] or (sorted(buffer.during) if buffer.fifo is not None else [])
-        return tuple(self.application.by_name[member].owner for member in members) or (buffer.name,)
+    def exceeding(self, limit: int | None = None, among: Collection[str] | None = None) -> tuple[str, ...]:
+        """Members, and buffers of the firmware, that take more than the limit, or all of an arena, with those that are
+        not `among` the given ones: without any one of them the others take less."""
+        names: list[str] = []
+        for memory, size in self.arenas.items():
+            here = self.graph.part(frozenset(name for name in self.graph.sizes if self.home(name) == memory))
+            part = max(components(here), key=lambda part: max(self._ends[name] for name in part.sizes))
+            names += self._exceeding(part, size - 1 if limit is None else limit, among)
+        return tuple(dict.fromkeys(names))
+
+    def _exceeding(self, part: ConflictGraph, limit: int, among: Collection[str] | None) -> list[str]:
+        buffers = {buffer.name: buffer for buffer in self.buffers}
+        users = {name: self._users(buffers[name]) for name in part.sizes}
+
+        def exceeds(those: frozenset[str]) -> bool:
+            """Slots depend on all partitions, a tensor that is handed over lies in memory with each of its networks."""
+            own = (n for n in users if (users[n] <= those if buffers[n].fifo is not None else users[n] & those))
+            graph = part.part(frozenset(own))
+            for effort in (LayoutEffort.QUICK, LayoutEffort.NORMAL):
+                placement = _place(graph, buffers, self.problem.plans, 0, effort)
+                if placement.peak <= limit or placement.bound > limit:
+                    break
+            return placement.peak > limit
+
+        everyone = frozenset[str]().union(*users.values())
+        needed = everyone if among is None else everyone & frozenset(among)
+        others = everyone - needed
+        sizes = {user: sum(part.sizes[name] for name in users if user in users[name]) for user in needed}
+        for user in sorted(needed, key=lambda user: (-sizes[user], user)) if len(needed) > 1 else ():
+            if exceeds(frozenset({user})):
+                return [user]
+        for user in sorted(needed, key=lambda user: (sizes[user], user)):
+            if exceeds(others | needed - {user}):
+                needed -= {user}
+        return sorted(needed)
+
+    @staticmethod
+    def _users(buffer: JointBuffer) -> frozenset[str]:
+        """The members that a buffer is of, or the buffer itself where it is the firmware's."""
+        members = frozenset(use.member for use in buffer.uses)
+        return members or (buffer.during if buffer.fifo is not None else frozenset({buffer.name}))
 
     def at(self, name: str) -> int:
         """Where a buffer begins in its arena."""

@@ -11,6 +11,7 @@ import numpy as np
 from .. import text
 from ..errors import Infeasible
 from ..memory.layout import place_graph
+from .combinations import JointPlan
 from .deploying import deployment_of
 from .description import Precision
 from .joint import JointLayout
@@ -20,7 +21,7 @@ from .paper.reduction import reduce_buffers
 from .paper.reuse import exact, naive, reuse, total
 from .quantisation import stored_bytes
 from .response_time import CascadeLatency, WorstResponse, cascade_latencies, check_deadlines, tasks_of
-from .search import JointPlan, JointSearch
+from .search import JointSearch
 
 
 @dataclass(frozen=True, slots=True)

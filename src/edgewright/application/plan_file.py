@@ -74,7 +74,9 @@ def _layout(application: Application, deployment: Deployment) -> JointLayout:
     graph = problem.graph(buffers)
     peak = max(offsets[buffer.name] + graph.sizes[buffer.name] for buffer in buffers)
     is_spread = len(application.memories) > 0
-    return JointLayout(problem, buffers, graph, Placement(offsets, peak, 0, "from a file"), plans, homes if is_spread else {})
+    return JointLayout(
+        problem, buffers, graph, Placement(offsets, peak, 0, "from a file"), plans, homes if is_spread else {}
+    )
 
 
 def _points(deployment: Deployment) -> Iterator[tuple[str, InterruptionPoints]]:

@@ -3,7 +3,7 @@ limit."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -24,6 +24,7 @@ from .relations import Relations
 from .rings import pushing_rows, reading_rows, ring_ends
 from .slots import SPARE, crossing_inputs, last_use
 
+RUNGS = 3  # plans of a ladder between the fastest and the least, and between that and the smallest
 EARLIER = 1.2  # on top of SPARE: the plan that is then sought may be through with its last layers sooner
 
 
@@ -89,10 +90,7 @@ class MemberPlanner:
     @cached_property
     def smallest(self) -> Plan:
         """The least RAM, whatever it costs within the limits of the file."""
-        if self.is_fixed:
-            return self.fastest
-        search = self._search(self._limits, reserved=self.reserved)
-        return self._found(search, search.least().plan)
+        return self.fastest if self.is_fixed else self._found(self._smallest_search, self._smallest_search.least().plan)
 
     @cached_property
     def reserved(self) -> tuple[str, int] | None:
@@ -122,8 +120,53 @@ class MemberPlanner:
             return self.fastest
         if self.least.peak_bytes <= ram:
             return self._found(self._least_search, self._least_search.fitting(ram).plan)
-        search = self._search(self._limits, ram, self.reserved)
-        return self._found(search, search.fitting(ram).plan)
+        return self._found(self._smallest_search, self._smallest_search.fitting(ram).plan)
+
+    def fitted(self, ram: int, is_free: bool) -> Plan | None:
+        """The same, or None where none fits; `is_free`: without extra MACs."""
+        if is_free and ram < self.peak(self.least):
+            return None
+        if ram not in self._fitted:
+            try:
+                self._fitted[ram] = self.within(ram)
+            except Infeasible:
+                self._fitted[ram] = None
+        return self._fitted[ram]
+
+    @cached_property
+    def _fitted(self) -> dict[int, Plan | None]:
+        return {}
+
+    @cached_property
+    def free_ladder(self) -> tuple[Plan, ...]:
+        """Plans without extra MACs, from the fastest to the least RAM."""
+        return self._ladder((self.fastest,), self.least, is_free=True)
+
+    @cached_property
+    def ladder(self) -> tuple[Plan, ...]:
+        """All plans that applications are made of, from the fastest to the smallest."""
+        return self._ladder(self.free_ladder, self.smallest, is_free=False)
+
+    def _ladder(self, above: tuple[Plan, ...], last: Plan, is_free: bool) -> tuple[Plan, ...]:
+        """The plans above, the last, and those between in which less RAM costs more time."""
+        high, low = self.peak(above[-1]), self.peak(last)
+        budgets = [round(high * (low / max(1, high)) ** (n / (RUNGS + 1))) for n in range(1, RUNGS + 1)]
+        between = [plan for ram in budgets if low < ram < high and (plan := self.fitted(ram, is_free)) is not None]
+        ends = (*above, last)
+        useful = [plan for plan in between if not any(self._dominates(one, plan) for one in (*ends, *between))]
+        return self.distinct((*above, *useful, last))
+
+    def _dominates(self, one: Plan, other: Plan) -> bool:
+        mine, others = ((self.peak(plan), self.slowdown(plan)) for plan in (one, other))
+        return mine != others and all(x <= y for x, y in zip(mine, others, strict=True))
+
+    def distinct(self, plans: Iterable[Plan]) -> tuple[Plan, ...]:
+        """The plans without those that equal an earlier one in buffers and stages."""
+        return tuple({(plan.buffers, plan.program.stages): plan for plan in [*plans][::-1]}.values())[::-1]
+
+    def slowdown(self, plan: Plan) -> float:
+        """Estimated instructions beyond the fastest plan's, as a share of these."""
+        return max(0.0, self.cost(plan) / max(1.0, self.cost(self.fastest)) - 1)
 
     def cost(self, plan: Plan) -> float:
         """Estimated instructions of one run."""
@@ -171,6 +214,11 @@ class MemberPlanner:
     def _least_search(self) -> PlanSearch:
         """The search for the least RAM: its routes are priced once, up to the peak of whole layers, for all budgets."""
         return self._search(self._least_limits, reserved=self.reserved)
+
+    @cached_property
+    def _smallest_search(self) -> PlanSearch:
+        """The search within the limits of the file; its routes are priced once, for all budgets below the least."""
+        return self._search(self._limits, self.least.peak_bytes, self.reserved)
 
     def _search(self, limits: Limits, room: int = 0, reserved: tuple[str, int] | None = None) -> PlanSearch:
         return PlanSearch(

@@ -9,48 +9,19 @@ from functools import cached_property
 from .. import text
 from ..dataflow.deployments.phases import pulled_rows
 from ..errors import Infeasible
-from ..program import Plan
 from ..program.deployment import Fifo
-from .blocking import BlockingTrade, blocking_front, choose_points, undominated
-from .joint import JointLayout, lay_out_jointly
+from .blocking import BlockingTrade, blocking_front, undominated
+from .combinations import UNLIMITED, Combinations, JointPlan
+from .joint import JointLayout
 from .members import Application
 from .memories import in_memories
 from .planning import MemberPlanner, planners
 from .rings import possible_rings, with_rings
-from .slots import with_few_slots
 
-ROUNDS = 40  # plans that are exchanged at most until everything fits
 STEPS = 8  # budgets between the fastest and the smallest for which a front is sought
 NO_LOSS = 0.005  # of a network's time: not worth another search
 KEPT = 0.05  # of a pipeline's time: what rows in place of frames may cost at most
 KIB = 1024
-
-
-@dataclass(frozen=True)
-class JointPlan:
-    """A plan for every member in one arena, and what it costs each."""
-
-    layout: JointLayout
-    slowdowns: Mapping[str, float]  # of each member: estimated instructions beyond its fastest plan's, as a share
-
-    @property
-    def peak_bytes(self) -> int:
-        return self.layout.peak_bytes
-
-    @property
-    def slowdown(self) -> float:
-        return sum(self.slowdowns.values())
-
-    def pace_of(self, member: str) -> float:
-        """By how much the network of a member is slower than it could be: as much as the slowest of its partitions."""
-        owners = self.layout.application.by_name
-        return max(slow for name, slow in self.slowdowns.items() if owners[name].owner == owners[member].owner)
-
-    @property
-    def payers(self) -> tuple[str, ...]:
-        """The networks that are slower than they could be."""
-        owners = self.layout.application.by_name
-        return tuple(dict.fromkeys(owners[name].owner for name, slow in self.slowdowns.items() if slow > 0.0005))
 
 
 @dataclass(frozen=True)
@@ -66,8 +37,12 @@ class JointSearch:
         return planners(self.application, self.known)
 
     @cached_property
+    def combinations(self) -> Combinations:
+        return Combinations(self.application, self.planners, self.made)
+
+    @cached_property
     def fastest(self) -> JointPlan:
-        return self._joint({name: one.fastest for name, one in self.planners.items()})
+        return self.combinations.laid_out({name: one.fastest for name, one in self.planners.items()})
 
     @cached_property
     def by_rows(self) -> JointSearch | None:
@@ -109,44 +84,13 @@ class JointSearch:
                 break
             if all(slow <= found.pace_of(name) + KEPT for name, slow in rows.slowdowns.items()):
                 return rows
-            rows = self.by_rows._joint(rows.layout.problem.plans, is_hasty=True)
+            rows = self.by_rows.combinations.laid_out(rows.layout.problem.plans, is_hasty=True)
         return found
 
     @cached_property
     def as_given(self) -> JointPlan:
         """The same without another search by rows: tensors cross partitions as this application says."""
-        found = self._lowest_free()
-        for name, slow in sorted(found.slowdowns.items(), key=lambda entry: -entry[1]):
-            if slow > NO_LOSS:
-                found = self._hastened(found, name)
-        return found
-
-    def _hastened(self, found: JointPlan, name: str) -> JointPlan:
-        """A plan within the same arena in which this member is faster without extra MACs, where there is one."""
-        planner, plans = self.planners[name], found.layout.problem.plans
-        least = planner.peak(planner.least)
-        for room in (room for room in (found.peak_bytes, plans[name].peak_bytes) if room >= least):
-            trial = self._joint({**plans, name: planner.within(room)})
-            is_free = trial.layout.plans[name].macs <= planner.least.macs
-            if is_free and trial.peak_bytes <= found.peak_bytes and trial.slowdown < found.slowdown:
-                return trial
-        return found
-
-    def _lowest_free(self) -> JointPlan:
-        """The networks that set the peak in the least RAM without extra MACs, the others in their fastest plans."""
-        found = self.fastest
-        lowered: set[str] = set()
-        while True:
-            setters = [
-                name
-                for name, one in self.planners.items()
-                if one.member.owner in found.layout.setters and name not in lowered
-            ]
-            if not setters:
-                return found
-            lowered |= set(setters)
-            trial = self._joint({**found.layout.problem.plans, **{name: self.planners[name].least for name in setters}})
-            found = trial if trial.peak_bytes < found.peak_bytes else found
+        return self.combinations.lowest(is_free=True) or self._smallest_as_given
 
     @cached_property
     def smallest(self) -> JointPlan:
@@ -156,34 +100,17 @@ class JointSearch:
 
     @cached_property
     def _smallest_as_given(self) -> JointPlan:
-        return self._joint({name: one.smallest for name, one in self.planners.items()})
+        return self.combinations.lowest(is_free=False) or self.fastest  # which says what is wrong with it
 
     def within(self, ram: int) -> JointPlan:
         """The least slow-down that fits; an error that says the least possible and who sets it where nothing does."""
-        found, reason = list[JointPlan](), None
-        if self.by_rows is None or ram >= self._smallest_as_given.peak_bytes:
-            try:
-                found.append(self._within(ram))
-            except Infeasible as error:
-                reason = error
-        rows = self._in_rows(lambda search: search.within(ram)) if not found or found[0].slowdown > NO_LOSS else None
-        found += [] if rows is None else [rows]
-        if not found:
-            raise reason or Infeasible(self._refusal(ram))
-        return min(found, key=lambda plan: plan.slowdown)
-
-    def _within(self, ram: int) -> JointPlan:
-        plans = {name: one.fastest for name, one in self.planners.items()}
-        stuck: set[str] = set()
-        for _ in range(ROUNDS):
-            found = self._joint(plans)
-            if found.peak_bytes <= ram:
-                return self._relaxed(found, ram)
-            lower = self._lowered(found, plans, ram, stuck)
-            if lower is None:
-                break
-            plans = lower
-        raise Infeasible(self._refusal(ram))
+        plan = self.combinations.fastest_within(ram, is_free=False)
+        if plan is None and self._smallest_as_given.peak_bytes <= ram:
+            plan = self._smallest_as_given
+        rows = self._in_rows(lambda search: search.within(ram)) if plan is None or plan.slowdown > NO_LOSS else None
+        if plan is None and rows is None:
+            raise Infeasible(self._refusal(ram))
+        return min((one for one in (plan, rows) if one is not None), key=lambda one: one.slowdown)
 
     def in_memories(self, memories: Mapping[str, int]) -> JointPlan:
         """The least arena in the first of these memories that holds it, or spread over them; slower plans where not."""
@@ -206,46 +133,10 @@ class JointSearch:
             f"spread it over {listed}; enlarge one of them, or let fewer networks run together"
         )
 
-    def _lowered(
-        self, found: JointPlan, plans: Mapping[str, Plan], ram: int, stuck: set[str]
-    ) -> dict[str, Plan] | None:
-        """The plans with one of those that set the peak made smaller: the one that loses least by it.
-
-        One that does not even fit alone is made to, before it is asked for what is missing beside others.
-        """
-        trials: list[tuple[float, str, Plan]] = []
-        for name, planner in self.planners.items():
-            if planner.member.owner not in found.layout.setters or name in stuck:
-                continue
-            alone = planner.peak(plans[name])
-            try:
-                smaller = planner.within(ram if alone > ram else max(1, alone - (found.peak_bytes - ram)))
-            except Infeasible:
-                smaller = planner.smallest
-            if planner.peak(smaller) >= alone:
-                stuck.add(name)
-                continue
-            trials.append((planner.cost(smaller) / max(1.0, planner.cost(planner.fastest)), name, smaller))
-        if not trials:
-            return None
-        _, name, smaller = min(trials, key=lambda trial: trial[:2])
-        return {**plans, name: smaller}
-
-    def _relaxed(self, found: JointPlan, ram: int) -> JointPlan:
-        """The plan with the fastest plan of every member for which there is room after all."""
-        best = found
-        for name, slow in sorted(found.slowdowns.items(), key=lambda entry: -entry[1]):
-            if slow > 0:
-                plans = {**best.layout.problem.plans, name: self.planners[name].fastest}
-                trial = self._joint(plans)
-                if trial.peak_bytes <= ram:
-                    best = trial
-        return best
-
     def front(self) -> tuple[JointPlan, ...]:
         """RAM against slow-down, from most RAM to least."""
-        high, low = self.fastest.peak_bytes, self.smallest.peak_bytes
-        found = [self.fastest]
+        found = [self.within(UNLIMITED)]
+        high, low = found[0].peak_bytes, self.smallest.peak_bytes
         budgets = [round(low * (high / max(1, low)) ** (n / STEPS)) for n in range(STEPS - 1, -1, -1)]
         for ram in budgets:
             try:
@@ -260,6 +151,11 @@ class JointSearch:
             return ()
         return blocking_front(self.least.layout.application, self.least.layout.problem.plans)
 
+    def of_layout(self, layout: JointLayout) -> JointPlan:
+        """A layout that was made before, with what it costs each member."""
+        plans = layout.problem.plans
+        return JointPlan(layout, {name: one.slowdown(plans[name]) for name, one in self.planners.items()})
+
     def next_steps(self, found: JointPlan, most: int = 2) -> Iterator[tuple[int, JointPlan | None]]:
         """What each KiB less would cost: the budget, and the plan within it, or None where there is none."""
         for step in range(1, most + 1):
@@ -270,32 +166,6 @@ class JointSearch:
                 yield ram, None
                 return
 
-    def _joint(self, plans: Mapping[str, Plan], is_hasty: bool = False) -> JointPlan:
-        """The plans laid out together, once for each combination of plans."""
-        key = is_hasty, *(id(plans[name]) for name in self.planners)
-        if key not in self._laid_out:
-            self._laid_out[key] = plans, self._lay_out(plans, is_hasty)
-        return self._laid_out[key][1]
-
-    @cached_property
-    def _laid_out(self) -> dict[tuple[int, ...], tuple[Mapping[str, Plan], JointPlan]]:
-        return {}
-
-    def _lay_out(self, plans: Mapping[str, Plan], is_hasty: bool) -> JointPlan:
-        times = {name: planner.times(plans[name]) for name, planner in self.planners.items()}
-        application, periods = with_few_slots(self.application, plans, times, is_hasty)
-        layout = lay_out_jointly(application, plans, choose_points(application, plans))
-        slow = {
-            name: planner.cost(plans[name]) / max(1.0, planner.cost(planner.fastest)) - 1
-            for name, planner in self.planners.items()
-        }
-        for owner in dict.fromkeys(ring.what.network for ring in layout.rings):  # partitions wait for each other
-            names = [member.name for member in application.members_of(owner)]
-            alone = max(self.planners[name].cost(self.planners[name].fastest) for name in names)
-            slow |= dict.fromkeys(names, periods[owner] / max(1.0, alone) - 1)
-        self.made.append(JointPlan(layout, slow))
-        return self.made[-1]
-
     def _refusal(self, ram: int) -> str:
         least = self.smallest
         names = " and ".join(f"'{name}'" for name in least.layout.setters)
@@ -304,9 +174,12 @@ class JointSearch:
             for member in self.application.members
         }
         largest = max(ends, key=ends.__getitem__)
+        entries = self.application.file.networks
+        is_timed = self.application.board is not None and any(one.period or one.throughput for one in entries)
+        aim = " to meet all deadlines" if is_timed else ""
         because = f", and the ends of '{largest}' alone are {text.size(ends[largest])}" if ends[largest] > ram else ""
         return (
-            f"does not fit: the application needs {text.size(least.peak_bytes)} of RAM at least, which {names} "
+            f"does not fit: the application needs {text.size(least.peak_bytes)} of RAM at least{aim}, which {names} "
             f"{'set' if len(least.layout.setters) > 1 else 'sets'}, and {text.size(ram)} are there{because}; raise the "
             "limit, pull an input by rows, or let fewer networks run together"
         )

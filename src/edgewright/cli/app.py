@@ -12,13 +12,14 @@ from rich.table import Table
 
 from .. import text
 from ..application.blocking import BlockingTrade
+from ..application.combinations import JointPlan
 from ..application.compiled import CompiledApplication, compile_outcome
 from ..application.host_run import MeasuredNetwork, check_throughput, run_application
 from ..application.members import Application, load_application
 from ..application.outcome import AppOutcome, available_ram, outcome_of, paper_outcome, plan_application
 from ..application.plan_file import load_application_plan, save_application_plan
 from ..application.precisions import compare_precisions
-from ..application.search import JointPlan, JointSearch
+from ..application.search import JointSearch
 from ..emit.packaging import check_folder, write_folder
 from ..files import write_atomic
 from ..report.application_page import application_page

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator
 from hashlib import file_digest, sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,9 +22,6 @@ from ..text import printable
 from .deployment import Deployment
 from .deployment_check import checked_deployment
 from .weights import WeightDigests, weight_origins
-
-if TYPE_CHECKING:
-    from .deployment_schema import WeightReader
 
 FORMAT = 3  # of both files; raised whenever a reader of the old format would misread the new one
 FILE, REDUCED_FILE, WEIGHTS = "deployment.json", "pipeline.json", "weights"
@@ -66,7 +63,7 @@ def load_alone(path: Path, networks: Iterable[Network]) -> Deployment:
     return _loaded(path, "give a file that `edgewright app -o` wrote", _OwnWeights(networks), with_plans=True)
 
 
-def _loaded(path: Path, hint: str, weights: WeightReader, with_plans: bool) -> Deployment:
+def _loaded(path: Path, hint: str, weights: _OwnWeights | _WeightShelf, with_plans: bool) -> Deployment:
     from .deployment_schema import THING, DeploymentFile
     from .plan_file import validated
 

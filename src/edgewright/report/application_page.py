@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from .. import text
+from ..application.combinations import JointPlan
 from ..application.joint import ARENA
 from ..application.outcome import AppOutcome
-from ..application.search import JointPlan
 from .application_map import application_map_svg, buffer_kind
 from .charts import FOOT, LEFT, RIGHT, TOP, Axis, Card, ChartPoint, asset, dots, grid, html_page, opening
 

@@ -1,0 +1,262 @@
+"""Combinations of plans, one for each member of an application, and the best of them.
+
+Every member has a ladder of plans, from the fastest to the smallest. The search goes through combinations in the order
+of their slow-down. A combination that does not fit refutes itself: the members whose buffers alone need too much must
+change, so only combinations that change one of them follow. The result is that of trying all combinations, unless the
+application is so large that TRIES is reached; then the lowest combination is made as fast as fits, member by member.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from heapq import heappop, heappush
+
+from ..errors import Infeasible
+from ..program import Plan
+from .blocking import choose_points
+from .conflicts import JointProblem
+from .joint import JointLayout, lay_out_jointly
+from .members import Application
+from .planning import MemberPlanner
+from .response_time import check_deadlines
+from .slots import with_few_slots
+
+TRIES = 6000  # buffers in the combinations that one question may try: 300 combinations of 20 buffers
+MISSES = 40  # combinations that miss a deadline, or cannot be laid out, of one question
+REFINED = 2  # budgets of a member that one question adds to its ladder
+UNLIMITED = sys.maxsize
+
+
+@dataclass(frozen=True)
+class JointPlan:
+    """A plan for every member in one arena, and what it costs each."""
+
+    layout: JointLayout
+    slowdowns: Mapping[str, float]  # of each member: estimated instructions beyond its fastest plan's, as a share
+
+    @property
+    def peak_bytes(self) -> int:
+        return self.layout.peak_bytes
+
+    @property
+    def slowdown(self) -> float:
+        return sum(self.slowdowns.values())
+
+    def pace_of(self, member: str) -> float:
+        """By how much the network of a member is slower than it could be: as much as the slowest of its partitions."""
+        owners = self.layout.application.by_name
+        return max(slow for name, slow in self.slowdowns.items() if owners[name].owner == owners[member].owner)
+
+    @property
+    def payers(self) -> tuple[str, ...]:
+        """The networks that are slower than they could be."""
+        owners = self.layout.application.by_name
+        return tuple(dict.fromkeys(owners[name].owner for name, slow in self.slowdowns.items() if slow > 0.0005))
+
+
+@dataclass(frozen=True)
+class Refutation:
+    """Plans of some members that no layout puts into `beyond` bytes; of all members, where they miss a deadline."""
+
+    plans: Mapping[str, Plan]
+    names: frozenset[str]  # those of them that have other plans
+    beyond: int
+
+    def holds(self, plans: Mapping[str, Plan], ram: int) -> bool:
+        return ram <= self.beyond and all(plans[name] is plan for name, plan in self.plans.items())
+
+
+@dataclass(frozen=True)
+class Combinations:
+    """The combinations of the members' plans; each is laid out once."""
+
+    application: Application
+    planners: Mapping[str, MemberPlanner]
+    made: list[JointPlan] = field(default_factory=list, compare=False)  # all that were laid out
+    refutations: list[Refutation] = field(default_factory=list, compare=False)
+
+    def lowest(self, is_free: bool) -> JointPlan | None:
+        """The least arena, and the least slow-down in it; `is_free`: without extra MACs. None: deadlines are missed."""
+        best = self.fastest_within(UNLIMITED, is_free)
+        lowered = set[str]()
+        while best is not None and (names := set(best.layout.exceeding(among=self.planners.keys() - lowered))):
+            lowered |= names
+            small = {name: one.least if is_free else one.smallest for name in names if (one := self.planners[name])}
+            trial = self.tried({**best.layout.problem.plans, **small})
+            best = trial if trial is not None and trial.peak_bytes < best.peak_bytes else best
+        while best is not None and (lower := self.fastest_within(best.peak_bytes - 1, is_free, refined=0)) is not None:
+            best = lower
+        return best and (self.fastest_within(best.peak_bytes, is_free) or best)
+
+    def fastest_within(self, ram: int, is_free: bool, refined: int = REFINED) -> JointPlan | None:
+        """The combination with the least slow-down that fits and meets all deadlines; None where there is none.
+
+        The ladder of a member that must change may get as many plans within other budgets as `refined` says.
+        """
+        ladders = Ladders(self.planners, is_free, refined)
+        queue, seen, tries = [(0.0, ladders.start)], {ladders.start}, 0
+        best: JointPlan | None = None
+        while queue:
+            slow, at = heappop(queue)
+            if best is not None and best.slowdown <= slow:
+                return best
+            plans = ladders.plans(at)
+            names = next((one.names for one in self.refutations if one.holds(plans, ram)), None)
+            if names is None or ladders.may_grow(names):
+                tries += sum(len(plan.buffers) for plan in plans.values())
+                if tries > TRIES:
+                    return self._relaxed(ladders, ram, best)
+                joint = self.tried(plans)
+                tries += TRIES // MISSES if joint is None else 0
+                if joint is not None and joint.peak_bytes <= ram:
+                    if joint.slowdown <= slow:
+                        return joint
+                    best, names = min(best or joint, joint, key=lambda one: one.slowdown), frozenset(plans)
+                else:
+                    names = self._refuted(plans, joint, ram, ladders.changing) if names is None else names
+                    if ladders.grow(plans, names, joint.peak_bytes - ram if joint is not None else 0, ram):
+                        queue, seen = [(0.0, ladders.start)], {ladders.start}
+                        continue
+            for later in ladders.after(at, names):
+                if later not in seen:
+                    seen.add(later)
+                    heappush(queue, (self._slowdown(ladders.plans(later)), later))
+        return best
+
+    def _refuted(
+        self, plans: Mapping[str, Plan], joint: JointPlan | None, ram: int, changing: frozenset[str]
+    ) -> frozenset[str]:
+        """The members of which one must have another plan; noted, so that others need not be laid out."""
+        names = changing
+        if joint is not None:
+            members = self.application.members
+            names &= set(joint.layout.exceeding(ram, changing))
+            owners = [member.owner for member in members if member.name in names]
+            # The slots of a pipeline, and who takes turns, depend on all its partitions.
+            names |= {one.name for one in members if one.name in changing and owners.count(one.owner) > 1}
+        used = {name: plan for name, plan in plans.items() if name in names or name not in changing}
+        self.refutations.append(Refutation(used, names, UNLIMITED if joint is None else ram))
+        return names
+
+    def _relaxed(self, ladders: Ladders, ram: int, best: JointPlan | None) -> JointPlan | None:
+        """The lowest combination with a faster plan for each member that has room for one; `best` if that is better."""
+        plans = ladders.lowest
+        joint = self.tried(plans)
+        if joint is None or joint.peak_bytes > ram:
+            return best
+        for name, slow in sorted(joint.slowdowns.items(), key=lambda entry: -entry[1]):
+            for plan in ladders.plans_of[name] if slow > 0 else ():
+                trial = self.tried({**plans, name: plan})
+                if trial is not None and trial.peak_bytes <= ram and trial.slowdown < joint.slowdown:
+                    joint, plans = trial, {**plans, name: plan}
+                    break
+        return min(best or joint, joint, key=lambda one: one.slowdown)
+
+    def _slowdown(self, plans: Mapping[str, Plan]) -> float:
+        """The summed slow-down; of partitions that wait for each other's rows the least possible."""
+        slow = {name: planner.slowdown(plans[name]) for name, planner in self.planners.items()}
+        for owner in dict.fromkeys(ring.what.network for ring in self.application.rings):
+            slow |= self._of_pipeline(owner, max(self._costs(owner, plans)))
+        return sum(slow.values())
+
+    def _of_pipeline(self, owner: str, period: float) -> dict[str, float]:
+        """The slow-down of partitions that wait for each other, from the time from one frame to the next."""
+        alone = max(self._costs(owner, {name: one.fastest for name, one in self.planners.items()}))
+        names = [member.name for member in self.application.members_of(owner)]
+        return dict.fromkeys(names, max(0.0, period / max(1.0, alone) - 1))
+
+    def _costs(self, owner: str, plans: Mapping[str, Plan]) -> list[float]:
+        return [self.planners[one.name].cost(plans[one.name]) for one in self.application.members_of(owner)]
+
+    def tried(self, plans: Mapping[str, Plan]) -> JointPlan | None:
+        """The plans laid out together; None where they cannot be, or miss a deadline."""
+        try:
+            return self.laid_out(plans)
+        except Infeasible:
+            return None
+
+    def laid_out(self, plans: Mapping[str, Plan], is_hasty: bool = False) -> JointPlan:
+        """The plans laid out together, once for each combination; an error where they cannot be, or miss a deadline."""
+        key = is_hasty, *(id(plans[name]) for name in self.planners)
+        if key not in self._known:
+            try:
+                self.made.append(self._lay_out(plans, is_hasty))
+                self._known[key] = plans, self.made[-1]
+            except Infeasible as error:
+                self._known[key] = plans, error
+        joint = self._known[key][1]
+        if isinstance(joint, Infeasible):
+            raise joint
+        return joint
+
+    @cached_property
+    def _known(self) -> dict[tuple[int, ...], tuple[Mapping[str, Plan], JointPlan | Infeasible]]:
+        return {}
+
+    def _lay_out(self, plans: Mapping[str, Plan], is_hasty: bool) -> JointPlan:
+        times = {name: planner.times(plans[name]) for name, planner in self.planners.items()}
+        application, periods = with_few_slots(self.application, plans, times, is_hasty)
+        points = choose_points(application, plans)
+        if application.board is not None:
+            check_deadlines(JointProblem(application, plans, points))
+        slow = {name: planner.slowdown(plans[name]) for name, planner in self.planners.items()}
+        for owner in dict.fromkeys(ring.what.network for ring in application.rings):
+            slow |= self._of_pipeline(owner, periods[owner])
+        return JointPlan(lay_out_jointly(application, plans, points), slow)
+
+
+State = tuple[int, ...]  # of each member, the place of its plan in its ladder
+
+
+class Ladders:
+    """The plans of each member that a question considers, the fastest first: at first one, more once it must change."""
+
+    def __init__(self, planners: Mapping[str, MemberPlanner], is_free: bool, refined: int) -> None:
+        self.planners, self.is_free, self.refined = planners, is_free, refined
+        self.plans_of: dict[str, Sequence[Plan]] = {name: (one.fastest,) for name, one in planners.items()}
+        self._complete = {name for name, one in planners.items() if one.is_fixed}
+        self._budgets = dict.fromkeys(planners, 0)  # that were added to each ladder
+
+    @property
+    def start(self) -> State:
+        return (0,) * len(self.planners)
+
+    @property
+    def lowest(self) -> dict[str, Plan]:
+        return {name: min(plans, key=self.planners[name].peak) for name, plans in self.plans_of.items()}
+
+    def plans(self, at: State) -> dict[str, Plan]:
+        return {name: plans[n] for (name, plans), n in zip(self.plans_of.items(), at, strict=True)}
+
+    def after(self, at: State, names: Iterable[str]) -> Iterable[State]:
+        """The states with the next plan of one of these members."""
+        for n, (name, plans) in enumerate(self.plans_of.items()):
+            if name in names and at[n] + 1 < len(plans):
+                yield (*at[:n], at[n] + 1, *at[n + 1 :])
+
+    @property
+    def changing(self) -> frozenset[str]:
+        """The members that have other plans, as far as is known."""
+        return frozenset(name for name, plans in self.plans_of.items() if len(plans) > 1 or name not in self._complete)
+
+    def may_grow(self, names: Iterable[str]) -> bool:
+        return any(name not in self._complete or self._budgets[name] < self.refined for name in names)
+
+    def grow(self, plans: Mapping[str, Plan], names: Iterable[str], excess: int, ram: int) -> bool:
+        """Adds plans of these members, which need `excess` bytes too many with these plans; whether there are any."""
+        is_grown = False
+        for name in sorted(names):
+            planner, own = self.planners[name], self.plans_of[name]
+            more = [] if name in self._complete else [*(planner.free_ladder if self.is_free else planner.ladder)]
+            alone = planner.peak(plans[name])
+            budget = (ram if alone > ram else alone - excess) if excess else 0
+            if 0 < budget < alone and self._budgets[name] < self.refined:
+                more += [plan] if (plan := planner.fitted(budget, self.is_free)) is not None else []
+            self._budgets[name] += 1
+            self._complete.add(name)
+            self.plans_of[name] = sorted(planner.distinct([*own, *more]), key=planner.slowdown)
+            is_grown |= len(self.plans_of[name]) > len(own)
+        return is_grown
