@@ -125,7 +125,10 @@ class JointSearch:
         planner, plans = self.planners[name], found.layout.problem.plans
         least = planner.peak(planner.least)
         for room in (room for room in (found.peak_bytes, plans[name].peak_bytes) if room >= least):
-            trial = self._joint({**plans, name: planner.within(room)})
+            try:
+                trial = self._joint({**plans, name: planner.within(room)})
+            except Infeasible:  # what is reserved for others leaves gaps
+                continue
             is_free = trial.layout.plans[name].macs <= planner.least.macs
             if is_free and trial.peak_bytes <= found.peak_bytes and trial.slowdown < found.slowdown:
                 return trial
