@@ -19,9 +19,20 @@ from edgewright import samples
 from edgewright.emit import TARGETS, Options, emit
 from edgewright.emit.firmware import Emulator, measure
 from edgewright.errors import InputError
+from edgewright.fusion import timing
 from edgewright.fusion.request import PlanRequest, make_plan
 from edgewright.kernels.cost.copies import copied
-from edgewright.kernels.cost.estimate import Costs, VectorPrices, estimate, model_of, modelled, works_of
+from edgewright.kernels.cost.estimate import (
+    AARCH64_PRICES,
+    NEAR,
+    X86_64_PRICES,
+    Costs,
+    VectorPrices,
+    estimate,
+    model_of,
+    modelled,
+    works_of,
+)
 from edgewright.kernels.cost.settings import Setting, Settings
 from edgewright.kernels.cost.stages import cuts, representative_steps
 from edgewright.kernels.cost.work import KernelWork
@@ -77,7 +88,7 @@ def test_parts_cost_vectors_calls_weights_and_sums_beside_the_products():
     b = Builder("point")
     x, w = b.input("x", (1, 8, 8, 64)), b.constant("w", np.ones((32, 1, 1, 64), np.float32))
     network = b.build([b.layer(Conv2d(), [x, w], "y")])
-    prices, whole, read = VectorPrices(), Region.whole((1, 8, 8, 32)), Region.whole((1, 8, 8, 64))
+    prices, whole, read = AARCH64_PRICES, Region.whole((1, 8, 8, 32)), Region.whole((1, 8, 8, 64))
     costs, plain = Costs(network, M4, vectors=prices), Costs(network, M4)
     weights = prices.weight_byte * 4 * 32 * 64
     assert costs.region("y", whole) == pytest.approx(plain.region("y", whole) + prices.call + weights)
@@ -86,6 +97,37 @@ def test_parts_cost_vectors_calls_weights_and_sums_beside_the_products():
     assert sum(halves) == pytest.approx(costs.region("y", whole) + prices.call + sums)
     row, bent = whole.with_axis(1, (3, 4)), Setting(room=0, is_bent=True)
     assert costs.region("y", row, bent) == pytest.approx(plain.region("y", row) + prices.call + weights)
+
+
+def test_vectors_are_paid_for_whole_functions_by_the_call_and_far_memory_by_the_byte():
+    b = Builder("point")
+    x, w = b.input("x", (1, 256, 256, 8)), b.constant("w", np.ones((24, 1, 1, 8), np.float32))
+    clamped = b.layer(Conv2d(activation=Clamp(0.0)), [x, w], "clamped")
+    network = b.build([clamped, b.layer(Conv2d(activation=Unary(UnaryKind.SILU)), [x, w], "silu")])
+    plain, lanes = Costs(network, M4), Costs(network, M4, vectors=VectorPrices(0, 0, 0, lanes=16))
+    row, part = Region(((0, 1), (3, 4), (0, 256), (0, 24))), Region(((0, 1), (3, 4), (0, 256), (0, 4)))
+    assert lanes.region("silu", row) == pytest.approx(plain.region("silu", row) * 32 / 24)
+    assert lanes.region("silu", part) == pytest.approx(plain.region("silu", part) * 4)
+    functions = Costs(network, M4, vectors=VectorPrices(0, 0, 0, lanes=16, function=1e6))
+    assert functions.region("silu", row) - lanes.region("silu", row) == pytest.approx(1e6)
+    assert functions.region("clamped", row) == lanes.region("clamped", row)
+    far, whole = (
+        Costs(network, M4, vectors=VectorPrices(0, 0, 0, lanes=16, far_byte=2)),
+        Region.whole((1, 256, 256, 24)),
+    )
+    moved = 4 * 256 * 256 * (8 + 24)
+    assert far.region("clamped", whole) - lanes.region("clamped", whole) == pytest.approx(2 * (moved - NEAR))
+    assert far.region("clamped", row) == lanes.region("clamped", row)
+
+
+@pytest.mark.parametrize(
+    ("target", "on_arm", "prices"),
+    [("host", True, AARCH64_PRICES), ("host", False, X86_64_PRICES), ("aarch64", False, AARCH64_PRICES)],
+)
+def test_the_host_has_the_vectors_of_this_machine(keywords, target, on_arm, prices, monkeypatch):
+    monkeypatch.setattr(timing, "ON_ARM", on_arm)
+    assert timing.Timing(target, vectors=True).costs(keywords).vectors is prices
+    assert timing.Timing(target).costs(keywords).vectors is None
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "zig"])

@@ -36,7 +36,7 @@ from edgewright.network.operators import (
     Unary,
     UnaryKind,
 )
-from edgewright.program import Plan, Program, Sweep
+from edgewright.program import FusionSchedule, Plan, Program, Split, Sweep, even_ends
 from emitting import WARNINGS
 from emitting_batch import agree
 from tools import checking
@@ -255,6 +255,20 @@ def test_every_width_of_vectors(kind, vectors):
     """Room to work is found on the stack, and with a gap in the arena there."""
     options, seed = flags(vectors), sorted(VECTORS).index(vectors)
     check(emit(plan_of(kind, seed, gap=seed % 2 << 19), TARGETS["host"]), options)
+
+
+@pytest.mark.parametrize("vectors", ["plain", "avx2", "native"])
+def test_parts_of_few_channels_row_by_row(vectors):
+    """Parts that fill no vector, or one and a bit, leave what lies beside them alone."""
+    layers, schedules = Layers("float", 5), []
+    y = layers.input(1, 9, 19, 6)
+    for channels, parts in ((54, 3), (12, 4)):
+        names = [layers.conv(y, (1, 1), channels)]
+        names.append(y := layers.conv(names[0], (3, 3), channels, groups=channels, pads=(1, 1, 1, 1)))
+        schedules.append(FusionSchedule(tuple(names), (Split(-1, even_ends(channels, parts)),), True))
+    library = emit(make_plan(layers.builder.build([y]), explain=False, schedules=schedules), TARGETS["host"])
+    assert str(library.files[f"{library.name}.c"]).count("_simd_depthwise_run") == 2
+    check(library, flags(vectors))
 
 
 @pytest.mark.parametrize("kind", PARTS)

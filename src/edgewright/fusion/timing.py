@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ..kernels.cost.estimate import Costs, VectorPrices
+from ..board.toolchain import ON_ARM
+from ..kernels.cost.estimate import AARCH64_PRICES, X86_64_PRICES, Costs
 from ..kernels.cost.model import model_of, stand_in, target_named
 from ..kernels.cost.settings import Setting, Settings
 from ..kernels.cost.stages import Counted, cuts, representative_calls, representative_steps
 from ..network import Network, Region
-from ..platform.target import Family, Target
+from ..platform.target import Architecture, Family, Target
 from ..program import Plan, Step, Sweep
 from ..program.lower import BELOW, ROW, For, Node, OnDemand, is_one_turn, lower
 
@@ -24,13 +25,15 @@ class Timing:
 
     Multipliers are not searched for: layers that plain loops compute cost the same in every plan, and are taken to
     cost less than they do, so that differences look larger. With `vectors`, what parts of layers cost a target that has
-    them is added to what they cost the one that stands in for it.
+    them is added to what they cost the one that stands in for it; the host has the vectors of this machine.
     """
 
     def __init__(self, target: Target | str | None, vectors: bool = False) -> None:
         self.target = stand_in(target)
-        has_vectors = vectors and target is not None and target_named(target).family is Family.SIMD
-        self._vectors = VectorPrices() if has_vectors else None
+        self._vectors = None
+        if vectors and target is not None and target_named(target).family is Family.SIMD:
+            is_arm = ON_ARM or target_named(target).architecture is Architecture.AARCH64
+            self._vectors = AARCH64_PRICES if is_arm else X86_64_PRICES
         self._costs: dict[int, Costs] = {}
 
     def within(self, instructions: float, extra: float) -> float:

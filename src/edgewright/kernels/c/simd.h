@@ -131,7 +131,24 @@ EW_INLINE ew_vf ew_vf_sub(ew_vf a, ew_vf b) { return a - b; }
 EW_INLINE ew_vf ew_vf_mul(ew_vf a, ew_vf b) { return a * b; }
 EW_INLINE ew_vf ew_vf_div(ew_vf a, ew_vf b) { return a / b; }
 
-/* The first `n` lanes, and nothing behind them. */
+/* The first `n` lanes, and nothing behind them; zeros in the others. */
+#if EW_LANES == 16
+EW_INLINE ew_vf ew_vf_load_some(const float *p, int32_t n)
+{
+    return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1u), p);
+}
+EW_INLINE void ew_vf_store_some(float *p, ew_vf a, int32_t n)
+{
+    _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1u), a);
+}
+#elif EW_LANES == 8
+EW_INLINE __m256i ew_vf_first(int32_t n)
+{
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+EW_INLINE ew_vf ew_vf_load_some(const float *p, int32_t n) { return _mm256_maskload_ps(p, ew_vf_first(n)); }
+EW_INLINE void ew_vf_store_some(float *p, ew_vf a, int32_t n) { _mm256_maskstore_ps(p, ew_vf_first(n), a); }
+#else
 static inline ew_vf ew_vf_load_some(const float *p, int32_t n)
 {
     float lanes[EW_LANES] = {0.0f};
@@ -147,14 +164,15 @@ static inline void ew_vf_store_some(float *p, ew_vf a, int32_t n)
     for (int32_t i = 0; i < n; i++)
         p[i] = lanes[i];
 }
+#endif
 
 EW_INLINE void ew_vf_copy(float *to, const float *from, int32_t n)
 {
     int32_t i = 0;
     for (; i + EW_LANES <= n; i += EW_LANES)
         ew_vf_store(to + i, ew_vf_load(from + i));
-    for (; i < n; i++)
-        to[i] = from[i];
+    if (i < n)
+        ew_vf_store_some(to + i, ew_vf_load_some(from + i, n - i), n - i);
 }
 
 /* The same where there is room for a whole vector at the end: what is behind the n numbers changes. */
@@ -165,7 +183,7 @@ EW_INLINE void ew_vf_copy_over(float *to, const float *from, int32_t n)
     for (; i + EW_LANES <= n; i += EW_LANES)
         ew_vf_store(to + i, ew_vf_load(from + i));
     if (i < n)
-        ew_vf_store(to + i, _mm512_maskz_loadu_ps((__mmask16)((1u << (n - i)) - 1u), from + i));
+        ew_vf_store(to + i, ew_vf_load_some(from + i, n - i));
 #else
     int32_t i = 0;
     for (; i + EW_LANES < n; i += EW_LANES)

@@ -204,14 +204,16 @@ static const ew_simd_product ew_simd_apart[2] = {ew_simd_one_apart, ew_simd_two_
 /* The same where fewer than whole vectors of channels exist: sums are moved to whole vectors and back. */
 static void ew_simd_partly(const ew_simd_job *whole, ew_simd_product product, int32_t count, int32_t columns)
 {
-    float lanes[EW_SIMD_MOST][2 * EW_LANES] = {{0.0f}}, *rows[EW_SIMD_MOST];
+    float lanes[EW_SIMD_MOST][2 * EW_LANES], *rows[EW_SIMD_MOST];
     ew_simd_job job = *whole;
     job.from = job.to = rows;
     job.column = 0;
     for (int32_t n = 0; n < count; n++) {
         rows[n] = lanes[n];
-        if (!job.bias)
+        if (!job.bias) {
+            memset(lanes[n], 0, sizeof lanes[n]);
             ew_vf_copy(lanes[n], whole->from[n] + whole->column, columns);
+        }
     }
     product(&job);
     for (int32_t n = 0; n < count; n++)

@@ -43,9 +43,11 @@ EW_INLINE void ew_simd_keep_row(
         float *const to = row + j * kept->step;
         const int32_t at = ew_row(&w->in, i) + (kept->left + j) * w->in.pixel + channel;
         if (x) {
-            ew_vf_copy(to, x + at, channels);
-            for (int32_t c = channels; c < kept->step; c++)
-                to[c] = 0.0f;
+            int32_t c = 0;
+            for (; c + EW_LANES <= channels; c += EW_LANES)
+                ew_vf_store(to + c, ew_vf_load(x + at + c));
+            if (c < channels)
+                ew_vf_store(to + c, ew_vf_load_some(x + at + c, channels - c));
         } else {
             ew_simd_widen(to, x8 + at, channels, flip, zero);
         }
@@ -57,13 +59,14 @@ EW_INLINE void ew_simd_keep_row(
 #define EW_WINDOW_8(X) EW_WINDOW_4(X) X(4) X(5) X(6) X(7)
 #define EW_WINDOW_DECLARE(i) ew_vf s##i = ew_vf_all(0.0f);
 #define EW_WINDOW_STEP(i) s##i = ew_vf_fma(ew_vf_load(tap + (i) * next), weight, s##i);
+#define EW_WINDOW_SOME(i) s##i = ew_vf_fma(ew_vf_load_some(tap + (i) * next, some), weight, s##i);
 #define EW_WINDOW_STORE(i) ew_vf_store(sums + (i) * EW_LANES, s##i);
 
-/* Sums of n windows side by side, one vector of channels. */
+/* Sums of n windows side by side, one vector of channels, or `some` of them. */
 #define EW_WINDOWS(n)                                                                                         \
     static void ew_simd_windows_##n(                                                                          \
         const ew_simd_windows *w, const float *const *rows, int32_t at, int32_t step, const float *weights,   \
-        float *sums)                                                                                          \
+        int32_t some, float *sums)                                                                            \
     {                                                                                                         \
         const int32_t next = w->stride_x * step, panel = (w->channels + EW_PANEL - 1) / EW_PANEL * EW_PANEL;  \
         EW_WINDOW_##n(EW_WINDOW_DECLARE)                                                                      \
@@ -71,7 +74,11 @@ EW_INLINE void ew_simd_keep_row(
             const float *tap = rows[ky] + at;                                                                 \
             for (int32_t kx = 0; kx < w->kernel_x; kx++, tap += w->dilation_x * step, weights += panel) {     \
                 const ew_vf weight = ew_vf_load(weights);                                                     \
-                EW_WINDOW_##n(EW_WINDOW_STEP)                                                                 \
+                if (some == EW_LANES) {                                                                       \
+                    EW_WINDOW_##n(EW_WINDOW_STEP)                                                             \
+                } else {                                                                                      \
+                    EW_WINDOW_##n(EW_WINDOW_SOME)                                                             \
+                }                                                                                             \
             }                                                                                                 \
         }                                                                                                     \
         EW_WINDOW_##n(EW_WINDOW_STORE)                                                                        \
@@ -80,6 +87,19 @@ EW_INLINE void ew_simd_keep_row(
 EW_WINDOWS(1)
 EW_WINDOWS(4)
 EW_WINDOWS(8)
+
+/* The same for 8 windows, or 4, or 1. */
+EW_INLINE void ew_simd_windows_of(
+    const ew_simd_windows *w, int32_t block, const float *const *rows, int32_t at, int32_t step, const float *weights,
+    int32_t some, float *sums)
+{
+    if (block == 8)
+        ew_simd_windows_8(w, rows, at, step, weights, some, sums);
+    else if (block == 4)
+        ew_simd_windows_4(w, rows, at, step, weights, some, sums);
+    else
+        ew_simd_windows_1(w, rows, at, step, weights, some, sums);
+}
 
 /* Stores the sums of `some` channels from `channel` on, to y or y8. */
 EW_INLINE void ew_simd_window_end(
@@ -118,12 +138,7 @@ EW_INLINE void ew_simd_window_row(
             const int32_t first = ew_min(done, count - block);
             const int32_t at = first * w->stride_x * kept->step + c;
             const float *const weights = w->weights + channel + c;
-            if (block == 8)
-                ew_simd_windows_8(w, rows, at, kept->step, weights, sums);
-            else if (block == 4)
-                ew_simd_windows_4(w, rows, at, kept->step, weights, sums);
-            else
-                ew_simd_windows_1(w, rows, at, kept->step, weights, sums);
+            ew_simd_windows_of(w, block, rows, at, kept->step, weights, EW_LANES, sums);
             for (int32_t n = 0; n < block; n++) {
                 const int32_t to = (first + n) * w->out.pixel + channel + c;
                 ew_simd_window_end(
@@ -165,12 +180,11 @@ EW_INLINE ew_vf ew_simd_window_near(
 
 /* All channels of one pixel, nothing kept. */
 EW_INLINE void ew_simd_pixel_near(
-    const ew_simd_windows *w, int32_t row, int32_t column, int32_t channel, const ew_simd_depthwise *real,
-    const float *x, float *y, const ew_simd_depthwise8 *whole, const uint8_t *x8, uint8_t *y8, uint8_t flip,
-    int32_t zero)
+    const ew_simd_windows *w, int32_t row, int32_t column, const ew_simd_depthwise *real, const float *x, float *y,
+    const ew_simd_depthwise8 *whole, const uint8_t *x8, uint8_t *y8, uint8_t flip, int32_t zero)
 {
     const int32_t to = ew_row(&w->out, row) + column * w->out.pixel;
-    for (int32_t c = channel; c < w->channels; c += EW_LANES) {
+    for (int32_t c = 0; c < w->channels; c += EW_LANES) {
         const int32_t some = ew_min(EW_LANES, w->channels - c);
         const ew_vf sum = ew_simd_window_near(
             w, row * w->stride_y - w->top, column * w->stride_x - w->left, c, some, x, x8, flip, zero);
@@ -181,36 +195,32 @@ EW_INLINE void ew_simd_pixel_near(
     }
 }
 
-/* Columns first..last - 1 of a row of outputs, whose windows lie inside of the image: whole vectors of channels. */
+/* Columns first..last - 1 of a row of outputs, whose windows lie inside of the image. */
 static void ew_simd_row_straight(
     const ew_simd_depthwise *real, const float *const *rows, int32_t first, int32_t last, float *y)
 {
     const ew_simd_windows *const w = &real->windows;
     const int32_t block = last - first >= 8 ? 8 : last - first >= 4 ? 4 : 1;
     float sums[8 * EW_LANES];
-    for (int32_t c = 0; c + EW_LANES <= w->channels; c += EW_LANES)
+    for (int32_t c = 0; c < w->channels; c += EW_LANES) {
+        const int32_t some = ew_min(EW_LANES, w->channels - c);
         for (int32_t done = first; done < last; done += block) {
             const int32_t column = ew_min(done, last - block);
             const int32_t at = (column * w->stride_x - w->left) * w->in.pixel + c;
-            if (block == 8)
-                ew_simd_windows_8(w, rows, at, w->in.pixel, w->weights + c, sums);
-            else if (block == 4)
-                ew_simd_windows_4(w, rows, at, w->in.pixel, w->weights + c, sums);
-            else
-                ew_simd_windows_1(w, rows, at, w->in.pixel, w->weights + c, sums);
+            ew_simd_windows_of(w, block, rows, at, w->in.pixel, w->weights + c, some, sums);
             for (int32_t n = 0; n < block; n++)
                 ew_simd_window_end(
-                    ew_vf_load(sums + n * EW_LANES), c, EW_LANES, real, y + (column + n) * w->out.pixel + c, NULL, NULL,
+                    ew_vf_load(sums + n * EW_LANES), c, some, real, y + (column + n) * w->out.pixel + c, NULL, NULL,
                     NULL);
         }
+    }
 }
 
-/* Row after row from where they lie. Windows that leave the image, and channels beyond whole vectors, go one by one. */
+/* Row after row from where they lie. Windows that leave the image go one by one. */
 static void ew_simd_slide_straight(const ew_simd_depthwise *real, ew_part part, const float *x, float *y)
 {
     const ew_simd_windows *const w = &real->windows;
     const int32_t reach_x = (w->kernel_x - 1) * w->dilation_x, reach_y = (w->kernel_y - 1) * w->dilation_y;
-    const int32_t rest = w->channels % EW_LANES ? w->channels - w->channels % EW_LANES : w->channels;
     const float *rows[EW_SIMD_TAPS];
     for (int32_t row = part.top; row < part.bottom; row++) {
         const int32_t top = row * w->stride_y - w->top;
@@ -226,9 +236,8 @@ static void ew_simd_slide_straight(const ew_simd_depthwise *real, ew_part part, 
                 ew_simd_row_straight(real, rows, first, last, line);
         }
         for (int32_t column = part.left; column < part.right; column++) {
-            const int32_t channel = column >= first && column < last ? rest : 0;
-            if (channel < w->channels)
-                ew_simd_pixel_near(w, row, column, channel, real, x, y, NULL, NULL, NULL, 0, 0);
+            if (column < first || column >= last)
+                ew_simd_pixel_near(w, row, column, real, x, y, NULL, NULL, NULL, 0, 0);
             if (real->kind)
                 ew_simd_activate(line + column * w->out.pixel, w->channels, real->kind, real->a, real->b);
         }
@@ -244,7 +253,7 @@ EW_INLINE void ew_simd_slide_near(
     for (int32_t n = 0; n < pixels; n++) {
         const int32_t at = w->is_backward ? pixels - 1 - n : n;
         const int32_t row = part.top + at / width, column = part.left + at % width;
-        ew_simd_pixel_near(w, row, column, 0, real, x, y, whole, x8, y8, flip, zero);
+        ew_simd_pixel_near(w, row, column, real, x, y, whole, x8, y8, flip, zero);
         if (real && real->kind)
             ew_simd_activate(
                 y + ew_row(&w->out, row) + column * w->out.pixel, w->channels, real->kind, real->a, real->b);

@@ -11,7 +11,7 @@ from itertools import product
 from math import prod
 
 from ...network import Network, Region
-from ...network.operators import Conv2d, Dense
+from ...network.operators import Clamp, Conv2d, Dense
 from ...network.operators.partial_sums import partial_macs, partial_needs
 from ...platform.target import Target
 from ...program import Plan, Step
@@ -22,6 +22,7 @@ from ...program.steps import SUM_BYTES
 from ..catalogue import BY_NAME
 from ..select import first_offer, select
 from ..sites import NetworkFacts, Sites
+from ..window import up
 from .model import FitError, model_of, modelled, target_named
 from .settings import AMPLE, Setting, site_in
 from .stages import cuts, representative_calls
@@ -90,16 +91,26 @@ def works_of(plan: Plan, target: Target) -> list[list[tuple[str, KernelWork, int
 class VectorPrices:
     """What parts of layers cost a core with vectors beside the products, in instructions of the one that stands in.
 
-    Whole layers take about as long on both, in proportion. In parts, vectors are done with the products so soon that
-    beginning a call shows, and reading weights again, and running sums. Partial sums are made by the kernel of whole
-    layers, and cost what their share of the products does. Fitted to inverted bottlenecks of MobileNetV2 in float32,
-    whole, by rows and in parts of channels, on an aarch64 machine (41 ns a call, 28 ps a byte of weights, 113 ps of
-    sums): 48 plans, 6 % root mean square, 11 % at worst.
+    Whole layers take about as long on both, in proportion, where channels fill vectors. In parts, vectors are done with
+    the products so soon that beginning a call shows, and reading weights again, and running sums. Partial sums are made
+    by the kernel of whole layers, and cost what their share of the products does. Fitted to inverted bottlenecks of
+    MobileNetV2 in float32, whole, by rows and in parts of channels.
     """
 
-    call: float = 2300.0
-    weight_byte: float = 1.6  # of the weights that a call reads
-    sum_byte: float = 6.3  # of running sums that a call reads, and again for each that it writes
+    call: float
+    weight_byte: float  # of the weights that a call reads
+    sum_byte: float  # of running sums that a call reads, and again for each that it writes
+    lanes: int  # channels that are computed together
+    function: float = 0.0  # of a call that ends with more than a clamp
+    far_byte: float = 0.0  # of what a call reads and writes beyond what is near
+
+
+# 41 ns a call, 28 ps a byte of weights, 113 ps of sums: 48 plans, 6 % root mean square, 11 % at worst.
+AARCH64_PRICES = VectorPrices(call=2300, weight_byte=1.6, sum_byte=6.3, lanes=4)
+# AVX-512: 47 ns a call, 7 ps a byte of weights, 47 ps of sums, 250 ns a function, 36 ps a byte that is far: 44 plans,
+# 9 % root mean square.
+X86_64_PRICES = VectorPrices(call=9200, weight_byte=1.4, sum_byte=9.1, lanes=16, function=50000, far_byte=7)
+NEAR = 2 << 20  # bytes of the second cache
 
 
 class Costs:
@@ -158,8 +169,12 @@ class Costs:
         if partial is not None:
             read = partial_needs(op, region, shapes, partial)
             cost *= partial_macs(op, region, shapes, partial) / max(1, op.macs(region, shapes))
-        weights = read[1].size * self.network.tensors[layer.inputs[1]].dtype.bytes
-        return cost + prices.call + prices.weight_byte * weights
+        cost *= up(region.shape[-1], prices.lanes) / max(1, region.shape[-1])
+        cost += prices.call + prices.weight_byte * read[1].size * self.network.tensors[layer.inputs[1]].dtype.bytes
+        if not isinstance(getattr(op, "activation", None), Clamp | None):
+            cost += prices.function
+        moved = (read[0].size + region.size) * self.network.tensors[layer.output].dtype.bytes
+        return cost + prices.far_byte * max(0, moved - NEAR)
 
     def work(self, layer: str, region: Region, setting: Setting, partial: Region | None = None) -> KernelWork:
         """What the kernel does that would be selected there."""
