@@ -12,7 +12,8 @@ from ..program.deployment import Deployment, InterruptionPoints, Relation, Relat
 from ..program.deployment_file import load_alone, save_alone
 from .conflicts import JointProblem
 from .deploying import deployment_of
-from .joint import JointLayout
+from .description import PreemptionPoints
+from .joint import ARENA, JointLayout
 from .members import Application, slot_name
 from .slots import is_live
 
@@ -55,7 +56,8 @@ def _layout(application: Application, deployment: Deployment) -> JointLayout:
         member = application.by_name[part.name]
         network = replace(part.plan.network, constants={**part.network.constants, **member.network.constants})
         plans[part.name] = replace(part.plan, program=replace(part.plan.program, network=network))
-    problem = JointProblem(replace(application, fifos=tuple(fifos)), plans, dict(_points(deployment)))
+    sized = replace(application, fifos=tuple(fifos))
+    problem = JointProblem(sized, plans, dict(_points(deployment, JointProblem(sized, plans))))
     buffers = problem.buffers()
     offsets: dict[str, int] = {}
     homes: dict[str, str] = {}
@@ -73,21 +75,24 @@ def _layout(application: Application, deployment: Deployment) -> JointLayout:
         raise InputError(f"'{missing[0]}' has no address; plan it anew")
     graph = problem.graph(buffers)
     peak = max(offsets[buffer.name] + graph.sizes[buffer.name] for buffer in buffers)
-    is_spread = len(application.memories) > 0
-    return JointLayout(
-        problem, buffers, graph, Placement(offsets, peak, 0, "from a file"), plans, homes if is_spread else {}
-    )
+    if not set(homes.values()) <= {ARENA, *application.memories}:
+        raise InputError("its memories are not those of the application; plan it anew")
+    named = homes if set(homes.values()) <= application.memories.keys() else {}
+    return JointLayout(problem, buffers, graph, Placement(offsets, peak, 0, "from a file"), plans, named)
 
 
-def _points(deployment: Deployment) -> Iterator[tuple[str, InterruptionPoints]]:
-    """Where each part may be interrupted by any other."""
+def _points(deployment: Deployment, problem: JointProblem) -> Iterator[tuple[str, InterruptionPoints]]:
+    """Where parts may be interrupted that may not be everywhere their relations allow."""
     points: dict[str, InterruptionPoints] = {}
     for relation in deployment.relations:
         if relation.points is not None:
             low = relation.parts[1]
             known = points.get(low, InterruptionPoints())
             points[low] = InterruptionPoints(known.after | relation.points.after, known.rows | relation.points.rows)
-    yield from points.items()
+    for low, chosen in points.items():
+        every = problem.live(low).points(PreemptionPoints.ROWS)
+        if chosen.after != every.after or chosen.rows not in (frozenset(), every.rows):
+            yield low, chosen
 
 
 def _promises(stored: Deployment, said: Deployment) -> Iterator[tuple[str, object, object]]:

@@ -32,9 +32,9 @@ def faults(plan: Plan, pushed: Collection[str] = ()) -> Iterator[PlanFault]:
             yield from misuses(plan, pushed)
 
 
-def checked(plan: Plan) -> Plan:
+def checked(plan: Plan, pushed: Collection[str] = ()) -> Plan:
     """The plan itself, when nothing is wrong with it."""
-    if fault := next(faults(plan), None):
+    if fault := next(faults(plan, pushed), None):
         raise Damaged(fault.message)
     return plan
 

@@ -46,16 +46,16 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
     }
 
 
-def plan_from_dict(data: Mapping[str, Any]) -> Plan:
-    """The plan again, with a network that has no weight values."""
+def plan_from_dict(data: Mapping[str, Any], *, may_push: bool = False) -> Plan:
+    """The plan again, with a network that has no weight values; `may_push`: outputs may leave row by row."""
     try:
         content = json.dumps(data)
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"this is not an edgewright plan: {error}") from error
-    return plan_from_json(content)
+    return plan_from_json(content, may_push=may_push)
 
 
-def plan_from_json(content: bytes | str) -> Plan:
+def plan_from_json(content: bytes | str, *, may_push: bool = False) -> Plan:
     """The plan that a file's content describes, judged before anybody relies on it."""
     from .plan_file import parsed  # pydantic takes a while to load, and most commands read no plan
 
@@ -64,7 +64,7 @@ def plan_from_json(content: bytes | str) -> Plan:
         found = file.build()
     except InputError as error:
         raise Damaged(str(error)) from error
-    checked(found)
+    checked(found, [name for name in found.network.outputs if may_push and found.is_by_rows(name)])
     if is_too_large(found):
         size = max(found.memories.values())
         raise InputError(f"the plan is too large to be judged, {size:,} B; compile makes one anew without a file")

@@ -258,6 +258,11 @@ def _flaws_of_fifos(deployment: Deployment) -> Iterator[str]:
         for what in part.outputs.values():
             if what not in taken:
                 yield f"part '{part.name}' computes {region_text(what)}, which no FIFO takes"
+        for own, what in part.outputs.items() if part.plan else ():
+            view = part.plan.views.get(own) if part.plan else None
+            rows = [fifo.rows for fifo in deployment.fifos if fifo.what == what]
+            if view is not None and rows != [view.window[1] if view.window else 0]:
+                yield f"part '{part.name}' does not keep as many rows of {region_text(what)} as its FIFO"
         if any(count > 1 for count in Counter((*part.inputs.values(), *part.outputs.values())).values()):
             yield f"two inputs or outputs of part '{part.name}' are the same region"
 

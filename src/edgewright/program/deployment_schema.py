@@ -56,7 +56,7 @@ def _mapping(pairs: tuple[tuple[Any, Any], ...]) -> Mapping[Any, Any]:
 
 def _plan(data: dict[str, Any]) -> Plan:
     with _within(f"the plan of '{data.get('model')}'"):
-        return plan_from_dict(data)
+        return plan_from_dict(data, may_push=True)
 
 
 def _network_to_dict(network: Network, info: SerializationInfo) -> dict[str, Any]:
