@@ -16,7 +16,7 @@ import numpy as np
 
 from ..board.machine import machine_for
 from ..board.qemu import TRACE
-from ..board.toolchain import toolchain
+from ..board.toolchain import Toolchain, toolchain
 from ..emit.firmware.host_program import build_program, run_program
 from ..emit.firmware.image import STACK, build_image, library_flags
 from ..emit.firmware.measurement import Emulator, chosen_emulator, run_firmware
@@ -70,12 +70,12 @@ class AppTrial:
         members = self.library.layout.application.members
         return {m.name: tuple(random_inputs(m.network, seed=n) for n in range(VARIANTS)) for m in members}
 
-    def run(self, script: TrialScript | None = None) -> TrialResult:
-        """On this machine."""
+    def run(self, script: TrialScript | None = None, tools: Toolchain | None = None) -> TrialResult:
+        """On this machine, built with its compiler or with `tools`."""
         chosen = script or TrialScript()
         with tempfile.TemporaryDirectory(prefix="edgewright-") as name:
             folder, here = Path(name).resolve(), replace(self.library, target=TARGETS["host"])
-            program = build_program(here, trial_harness(here, VARIANTS), toolchain(here.target), folder, "-O2")
+            program = build_program(here, trial_harness(here, VARIANTS), tools or toolchain(here.target), folder, "-O2")
             record = run_program(here, program, trial_inputs(here, chosen, self.inputs), 3600.0)
             return self._judged((folder / TRACE).read_bytes(), record)
 
