@@ -146,9 +146,8 @@ def test_overwriters_are_those_whose_buffers_overlap(camera: AppLibrary) -> None
                     continue
                 theirs = [b for b in layout.plans[other.name].buffers if b.memory == "ram"]
                 meets = any(mine & set(range(b.offset, b.offset + b.size)) for b in theirs)
-                assert meets or other.name not in said or layout.application.crossings
-                relations = layout.problem.relations
-                handed = any(name == other.owner for name, _ in relations.handed_over)
+                assert meets or other.name not in said or layout.application.fifos
+                handed = any(other.name in fifo.reading for fifo in layout.application.shared)
                 assert not meets or other.name in said or handed
 
 

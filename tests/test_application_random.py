@@ -12,18 +12,18 @@ import pytest
 from application_cases import random_application
 from application_judge import Interleaving
 from edgewright.application import joint
+from edgewright.application.deploying import deployment_of
 from edgewright.application.joint import JointLayout, lay_out_jointly
 from edgewright.application.paper.edges import PaperEdge, paper_application
 from edgewright.application.paper.reuse import exact, naive, reuse, total
 from edgewright.application.planning import planners
 from edgewright.application.slots import with_few_slots
-from edgewright.errors import EdgewrightError
+from edgewright.errors import EdgewrightError, InputError
 from edgewright.memory.layout import ConflictGraph
-from edgewright.program import faults
 
 FEW, MANY = range(3), range(3, 43)
 SEEDS = [*FEW, *(pytest.param(seed, marks=pytest.mark.slow) for seed in MANY)]
-ORDERS = 40  # interleavings in which a planted overlap has to show
+ORDERS = 20  # interleavings in which an overlap that the judge accepts must do no harm
 
 
 def laid_out(seed: int, folder: Path) -> JointLayout:
@@ -44,18 +44,26 @@ def test_random_applications_keep_what_is_needed(seed: int, tmp_path: Path) -> N
     buffers = {buffer.name: buffer for buffer in layout.buffers}
     assert joint._is_conflict_free(layout.graph, buffers, layout.placement)
     assert layout.bound_bytes <= layout.peak_bytes <= sum(layout.graph.sizes.values())
-    for plan in layout.plans.values():
-        assert not list(faults(plan))
+    assert not is_refused(layout)
     for order in range(3):
         assert list(Interleaving(layout, order).run(50)) == []
-    planted = random.Random(seed).sample(sorted(layout.graph.pairs), min(2, len(layout.graph.pairs)))
+    planted, harmless = random.Random(seed).sample(sorted(layout.graph.pairs), min(6, len(layout.graph.pairs))), 0
     for one, other in planted:
         if (one, other) not in layout.graph.gaps and (other, one) not in layout.graph.gaps:
             wrong = overlaid(layout, one, other)
-            owners = {use.member for name in (one, other) for use in buffers[name].uses}
-            if len(owners) == 1 and not list(faults(wrong.plans[owners.pop()])):
-                continue  # a layer that may run in place: harmless
-            assert any(list(Interleaving(wrong, order).run(80)) for order in range(ORDERS)), (one, other)
+            if not is_refused(wrong):  # a layer that may run in place: harmless
+                assert not any(list(Interleaving(wrong, order).run(80)) for order in range(ORDERS)), (one, other)
+                harmless += 1
+    assert harmless < max(2, len(planted))
+
+
+def is_refused(layout: JointLayout) -> bool:
+    """Whether the judge that users get refuses the layout."""
+    try:
+        deployment_of(layout, layout.plans)
+    except InputError:
+        return True
+    return False
 
 
 def overlaid(layout: JointLayout, one: str, other: str) -> JointLayout:

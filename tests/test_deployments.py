@@ -186,7 +186,7 @@ PLANTED: list[tuple[Callable[[Deployment], Deployment], str]] = [
     (lambda d: changed(d, 3, what=region("left.w")), "'left.w' is no tensor that 'diamond' computes"),
     (lambda d: changed(d, 3, what=region("y", network="other")), "is of network 'other', which is not there"),
     (lambda d: changed(d, 0, source="nobody"), "joins 'nobody', which is no part"),
-    (lambda d: changed(d, 0, source="head"), "the FIFO of 'x' .* is read by its own source"),
+    (lambda d: changed(d, 0, source="head"), "a FIFO takes 'x' .* from part 'head', which does not compute it"),
     (lambda d: changed(d, 1, source=OUTSIDE), "brings 'a' .* from outside, which is no input of 'diamond'"),
     (
         lambda d: changed(d, 1, readers=tuple(map(Reader, ("left", "tail", OUTSIDE)))),

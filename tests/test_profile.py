@@ -222,7 +222,7 @@ def test_what_many_frames_cannot_do_is_said(model, arguments, message, tmp_path,
 
 def test_a_folder_is_no_model(tmp_path):
     result = run("run", tmp_path, "--frames", 2)
-    assert result.exit_code == 1 and "cannot read" in result.output
+    assert result.exit_code == 1 and "there is no file" in result.output
     for option in (("--compare",), ("--lanes", 2), ("--ram", "4K")):
         result = run("run", tmp_path, *option, "--frames", 2)
         assert result.exit_code == 1 and "only --frames and --json apply" in result.output

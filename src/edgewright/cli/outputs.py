@@ -37,6 +37,13 @@ class OutFolder(OutFile):
         check_folder(path)
 
 
+class OutPlan(OutFile):
+    """A file for a plan, or with --compile a folder."""
+
+    def check(self, path: Path, given: dict[str, Any]) -> None:
+        check_folder(path) if given["compiles"] else check_file(path, makes_folders=True)
+
+
 class Verb(click.Command):
     """A command whose outputs are checked before it runs: that they can be written, and overwrite no input."""
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from ..options import APPLICATION_METHODS, BYTE_SIZE, IN_FILE, json_option
-from ..outputs import OutFile, Verb
+from ..outputs import OutFile, OutPlan, Verb
 
 
 @click.command(cls=Verb)
@@ -54,7 +54,7 @@ from ..outputs import OutFile, Verb
 @click.option(
     "-o",
     "--output",
-    type=OutFile(makes_folders=True),
+    type=OutPlan(),
     help="File for the plan, such as app.json; with --compile the folder.  [default: the application's name]",
 )
 @click.option("--force", is_flag=True, help="Write into a folder that somebody else has filled.")
