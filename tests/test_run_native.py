@@ -341,7 +341,7 @@ def test_a_deployment_for_several_devices_is_refused(tmp_path):
 def test_what_threads_cannot_keep_is_refused(tmp_path):
     deployment = in_parts()
     ring = replace(deployment.fifos[1], rows=4)
-    with pytest.raises(InputError, match=r"the FIFO of 'a' .* is a ring of 4 rows; a pipeline hands over whole frames"):
+    with pytest.raises(InputError, match=r"part .a. does not keep as many rows of .a. .* as its FIFO"):
         build_pipeline(replace(deployment, fifos=(deployment.fifos[0], ring, *deployment.fifos[2:])), tmp_path)
     for kind, is_kept in ((RelationKind.EXCLUSIVE, False), (RelationKind.PREEMPTS, False), (RelationKind.AFTER, True)):
         related = replace(deployment, relations=(Relation(kind, ("a", "b")),))
