@@ -88,6 +88,8 @@ class JointLayout:
             """Slots depend on all partitions, a tensor that is handed over lies in memory with each of its networks."""
             own = (n for n in users if (users[n] <= those if buffers[n].fifo is not None else users[n] & those))
             graph = part.part(frozenset(own))
+            if max((self._ends[name] for name in graph.sizes), default=0) <= limit:
+                return False  # as it lies
             for effort in (LayoutEffort.QUICK, LayoutEffort.NORMAL):
                 placement = _place(graph, buffers, self.problem.plans, 0, effort)
                 if placement.peak <= limit or placement.bound > limit:

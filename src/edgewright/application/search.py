@@ -68,7 +68,7 @@ class JointSearch:
             return False
         return True
 
-    def _in_rows(self, asked: Callable[[JointSearch], JointPlan]) -> JointPlan | None:
+    def _in_rows(self, asked: Callable[[JointSearch], JointPlan | None]) -> JointPlan | None:
         """What the search with rings finds, if anything."""
         try:
             return asked(self.by_rows) if self.by_rows is not None else None
@@ -104,13 +104,18 @@ class JointSearch:
 
     def within(self, ram: int) -> JointPlan:
         """The least slow-down that fits; an error that says the least possible and who sets it where nothing does."""
-        plan = self.combinations.fastest_within(ram, is_free=False)
-        if plan is None and self._smallest_as_given.peak_bytes <= ram:
-            plan = self._smallest_as_given
-        rows = self._in_rows(lambda search: search.within(ram)) if plan is None or plan.slowdown > NO_LOSS else None
-        if plan is None and rows is None:
+        plan = self._fitting(ram)
+        if plan is None and self.smallest.peak_bytes <= ram:
+            plan = self.smallest
+        if plan is None:
             raise Infeasible(self._refusal(ram))
-        return min((one for one in (plan, rows) if one is not None), key=lambda one: one.slowdown)
+        return plan
+
+    def _fitting(self, ram: int) -> JointPlan | None:
+        """The least slow-down that fits, with or without rings; None where none was found."""
+        plan = self.combinations.fastest_within(ram, is_free=False)
+        rows = self._in_rows(lambda search: search._fitting(ram)) if plan is None or plan.slowdown > NO_LOSS else None
+        return min((one for one in (plan, rows) if one is not None), key=lambda one: one.slowdown, default=None)
 
     def in_memories(self, memories: Mapping[str, int]) -> JointPlan:
         """The least arena in the first of these memories that holds it, or spread over them; slower plans where not."""
@@ -160,10 +165,8 @@ class JointSearch:
         """What each KiB less would cost: the budget, and the plan within it, or None where there is none."""
         for step in range(1, most + 1):
             ram = found.peak_bytes - step * KIB
-            try:
-                yield ram, self.within(ram)
-            except Infeasible:
-                yield ram, None
+            yield ram, (plan := self._fitting(ram))
+            if plan is None:
                 return
 
     def _refusal(self, ram: int) -> str:

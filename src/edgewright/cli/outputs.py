@@ -37,7 +37,7 @@ class OutFolder(OutFile):
         check_folder(path)
 
 
-class OutPlan(OutFile):
+class OutPlanOrFolder(OutFile):
     """A file for a plan, or with --compile a folder."""
 
     def check(self, path: Path, given: dict[str, Any]) -> None:

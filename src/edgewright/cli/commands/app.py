@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from ..options import APPLICATION_METHODS, BYTE_SIZE, IN_FILE, json_option
-from ..outputs import OutFile, OutPlan, Verb
+from ..outputs import OutFile, OutPlanOrFolder, Verb
 
 
 @click.command(cls=Verb)
@@ -54,7 +54,7 @@ from ..outputs import OutFile, OutPlan, Verb
 @click.option(
     "-o",
     "--output",
-    type=OutPlan(),
+    type=OutPlanOrFolder(),
     help="File for the plan, such as app.json; with --compile the folder.  [default: the application's name]",
 )
 @click.option("--force", is_flag=True, help="Write into a folder that somebody else has filled.")
