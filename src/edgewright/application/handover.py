@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ..errors import InputError
 from ..network import Network, Region
 from ..network.parts import TensorRegion
-from ..program.deployment import OUTSIDE, Fifo, Reader, RelationKind
+from ..program.deployment import OUTSIDE, Fifo, Reader, RelationKind, all_before
 from .description import ApplicationFile, RelationEntry
 
 End = tuple[str, str]  # a network, and one of its inputs or outputs
@@ -38,16 +38,7 @@ def cascade_ends(relation: RelationEntry, networks: Mapping[str, Network]) -> tu
 
 def read_before(file: ApplicationFile, reader: str) -> frozenset[str]:
     """The networks that read a shared input before this one, by all `same input` relations together."""
-    earlier: set[str] = set()
-    todo = [reader]
-    while todo:
-        name = todo.pop()
-        for relation in file.relations:
-            if relation.kind is RelationKind.SAME_INPUT and name in relation.networks:
-                new = set(relation.networks[: relation.networks.index(name)]) - earlier
-                earlier |= new
-                todo += new
-    return frozenset(earlier)
+    return all_before(reader, [one.networks for one in file.relations if one.kind is RelationKind.SAME_INPUT])
 
 
 def shared_fifos(

@@ -39,7 +39,7 @@ What it means, for everybody who makes, judges or executes one:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -184,6 +184,10 @@ class RelationKind(Enum):
     SAME_INPUT = "same input"  # they read one FIFO in this order
 
 
+# The kinds that say how two parts may run beside each other.
+CONCURRENCY = {RelationKind.EXCLUSIVE, RelationKind.PARALLEL, RelationKind.PIPELINED, RelationKind.PREEMPTS}
+
+
 @dataclass(frozen=True, slots=True)
 class InterruptionPoints:
     """Where a part may be interrupted: at the ends of stages, and after turns of a stage (`Program.turns`)."""
@@ -278,11 +282,10 @@ class Deployment:
 
     @cached_property
     def _paired(self) -> Mapping[tuple[str, str], Relation]:
-        kinds = {RelationKind.EXCLUSIVE, RelationKind.PARALLEL, RelationKind.PIPELINED, RelationKind.PREEMPTS}
         return {
             pair: relation
             for relation in self.relations
-            if relation.kind in kinds
+            if relation.kind in CONCURRENCY
             for pair in permutations(relation.parts, 2)
         }
 
@@ -299,16 +302,8 @@ class Deployment:
 
     def read_before(self, fifo: Fifo, reader: str) -> frozenset[str]:
         """The readers of a FIFO that read each frame before this one does."""
-        earlier: set[str] = set()
-        todo = [reader]
-        while todo:
-            name = todo.pop()
-            for relation in self.relations:
-                if relation.kind is RelationKind.SAME_INPUT and name in relation.parts:
-                    new = set(relation.parts[: relation.parts.index(name)]) - earlier
-                    earlier |= new
-                    todo += new
-        return frozenset(earlier & set(fifo.reading))
+        orders = [relation.parts for relation in self.relations if relation.kind is RelationKind.SAME_INPUT]
+        return all_before(reader, orders) & set(fifo.reading)
 
     def is_last(self, fifo: Fifo, reader: str) -> bool:
         """Whether nobody else reads a frame after this reader has begun."""
@@ -345,3 +340,17 @@ class Deployment:
         """The devices that have its slots: those of all workers that write or read it."""
         workers = chain.from_iterable(self.workers_of.get(name, ()) for name in fifo.ends)
         return tuple(dict.fromkeys(worker.device for worker in workers))
+
+
+def all_before(name: str, orders: Sequence[Sequence[str]]) -> frozenset[str]:
+    """The names that stand before this one in any of the orders, directly or through others."""
+    earlier: set[str] = set()
+    todo = [name]
+    while todo:
+        last = todo.pop()
+        for order in orders:
+            if last in order:
+                new = set(order[: order.index(last)]) - earlier
+                earlier |= new
+                todo += new
+    return frozenset(earlier)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
-from itertools import chain, combinations, pairwise
+from itertools import combinations, pairwise
 from math import lcm
 from pathlib import PurePosixPath
 
@@ -19,17 +19,13 @@ from ..network import DType, Layer, Network, Region
 from ..network.operators import Slice
 from ..network.part_draft import tensor_part
 from ..network.parts import TensorRegion
+from .arena_check import broken_promises, flaws_of_relations
 from .check import faults
 from .deployment import (
     OUTSIDE,
-    SLOT_ALIGNMENT,
-    ArenaLayout,
     Deployment,
     Fifo,
-    InterruptionPoints,
     Part,
-    Relation,
-    RelationKind,
 )
 from .overlaps import overlaps
 from .plan import FaultKind, PlanFault, judged
@@ -53,8 +49,8 @@ def deployment_faults(deployment: Deployment, *, with_plans: bool = True) -> Ite
         (FaultKind.ORDER, _left_out),
         (FaultKind.ORDER, _computed_twice),
         (FaultKind.ORDER, _waits),
-        (FaultKind.PROMISE, _broken_promises),
-        (FaultKind.FORM, _flaws_of_relations),
+        (FaultKind.PROMISE, broken_promises),
+        (FaultKind.FORM, flaws_of_relations),
     )
     for fault in judged(deployment, judges):
         yield fault
@@ -295,49 +291,6 @@ def _flaws_of_built_parts(deployment: Deployment) -> Iterator[str]:
             yield f"part '{part.name}' has no lanes, or a memory of negative size"
 
 
-def _flaws_of_relations(deployment: Deployment) -> Iterator[str]:
-    """Relations of parts that do not exist, contradictory ones, and points that are no ends of stages or turns."""
-    concurrent = {RelationKind.EXCLUSIVE, RelationKind.PARALLEL, RelationKind.PIPELINED, RelationKind.PREEMPTS}
-    pairs = Counter(
-        frozenset(pair)
-        for relation in deployment.relations
-        if relation.kind in concurrent
-        for pair in combinations(relation.parts, 2)
-    )
-    for pair, count in pairs.items():
-        if count > 1:
-            yield f"two relations say how {' and '.join(sorted(pair))} run beside each other"
-    places: dict[str, InterruptionPoints] = {}
-    for relation in deployment.relations:
-        unknown = [name for name in relation.parts if name not in deployment.part_named]
-        if unknown or len(set(relation.parts)) < max(2, len(relation.parts)):
-            yield f"a relation '{relation.kind.value}' is not between different parts: {', '.join(relation.parts)}"
-        elif relation.points is not None:
-            yield from _flaws_of_points(deployment, relation, places)
-    for buffer in deployment.buffers:
-        if unknown := [name for name in buffer.parts or () if name not in deployment.part_named]:
-            yield f"buffer '{buffer.name}' is in use during the runs of '{unknown[0]}', which is no part"
-
-
-def _flaws_of_points(
-    deployment: Deployment, relation: Relation, places: dict[str, InterruptionPoints]
-) -> Iterator[str]:
-    low, points = relation.parts[-1], relation.points
-    plan = deployment.part_named[low].plan
-    if relation.kind is not RelationKind.PREEMPTS or len(relation.parts) != 2 or points is None or plan is None:
-        yield f"a relation '{relation.kind.value}' of {', '.join(relation.parts)} has points of interruption"
-        return
-    stages = plan.program.stages
-    turns = {n: sum(1 for _ in plan.program.turns(stages[n])) for n, _ in points.rows if 0 <= n < len(stages)}
-    if not all(0 <= n < len(stages) - 1 for n in points.after) or not all(
-        0 <= turn < turns.get(n, 0) for n, turn in points.rows
-    ):
-        yield f"part '{low}' may be interrupted where none of its stages or turns ends"
-    known = places.setdefault(low, points)
-    if known.after != points.after or (known.rows and points.rows and known.rows != points.rows):
-        yield f"part '{low}' may be interrupted at different points by different parts, which no gate can tell apart"
-
-
 def _left_out(deployment: Deployment) -> Iterator[str]:
     """Regions of network outputs that no part produces. Constants and inputs do not count: the caller has them.
 
@@ -430,49 +383,3 @@ def _waits(deployment: Deployment) -> Iterator[str]:
             circle = " -> ".join(f"'{name}'" for name in error.args[1])
             yield f"parts wait for each other in frame {frame}: {circle}"
             return
-
-
-def _broken_promises(deployment: Deployment) -> Iterator[str]:
-    """Arena sizes that differ from what lies in them."""
-    ends: dict[tuple[str, str], int] = {}
-    for worker in deployment.workers:
-        needs = [deployment.part_named[name].arenas for name in worker.parts]
-        for memory in {memory for arenas in needs for memory in arenas}:
-            most = max(arenas.get(memory, 0) for arenas in needs)
-            layout = deployment.arenas.get((worker.device, memory), ArenaLayout(0))
-            if worker.name not in layout.workers:
-                yield f"the arena of worker '{worker.name}' has no place in '{memory}' of '{worker.device}'"
-                return
-            _extend(ends, (worker.device, memory), layout.workers[worker.name] + most)
-    for home, layout in deployment.arenas.items():
-        sizes = {fifo.what: deployment.slot_size(fifo) for fifo in deployment.fifos}
-        own = {buffer.name: buffer.bytes for buffer in deployment.buffers}
-        if unknown := [*(layout.slots.keys() - sizes.keys()), *(layout.buffers.keys() - own.keys())]:
-            yield f"something lies in '{home[1]}' of '{home[0]}' that is no FIFO and no buffer: {unknown[0]}"
-            return
-        places = (*layout.workers.values(), *chain.from_iterable(layout.slots.values()), *layout.buffers.values())
-        if min((*places, *own.values()), default=0) < 0:
-            yield f"something begins before '{home[1]}' of '{home[0]}', or has a negative size"
-            return
-        for what, starts in layout.slots.items():
-            for at in starts:
-                _extend(ends, home, at + sizes[what])
-        for name, at in layout.buffers.items():
-            _extend(ends, home, at + own[name])
-    for buffer in deployment.buffers:
-        if sum(buffer.name in layout.buffers for layout in deployment.arenas.values()) != 1:
-            yield f"buffer '{buffer.name}' does not lie in one memory"
-    for fifo in deployment.fifos:
-        for device in deployment.devices_of(fifo):
-            layout = deployment.arenas.get((device, fifo.memory), ArenaLayout(0))
-            if fifo.what in layout.slots and len(layout.slots[fifo.what]) != fifo.slots:
-                yield f"the FIFO of {region_text(fifo.what)} has {fifo.slots} slots, and others on '{device}'"
-    for device, memory in sorted({*ends, *deployment.arenas}):
-        told = deployment.arenas.get((device, memory), ArenaLayout(0)).bytes
-        least = ends.get((device, memory), 0)
-        if not least <= told <= -(-least // SLOT_ALIGNMENT) * SLOT_ALIGNMENT:
-            yield f"arenas and slots of '{device}' come to {least} bytes of '{memory}', and it promises {told}"
-
-
-def _extend(ends: dict[tuple[str, str], int], home: tuple[str, str], end: int) -> None:
-    ends[home] = max(ends.get(home, 0), end)

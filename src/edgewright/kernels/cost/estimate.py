@@ -107,8 +107,8 @@ class VectorPrices:
 
 # 41 ns a call, 28 ps a byte of weights, 113 ps of sums: 48 plans, 6 % root mean square, 11 % at worst.
 AARCH64_PRICES = VectorPrices(call=2300, weight_byte=1.6, sum_byte=6.3, lanes=4)
-# AVX-512: calls, sums and weights from 45 plans of single blocks (8 % root mean square). The price of weights was raised
-# from 1.4 towards joint fits (2.5), as M table 6.6 needs it; functions and far bytes were set by hand.
+# AVX-512: calls, sums and weights from 45 plans of single blocks (8 % root mean square). The price of weights lies
+# between that fit (1.4) and joint fits (2.5), chosen by M table 6.6; functions and far bytes were set by hand.
 X86_64_PRICES = VectorPrices(call=9200, weight_byte=1.8, sum_byte=9.1, lanes=16, function=50000, far_byte=7)
 NEAR = 2 << 20  # bytes of the second cache
 
