@@ -213,8 +213,11 @@ def test_the_verb_tells_the_memory_of_every_buffer(spread: AppOutcome, tmp_path:
 
 def test_memories_that_are_wrong_or_too_small_are_refused(tmp_path: Path) -> None:
     path = with_memories(tmp_path, 100, 120)
+    few = tmp_path / "few.toml"
+    entries = [f'[[network]]\nname = "{n}"\nfile = "{n}.onnx"\n' for n in ("wake", "monitor")]
+    few.write_text("".join(entries) + MEMORIES.format(100, 120))
     with pytest.raises(Infeasible, match=r"needs .* at least"):
-        plan_application(load_application(path))
+        plan_application(load_application(few))
     path.write_text(path.read_text().replace("SRAM", "TCM"))
     with pytest.raises(EdgewrightError, match=r"memory\[1\]\.name.*unique"):
         load_application(path)
