@@ -29,8 +29,12 @@ DEVICE = "board"
 
 def deployment_of(layout: JointLayout, plans: Mapping[str, Plan]) -> Deployment:
     """The layout with these plans, each of which lies in the common arena; an error names what is wrong with it."""
+    return checked_deployment(unjudged_deployment(layout, plans))
+
+
+def unjudged_deployment(layout: JointLayout, plans: Mapping[str, Plan]) -> Deployment:
     application = layout.application
-    deployment = Deployment(
+    return Deployment(
         tuple(application.networks.values()),
         tuple(_part(member, plans[member.name]) for member in application.members),
         tuple(Worker(name, DEVICE, application.target.name, (), (name,)) for name in application.by_name),
@@ -39,7 +43,6 @@ def deployment_of(layout: JointLayout, plans: Mapping[str, Plan]) -> Deployment:
         relations=tuple(_relations(layout)),
         buffers=tuple(_buffers(layout)),
     )
-    return checked_deployment(deployment)
 
 
 def _part(member: AppMember, plan: Plan) -> Part:

@@ -11,7 +11,7 @@ from ..memory.layout import Placement
 from ..program.deployment import Deployment, InterruptionPoints, Relation, RelationKind
 from ..program.deployment_file import load_alone, save_alone
 from .conflicts import JointProblem
-from .deploying import deployment_of
+from .deploying import deployment_of, unjudged_deployment
 from .description import PreemptionPoints
 from .joint import ARENA, JointLayout
 from .members import Application, slot_name
@@ -27,7 +27,7 @@ def load_application_plan(application: Application, path: Path) -> JointLayout:
     deployment = load_alone(path, application.networks.values())
     try:
         layout = _layout(application, deployment)
-        for what, stored, said in _promises(deployment, deployment_of(layout, layout.plans)):
+        for what, stored, said in _promises(deployment, unjudged_deployment(layout, layout.plans)):
             if stored != said:
                 raise InputError(f"its {what} are not those of the application; plan it anew")
         if not is_live(layout.application, layout.plans):

@@ -133,7 +133,7 @@ def release_stage(deployment: Deployment, fifo: Fifo, reader: str) -> int:
 
 def _pulling(deployment: Deployment, fifo: Fifo, reader: PartRun) -> int:
     """The last stage that takes rows out of a ring."""
-    own = next(name for name, each in deployment.reads[reader.part].items() if each == fifo)
+    own = _own_name(deployment, fifo, reader.part)
     stages = enumerate(reader.plan.program.stages)
     by_name = reader.plan.network.by_name
     return max(n for n, stage in stages if any(own in by_name[layer].inputs for layer in stage.layers))
@@ -156,7 +156,7 @@ def _overwritten_frames(deployment: Deployment, fifo: Fifo, run: PartRun) -> Ite
 def _kept_mask(fifo: Fifo, run: PartRun, home: Home) -> Array:
     """The bytes that a part writes, but for a kept frame itself: the output that it is, the input that is copied."""
     if run.part == fifo.source:
-        own = next(name for name, each in run.deployment.writes[run.part].items() if each == fifo)
+        own = _own_name(run.deployment, fifo, run.part)
         return run.placed(home, run.trace.written(home[1], but=run.plan.views[own].buffer))
     return run.placed(home, run.trace.computed(home[1])) if run.part == fifo.writer else run.written(home)
 
@@ -204,6 +204,12 @@ def _frame_places(deployment: Deployment, fifo: Fifo) -> Iterator[tuple[Home, in
             return
 
 
+def _own_name(deployment: Deployment, fifo: Fifo, part: str) -> str:
+    """What a part calls the tensor of a FIFO that it writes or reads."""
+    ends = deployment.writes[part] if part == fifo.source else deployment.reads[part]
+    return next(name for name, each in ends.items() if each == fifo)
+
+
 def _has_slots(deployment: Deployment, fifo: Fifo) -> bool:
     return any(fifo.what in layout.slots for layout in deployment.arenas.values())
 
@@ -211,8 +217,7 @@ def _has_slots(deployment: Deployment, fifo: Fifo) -> bool:
 def _place(deployment: Deployment, fifo: Fifo, part: str) -> tuple[Home, int, int] | None:
     """Where the plan of a part has the tensor of a FIFO; None where it is not in its arena as a whole."""
     plan = deployment.part_named[part].plan
-    ends = {**deployment.writes[part], **deployment.reads[part]}
-    own = next(name for name, each in ends.items() if each == fifo)
+    own = _own_name(deployment, fifo, part)
     if plan is None or own in plan.outside or own not in plan.views:
         return None
     view, worker = plan.views[own], deployment.workers_of[part][0]
@@ -238,8 +243,7 @@ def _moved_ends(deployment: Deployment, runs: list[PartRun]) -> Iterator[str]:
 
 def _is_dense(deployment: Deployment, fifo: Fifo, part: str) -> bool:
     plan = deployment.part_named[part].plan
-    ends = {**deployment.writes[part], **deployment.reads[part]}
-    own = next(name for name, each in ends.items() if each == fifo)
+    own = _own_name(deployment, fifo, part)
     return plan is not None and plan.network.tensors[own].is_dense(plan.views[own].strides)
 
 
