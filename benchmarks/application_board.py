@@ -17,12 +17,12 @@ import time
 from pathlib import Path
 
 import click
-
 from edgewright.application.harness import TrialScript
+from edgewright.application.trial import AppTrial, TrialResult
+
 from edgewright.application.library import emit_application
 from edgewright.application.members import load_application
 from edgewright.application.search import JointSearch
-from edgewright.application.trial import AppTrial, TrialResult
 
 MODELS = {
     "kws": "mlperf_kws_ref_int8",

@@ -24,12 +24,13 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
+from edgewright.application.trial import AppTrial, TrialScript
+
 from application_cases import random_application
 from edgewright.application.library import emit_application
 from edgewright.application.members import Application
 from edgewright.application.plan_file import load_application_plan, save_application_plan
 from edgewright.application.search import JointSearch
-from edgewright.application.trial import AppTrial, TrialScript
 from edgewright.board.toolchain import toolchain
 from edgewright.errors import EdgewrightError
 from edgewright.network import random_inputs

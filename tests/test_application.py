@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from edgewright.application.harness import TrialScript
+from edgewright.application.trial import AppTrial
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +18,6 @@ from application_judge import Interleaving
 from edgewright import samples
 from edgewright.application import joint
 from edgewright.application.description import ApplicationFile, PreemptionPoints
-from edgewright.application.harness import TrialScript
 from edgewright.application.joint import JointLayout, lay_out_jointly
 from edgewright.application.library import emit_application
 from edgewright.application.members import load_application
@@ -28,7 +29,6 @@ from edgewright.application.planning import planners
 from edgewright.application.preemption_points import choices
 from edgewright.application.response_time import timed_pieces
 from edgewright.application.search import JointSearch
-from edgewright.application.trial import AppTrial
 from edgewright.cli import main
 from edgewright.emit import emit
 from edgewright.errors import Infeasible, InputError

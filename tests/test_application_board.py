@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from edgewright.application.harness import TrialScript
+from edgewright.application.trial import AppTrial
 
 from application_judge import Interleaving
 from edgewright import samples
-from edgewright.application.harness import TrialScript
 from edgewright.application.library import AppLibrary, emit_application
 from edgewright.application.members import load_application
 from edgewright.application.search import JointSearch
-from edgewright.application.trial import AppTrial
 from edgewright.program import faults
 from tools import needs, on_board
 

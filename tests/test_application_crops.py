@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pytest
+from edgewright.application.trial import AppTrial, TrialScript
 
 from edgewright import samples
 from edgewright.application.library import emit_application
 from edgewright.application.members import Application, load_application
 from edgewright.application.search import JointSearch
-from edgewright.application.trial import AppTrial, TrialScript
 from edgewright.errors import InputError
 from edgewright.network import random_inputs
 from edgewright.network.kernels import execute

@@ -7,12 +7,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from edgewright.application.trial import AppTrial, TrialScript
 
 from edgewright import samples
 from edgewright.application.library import AppLibrary, emit_application
 from edgewright.application.members import load_application
 from edgewright.application.search import JointSearch
-from edgewright.application.trial import AppTrial, TrialScript
 from tools import needs
 
 COUNTS = "extern int taken, given;\n"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from edgewright.application.trial import AppTrial
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
@@ -24,7 +25,6 @@ from edgewright.application.members import load_application
 from edgewright.application.memories import in_memories, traffic_of
 from edgewright.application.outcome import AppOutcome, plan_application
 from edgewright.application.search import JointSearch
-from edgewright.application.trial import AppTrial
 from edgewright.cli import main
 from edgewright.cli.app import buffers_table, summary_table
 from edgewright.errors import EdgewrightError, Infeasible

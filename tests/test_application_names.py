@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from edgewright.application.trial import AppTrial, TrialScript
 
 from edgewright.application.library import AppLibrary, emit_application
 from edgewright.application.members import load_application
 from edgewright.application.search import JointSearch
-from edgewright.application.trial import AppTrial, TrialScript
 from edgewright.errors import InputError
 from edgewright.samples.builder import ModelBuilder
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from edgewright.application.app_interface import call_order, described_end, overwriters
+from edgewright.application.packaging import application_files
 
 from edgewright import samples
-from edgewright.application.app_interface import call_order, described_end, overwriters
 from edgewright.application.library import AppLibrary, emit_application
 from edgewright.application.members import load_application
-from edgewright.application.packaging import application_files
 from edgewright.application.search import JointSearch
 from edgewright.cli.main import main
 from edgewright.emit.packaging import write_folder

@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from edgewright.application.trial import AppTrial, TrialScript
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,7 +24,6 @@ from edgewright.application.ring_run import RingPipeline
 from edgewright.application.rings import possible_rings
 from edgewright.application.search import JointSearch
 from edgewright.application.slots import with_small_rings
-from edgewright.application.trial import AppTrial, TrialScript
 from edgewright.dataflow.checks.liveness import blocked
 from edgewright.dataflow.deployments.phases import PartTimes
 from edgewright.dataflow.deployments.timed import TimedDeployment

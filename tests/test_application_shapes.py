@@ -6,11 +6,11 @@ from pathlib import Path
 
 import onnx
 import pytest
+from edgewright.application.trial import AppTrial, TrialScript
 
 from edgewright.application.library import emit_application
 from edgewright.application.members import load_application
 from edgewright.application.search import JointSearch
-from edgewright.application.trial import AppTrial, TrialScript
 from edgewright.errors import InputError, ModelError
 from edgewright.samples.builder import ModelBuilder
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from edgewright.application.trial import AppTrial, TrialScript
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,7 +19,6 @@ from edgewright.application.joint import JointLayout
 from edgewright.application.members import load_application
 from edgewright.application.search import JointSearch
 from edgewright.application.slots import last_use
-from edgewright.application.trial import AppTrial, TrialScript
 from edgewright.dataflow.deployments.phases import PartTimes
 from edgewright.dataflow.deployments.timed import TimedDeployment
 from edgewright.errors import InputError

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from importlib.metadata import version
 
 from .. import text
+from ..emit.deployment.packaging import deployment_package
+from ..emit.deployment.trial import Verified, verify_library
 from ..errors import Infeasible
 from .library import AppLibrary, emit_application
 from .outcome import AppOutcome, too_much_flash
-from .packaging import application_files
-from .trial import Verified, verify_application
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class CompiledApplication:
     def files(self) -> Mapping[str, str | bytes]:
         """By path."""
         report = json.dumps({**self.outcome.to_dict(), **self.to_dict()}, indent=1) + "\n"
-        return {**application_files(self.library, version("edgewright")), "report.json": report}
+        return {**application_package(self.library, version("edgewright")), "report.json": report}
 
     @property
     def stack_bytes(self) -> int | None:
@@ -83,6 +83,14 @@ class CompiledApplication:
         return f"{figures}; {' and '.join(runs)}, all right{note}"
 
 
+def application_package(library: AppLibrary, edgewright: str) -> dict[str, str | bytes]:
+    """Every file of the application's package but the report, by path."""
+    application = library.layout.application
+    return deployment_package(
+        library, edgewright, application.file.name, application.board.name if application.board else None
+    )
+
+
 def compile_outcome(outcome: AppOutcome, verify: bool = True) -> CompiledApplication:
     """The library of a joint plan, tried here and on the virtual board; an error where its weights do not fit."""
     assert outcome.joint is not None, "only joint plans are compiled"
@@ -91,4 +99,4 @@ def compile_outcome(outcome: AppOutcome, verify: bool = True) -> CompiledApplica
     flash = application.file.limits.flash or (application.board.flash_size if application.board else None)
     if flash is not None and library.weight_bytes > flash:
         raise Infeasible(f"does not fit: {too_much_flash(application, flash)}")
-    return CompiledApplication(outcome, library, verify_application(library) if verify else None)
+    return CompiledApplication(outcome, library, verify_library(library) if verify else None)

@@ -1,94 +1,54 @@
-"""One C library for an application: every network in the common arena, kernels and weights stored once.
-
-The networks' own files are those of `emit`, and what is around them is written by `app_source`.
-"""
+"""The C library of an application: its plans with kernels selected, printed as the deployment that they come to."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
-from ..emit.library import Library, LibraryShare, SharedCode, emit
-from ..errors import InputError
+from ..emit.deployment import DeploymentLibrary, LibraryNames, emit_deployment
+from ..emit.names import safe_prefix
 from ..kernels.select import select
 from ..kernels.sites import NetworkFacts
-from ..platform.target import Target
 from ..program import Buffer, Plan
-from ..program.deployment import Deployment
 from ..program.options import Options
-from .app_ends import c_name, polled_rows, resident_ends
-from .app_rings import row_outlet
-from .app_source import AppWriter
-from .c_names import check_names
 from .conflicts import BufferUse, JointBuffer
 from .deploying import deployment_of
 from .description import PreemptionPoints
 from .joint import JointLayout, with_buffers
-from .members import AppMember
+from .members import Application, AppMember
 
-MOST_MEMBERS = 32  # bits of a word
 OTHER = "other: "  # before the name of a buffer that belongs to somebody else
 
 
 @dataclass(frozen=True)
-class AppLibrary:
-    """The files of the application's library, and the libraries of its members that are part of it."""
+class AppLibrary(DeploymentLibrary):
+    """The library of an application, with the layout that it was printed from."""
 
     layout: JointLayout
-    deployment: Deployment  # as it was judged
-    target: Target
-    members: Mapping[str, Library]
-    files: Mapping[str, str | bytes]
-    weight_bytes: int
-    state_bytes: int  # of RAM beside the arena: who runs, and what waits
-
-    @property
-    def name(self) -> str:
-        return self.layout.application.file.prefix
-
-    @property
-    def arenas(self) -> Mapping[str, int]:
-        """Bytes of each memory, as they are linked."""
-        first = next(iter(self.layout.arenas))
-        return {**self.layout.arenas, first: self.layout.arenas[first] + self.state_bytes}
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        return tuple(name for name in self.files if name.endswith((".c", ".S")))
 
 
 def emit_application(layout: JointLayout) -> AppLibrary:
     """The library that carries all plans out in one arena, which are judged before anything is printed."""
-    application = layout.application
-    if len(application.members) > MOST_MEMBERS:
-        raise InputError(f"{len(application.members)} networks and partitions are too many: at most {MOST_MEMBERS}")
-    if (handed := sum(len(fifo.readers) for fifo in application.shared)) > MOST_MEMBERS:
-        raise InputError(f"{handed} inputs that other networks hand over are too many: at most {MOST_MEMBERS}")
-    name = application.file.prefix
-    shared = SharedCode.called(name)
-    options = Options()
     plans = selected_plans(layout)
-    selected, deployment = replace(layout, plans=plans), deployment_of(layout, plans)
-    libraries: dict[str, Library] = {}
-    for number, member in enumerate(application.members):
-        probe = f"{name}_at({number}, stage)" if layout.problem.relations.may_be_interrupted(member.name) else ""
-        rows = frozenset(polled_rows(layout, member.name))
-        outlet = row_outlet(name, layout, member.name)
-        row = f"{name}_at_row({number}, stage)"
-        share = LibraryShare(shared, probe, resident_ends(layout, member), row, rows, outlet)
-        libraries[member.name] = emit(
-            plans[member.name], application.target, member.network, c_name(member), options, share
-        )
-    writer = AppWriter(selected, libraries)
-    files: dict[str, str | bytes] = {f"{name}.h": writer.header(), f"{name}.c": writer.source()}
-    if writer.gate.is_polled:
-        files[f"{name}_probe.h"] = writer.probe_header()
-    for library in libraries.values():
-        files |= library.files
-    files |= shared.files()
-    check_names(writer.pieces(files))
-    state = 4 * (sum(writer.gate.words.values()) + writer.rings.words)
-    return AppLibrary(selected, deployment, application.target, libraries, files, shared.constants.bytes, state)
+    application = layout.application
+    library = emit_deployment(deployment_of(layout, plans), application.target, _library_names(application))
+    own = {field.name: getattr(library, field.name) for field in fields(library)}
+    return AppLibrary(**own, layout=replace(layout, plans=plans))
+
+
+def _library_names(application: Application) -> LibraryNames:
+    """What the C calls its parts; partitions are numbered."""
+    file = application.file
+    index = {entry.name: n for n, entry in enumerate(file.networks)}
+    keys = {member.name: f"network[{index[member.owner]}].prefix" for member in application.members}
+    keys |= {buffer.name: f"buffer[{n}].name" for n, buffer in enumerate(file.buffers)}
+    parts = {member.name: _prefix(member) for member in application.members}
+    return LibraryNames(file.prefix, parts, {"": "name", **keys})
+
+
+def _prefix(member: AppMember) -> str:
+    whole = member.entry.prefix or member.entry.name
+    return safe_prefix(whole + member.name.removeprefix(member.owner).replace(".", "_"))
 
 
 def selected_plans(layout: JointLayout) -> Mapping[str, Plan]:

@@ -15,7 +15,6 @@ from ..emit.native import FLAGS, compiler
 from ..errors import EdgewrightError, InputError
 from ..network import Array
 from ..run.statistics import FrameLog, MemoryUse, RunStatistics
-from .app_ends import c_name, given_ends
 from .library import AppLibrary
 from .members import AppMember
 
@@ -68,11 +67,13 @@ class RingPipeline:
         application = library.layout.application
         self._members = application.members_of(owner)
         for member in self._members:
-            inputs = given_ends(library.layout, member)[0]
-            if any(map(library.members[member.name].plan.is_by_rows, inputs)):
+            inputs = library.code.given(library.deployment.part_named[member.name])[0]
+            if any(map(library.parts[member.name].plan.is_by_rows, inputs)):
                 raise InputError(f"network '{owner}' pulls rows of its input; a pipeline is run here with whole frames")
         loaded = ctypes.CDLL(str(path))
-        self._calls = {one.name: loaded[f"{library.name}_run_{c_name(one)}"] for one in self._members}
+        self._calls = {
+            part.name: loaded[library.code.function(part)] for part in library.deployment.parts if part.owner == owner
+        }
 
     def __call__(self, frames: Iterable[Mapping[str, Array]]) -> Iterator[dict[str, Array]]:
         """The results of the frames, in their order, while the next ones are being computed."""
@@ -112,7 +113,7 @@ class RingPipeline:
 
     def _ends(self, member: AppMember, frame: Mapping[str, Array]) -> FrameEnds:
         """The inputs of a frame that a partition takes, and room for the results that it gives, in their order."""
-        inputs, outputs = given_ends(self._library.layout, member)
+        inputs, outputs = self._library.code.given(self._library.deployment.part_named[member.name])
         tensors = member.network.tensors
         return FrameEnds(
             [np.ascontiguousarray(frame[member.inputs[name].tensor]) for name in inputs],

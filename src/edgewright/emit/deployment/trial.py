@@ -1,4 +1,4 @@
-"""The application's library at work, on this machine and on the virtual board, compared with each network run alone.
+"""A deployment's library at work, on this machine and on the virtual board, compared with each part run alone.
 
 The harness tries random runs and preemptions, and leaves to the library which of them may start. What the library
 refuses is counted; what it allows must give the right result.
@@ -14,25 +14,23 @@ from pathlib import Path
 
 import numpy as np
 
-from ..board.machine import machine_for
-from ..board.qemu import TRACE
-from ..board.toolchain import Toolchain, toolchain
-from ..emit.firmware.host_program import build_program, run_program
-from ..emit.firmware.image import STACK, build_image, library_flags
-from ..emit.firmware.measurement import Emulator, chosen_emulator, run_firmware
-from ..emit.names import arena_names
-from ..errors import EdgewrightError
-from ..network import Array, random_inputs
-from ..network.kernels import execute
-from ..platform.target import TARGETS, Architecture
-from ..program.deployment import OUTSIDE, Fifo
-from ..program.options import Options
-from .app_ends import given_ends
+from ...board.machine import machine_for
+from ...board.qemu import TRACE
+from ...board.toolchain import Toolchain, toolchain
+from ...errors import EdgewrightError
+from ...network import Array, Network, random_inputs
+from ...network.kernels import execute
+from ...network.parts import cut, given_outside
+from ...platform.target import TARGETS, Architecture
+from ...program.deployment import OUTSIDE, Fifo, Part
+from ...program.options import Options
+from ..firmware.host_program import build_program, run_program
+from ..firmware.image import STACK, build_image, library_flags
+from ..firmware.measurement import Emulator, chosen_emulator, run_firmware
 from .harness import TrialNote, TrialScript, kept_buffers, own_bytes, read_notes, trial_harness, trial_inputs
-from .library import AppLibrary
-from .members import AppMember
+from .library import DeploymentLibrary
 
-VARIANTS = 3  # different inputs of each network
+VARIANTS = 3  # different inputs of each part
 ON_BOARD = TrialScript(interleavings=4)  # of a library that is handed over
 
 
@@ -60,15 +58,21 @@ class BoardTrial:
 
 
 @dataclass(frozen=True)
-class AppTrial:
-    """The library with its harness, and what every network should give."""
+class LibraryTrial:
+    """The library with its harness, and what every part should give."""
 
-    library: AppLibrary
+    library: DeploymentLibrary
+
+    @cached_property
+    def references(self) -> Mapping[str, Network]:
+        """Each part as the model has it, without what planning added."""
+        deployment = self.library.deployment
+        return {part.name: _reference(deployment.network_named[part.owner], part.network) for part in deployment.parts}
 
     @cached_property
     def inputs(self) -> Mapping[str, tuple[Mapping[str, Array], ...]]:
-        members = self.library.layout.application.members
-        return {m.name: tuple(random_inputs(m.network, seed=n) for n in range(VARIANTS)) for m in members}
+        references = self.references.items()
+        return {name: tuple(random_inputs(network, seed=n) for n in range(VARIANTS)) for name, network in references}
 
     def run(self, script: TrialScript | None = None, tools: Toolchain | None = None) -> TrialResult:
         """On this machine, built with its compiler or with `tools`."""
@@ -120,16 +124,25 @@ class AppTrial:
     def _spoiled(self, own: bytes) -> Iterator[str]:
         at = 0
         for buffer in kept_buffers(self.library):
-            if own[at : at + buffer.size] != own_bytes(buffer.size):
+            if own[at : at + buffer.bytes] != own_bytes(buffer.bytes):
                 yield f"buffer '{buffer.name}' was overwritten"
-            at += buffer.size
+            at += buffer.bytes
+
+
+def _reference(whole: Network, part: Network) -> Network:
+    """The layers of the whole that a part has, as a network; the part itself where it computes them otherwise."""
+    layers = whole.by_name.keys() & part.by_name.keys()
+    if len(layers) == len(whole.layers):
+        return whole
+    own = cut(whole, layers, given_outside(whole, layers)).network if layers else part
+    return own if (own.inputs, own.outputs) == (part.inputs, part.outputs) else part
 
 
 @dataclass
 class _OpenCall:
     """A call of a run function that has not come back."""
 
-    member: AppMember
+    part: Part
     inputs: Mapping[str, Array]
     is_legal: bool | None  # None: not known
     is_started: bool = False  # it has been allowed
@@ -138,92 +151,86 @@ class _OpenCall:
 class _NoteJudge:
     """Goes through the notes of a trial, and knows what the library should remember."""
 
-    def __init__(self, trial: AppTrial) -> None:
-        self.trial, self.layout = trial, trial.library.layout
-        self.application = self.layout.application
+    def __init__(self, trial: LibraryTrial) -> None:
+        self.trial, self.code = trial, trial.library.code
+        self.deployment = self.code.deployment
         self.runs = self.nested = self.refused = 0
         self.wrong: list[str] = []
         self._open: list[_OpenCall] = []  # calls that have not come back
-        self._unread: dict[Fifo, set[str]] = {fifo: set() for fifo in self.application.shared}
-        self._values: dict[Fifo, Array] = {}  # what networks hand over
-        self._frames: dict[tuple[str, int], Mapping[str, Array]] = {}  # what partitions made of each frame
-        self._done = dict.fromkeys(self.application.by_name, 0)
+        self._unread: dict[Fifo, set[str]] = {fifo: set() for fifo in self.code.latest}
+        self._values: dict[Fifo, Array] = {}  # the latest frame of each of them
+        self._made: dict[tuple[str, int], Mapping[str, Array]] = {}  # what parts made of each frame
+        self._done = dict.fromkeys(self.code.index, 0)
         self._known: dict[tuple[str, bytes], Mapping[str, Array]] = {}
 
     def take(self, note: TrialNote) -> None:
-        member = self.application.members[note.member]
+        part = self.code.parts[note.part]
         if note.is_begin:
             for call in self._open:  # a run inside of theirs says that these were allowed
                 self._start(call)
-            given = given_ends(self.layout, member)[0]
-            own = self.trial.inputs[member.name][note.value]
-            inputs = {x: own[x] if x in given else self._handed(member, x, own[x]) for x in member.network.inputs}
-            self._open.append(_OpenCall(member, inputs, self._is_legal(member)))
+            inputs = dict(self.trial.inputs[part.name][note.value])
+            for name in inputs.keys() - set(self.code.given(part)[0]):
+                inputs[name] = self._handed(part, name, inputs[name])
+            self._open.append(_OpenCall(part, inputs, self._is_legal(part)))
             return
         call = self._open.pop()
         if call.is_legal is not None and call.is_legal == bool(note.value):
             said = "refuses network" if call.is_legal else "starts network"
             order = "in a legal order" if call.is_legal else "though what it reads is not there"
-            self.wrong.append(f"after {self.runs} runs the library {said} '{member.name}' {order}")
+            self.wrong.append(f"after {self.runs} runs the library {said} '{part.name}' {order}")
         if note.value:
             self.refused += 1
             return
         self._start(call)
         self.runs += 1
         self.nested += note.depth > 0
-        expected = self._expected(member, call.inputs)
-        at = 0
-        for name in given_ends(self.layout, member)[1]:
-            tensor = member.network.tensors[name]
-            found = np.frombuffer(note.outputs, tensor.dtype.numpy, tensor.size, at).reshape(tensor.shape)
-            if not _is_same(found, expected[name]):
-                self.wrong.append(f"run {self.runs}: network '{member.name}' computes a wrong '{name}'")
+        expected, at = self._expected(part, call.inputs), 0
+        for name in self.code.given(part)[1]:
+            tensor = part.network.tensors[name]
+            values = np.frombuffer(note.outputs, tensor.dtype.numpy, tensor.size, at).reshape(tensor.shape)
+            if not _is_same(values, expected[name]):
+                self.wrong.append(f"run {self.runs}: network '{part.name}' computes a wrong '{name}'")
             at += tensor.bytes
-        self._finish(member, expected)
-
-    def _finish(self, member: AppMember, expected: Mapping[str, Array]) -> None:
-        for fifo in self.application.shared:
-            if fifo.source == member.name:
-                self._values[fifo], self._unread[fifo] = expected[member.own(fifo)], set(fifo.reading)
-        self._frames[member.name, self._done[member.name]] = expected
-        self._done[member.name] += 1
+        for fifo in self.code.latest:
+            if fifo.source == part.name:
+                self._values[fifo], self._unread[fifo] = expected[part.own(fifo)], set(fifo.reading)
+        self._made[part.name, self._done[part.name]] = expected
+        self._done[part.name] += 1
 
     def _start(self, call: _OpenCall) -> None:
         """Notes what a run reads as it begins, what it overwrites and what it brings for others."""
         if call.is_started:
             return
-        call.is_started, name = True, call.member.name
-        for fifo in self.application.shared:
+        call.is_started, name = True, call.part.name
+        for fifo in self.code.latest:
             self._unread[fifo].discard(name)
             if fifo.writer == name:
                 self._unread[fifo] = set(fifo.reading) - {name} if fifo.source == OUTSIDE else set()
                 if fifo.source == OUTSIDE:
-                    self._values[fifo] = call.inputs[call.member.own(fifo)]
+                    self._values[fifo] = call.inputs[call.part.own(fifo)]
 
-    def _is_legal(self, member: AppMember) -> bool | None:
-        """Whether a call may start that nothing runs beside; None where others do, or pipelines count frames."""
-        if self._open or self.application.fifos:
+    def _is_legal(self, part: Part) -> bool | None:
+        """Whether a call may start that nothing runs beside; None where others do, or queues count frames."""
+        if self._open or self.code.queues:
             return None
-        deployment = self.trial.library.deployment
-        read = [fifo for fifo in self.application.shared if member.name in fifo.reading and fifo.writer != member.name]
+        read = [fifo for fifo in self.code.latest if part.name in fifo.reading and fifo.writer != part.name]
         return all(
-            member.name in self._unread[fifo] and not deployment.read_before(fifo, member.name) & self._unread[fifo]
+            part.name in self._unread[fifo] and not self.deployment.read_before(fifo, part.name) & self._unread[fifo]
             for fifo in read
         )
 
-    def _handed(self, member: AppMember, tensor: str, default: Array) -> Array:
-        """What another member has made; `default` where none has, since the library will refuse the run."""
-        for fifo in self.application.fifos:
-            if member.name in fifo.reading and member.own(fifo) == tensor:
-                made = self._frames.get((fifo.source, self._done[member.name]))
-                return default if made is None else made[self.application.by_name[fifo.source].own(fifo)]
-        shared = (x for x in self.application.shared if member.name in x.reading and member.own(x) == tensor)
-        return self._values.get(next(shared), default)
+    def _handed(self, part: Part, tensor: str, default: Array) -> Array:
+        """What another part has made; `default` where none has, since the library will refuse the run."""
+        fifo = self.deployment.reads[part.name][tensor]
+        if fifo.keeps_latest:
+            return self._values.get(fifo, default)
+        made = self._made.get((fifo.source, self._done[part.name]))
+        return default if made is None else made[self.deployment.part_named[fifo.source].own(fifo)]
 
-    def _expected(self, member: AppMember, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
-        key = (member.name, b"".join(inputs[name].tobytes() for name in sorted(inputs)))
+    def _expected(self, part: Part, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
+        key = (part.name, b"".join(inputs[name].tobytes() for name in sorted(inputs)))
         if key not in self._known:
-            self._known[key] = execute(member.network, inputs)
+            self._known[key] = execute(self.trial.references[part.name], inputs)
         return self._known[key]
 
 
@@ -236,9 +243,9 @@ class Verified:
     note: str = ""  # why it did not run on the virtual board
 
 
-def verify_application(library: AppLibrary, script: TrialScript | None = None) -> Verified:
+def verify_library(library: DeploymentLibrary, script: TrialScript | None = None) -> Verified:
     """The trials of a library, made before it is handed over; an error where a result is wrong."""
-    trial = AppTrial(library)
+    trial = LibraryTrial(library)
     here, board, note = trial.run(script), None, ""
     if library.target.architecture in (Architecture.CORTEX_M, Architecture.RV32):
         try:
@@ -251,11 +258,11 @@ def verify_application(library: AppLibrary, script: TrialScript | None = None) -
             board = trial.run_on_board()
     for result in (here, *([board.result] if board else ())):
         if result.wrong:
-            raise EdgewrightError(f"the application's code fails its check, please report this: {result.wrong[0]}")
-    planned = {name: library.layout.arenas[memory] for memory, name in arena_names(library.arenas).items()}
+            raise EdgewrightError(f"the library fails its check, please report this: {result.wrong[0]}")
+    planned = {name: library.code.arenas[memory].bytes for memory, name in library.code.sections.items()}
     if board is not None and (board.ram_linked != sum(library.arenas.values()) or board.arenas_linked != planned):
         raise EdgewrightError(
-            f"the application takes {board.ram_linked} bytes of RAM as linked, and {sum(library.arenas.values())} were "
+            f"the library takes {board.ram_linked} bytes of RAM as linked, and {sum(library.arenas.values())} were "
             "planned; please report this"
         )
     return Verified(here, board, note)

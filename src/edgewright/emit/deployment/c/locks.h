@@ -2,38 +2,38 @@
  * that, define when compiling it:
  *
  *   Zephyr, ESP-IDF         nothing to define
- *   FreeRTOS                APP_FREERTOS; where interrupts start networks, on other cores than Cortex-M, also
- *                           APP_IN_ISR(): whether an interrupt is being served
+ *   FreeRTOS                EW_FREERTOS; where interrupts start networks, on other cores than Cortex-M, also
+ *                           EW_IN_ISR(): whether an interrupt is being served
  *   Linux, macOS            nothing to define: a mutex where threads or signals may meet
- *   bare Cortex-M, RISC-V   nothing for one core, whose interrupts are turned off; APP_TWO_CORES where two cores start
- *                           networks, and APP_SPINLOCK, the address of a hardware spinlock, where they have no atomics
+ *   bare Cortex-M, RISC-V   nothing for one core, whose interrupts are turned off; EW_TWO_CORES where two cores start
+ *                           networks, and EW_SPINLOCK, the address of a hardware spinlock, where they have no atomics
  *                           (RP2040: 0xd000017c)
- *   anything else           APP_LOCK() and APP_UNLOCK(), which stand in one block; or APP_ONE_THREAD where one thread
+ *   anything else           EW_LOCK() and EW_UNLOCK(), which stand in one block; or EW_ONE_THREAD where one thread
  *                           calls everything and no interrupt does */
-#if defined(APP_LOCK)
-#elif defined(APP_ONE_THREAD)
-#define APP_LOCK()
-#define APP_UNLOCK()
+#if defined(EW_LOCK)
+#elif defined(EW_ONE_THREAD)
+#define EW_LOCK()
+#define EW_UNLOCK()
 #elif defined(__ZEPHYR__)
 #include <zephyr/kernel.h>
 #if defined(CONFIG_SMP) /* irq_lock would keep out this core's threads alone */
 static struct k_spinlock guard;
-#define APP_LOCK() const k_spinlock_key_t key = k_spin_lock(&guard)
-#define APP_UNLOCK() k_spin_unlock(&guard, key)
+#define EW_LOCK() const k_spinlock_key_t key = k_spin_lock(&guard)
+#define EW_UNLOCK() k_spin_unlock(&guard, key)
 #else
-#define APP_LOCK() const unsigned int key = irq_lock()
-#define APP_UNLOCK() irq_unlock(key)
+#define EW_LOCK() const unsigned int key = irq_lock()
+#define EW_UNLOCK() irq_unlock(key)
 #endif
 #elif defined(ESP_PLATFORM)
 #include <freertos/FreeRTOS.h>
 #include <freertos/task.h>
 static portMUX_TYPE guard = portMUX_INITIALIZER_UNLOCKED;
-#define APP_LOCK() portENTER_CRITICAL_SAFE(&guard)
-#define APP_UNLOCK() portEXIT_CRITICAL_SAFE(&guard)
-#elif defined(APP_FREERTOS)
+#define EW_LOCK() portENTER_CRITICAL_SAFE(&guard)
+#define EW_UNLOCK() portEXIT_CRITICAL_SAFE(&guard)
+#elif defined(EW_FREERTOS)
 #include <FreeRTOS.h>
 #include <task.h>
-#ifndef APP_IN_ISR
+#ifndef EW_IN_ISR
 #if defined(__GNUC__) && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
 static inline uint32_t exception(void)
 {
@@ -41,30 +41,30 @@ static inline uint32_t exception(void)
     __asm__ volatile("mrs %0, ipsr" : "=r"(number));
     return number;
 }
-#define APP_IN_ISR() (exception() != 0u)
+#define EW_IN_ISR() (exception() != 0u)
 #else
-#define APP_IN_ISR() 0
+#define EW_IN_ISR() 0
 #endif
 #endif
 static inline UBaseType_t locked(void)
 {
-    if (APP_IN_ISR())
+    if (EW_IN_ISR())
         return taskENTER_CRITICAL_FROM_ISR();
     taskENTER_CRITICAL();
     return 0;
 }
 static inline void unlocked(UBaseType_t key)
 {
-    if (APP_IN_ISR()) {
+    if (EW_IN_ISR()) {
         taskEXIT_CRITICAL_FROM_ISR(key);
     } else {
         taskEXIT_CRITICAL();
     }
     (void)key;
 }
-#define APP_LOCK() const UBaseType_t key = locked()
-#define APP_UNLOCK() unlocked(key)
-#elif APP_IS_SHARED && (defined(__linux__) || defined(__APPLE__) || defined(__unix__))
+#define EW_LOCK() const UBaseType_t key = locked()
+#define EW_UNLOCK() unlocked(key)
+#elif EW_IS_SHARED && (defined(__linux__) || defined(__APPLE__) || defined(__unix__))
 #include <pthread.h>
 #include <signal.h>
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
@@ -82,11 +82,11 @@ static inline void unlocked(const sigset_t *before)
     pthread_mutex_unlock(&guard);
     pthread_sigmask(SIG_SETMASK, before, 0);
 }
-#define APP_LOCK() const sigset_t key = locked()
-#define APP_UNLOCK() unlocked(&key)
+#define EW_LOCK() const sigset_t key = locked()
+#define EW_UNLOCK() unlocked(&key)
 #else
-#define APP_LOCK() pthread_mutex_lock(&guard)
-#define APP_UNLOCK() pthread_mutex_unlock(&guard)
+#define EW_LOCK() pthread_mutex_lock(&guard)
+#define EW_UNLOCK() pthread_mutex_unlock(&guard)
 #endif
 #elif defined(__GNUC__) && ((defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M') || defined(__riscv))
 #if defined(__riscv) /* bit 3 of mstatus; spelled as numbers for assemblers that want to be told of Zicsr */
@@ -112,24 +112,24 @@ static inline void unmasked(unsigned long key)
     __asm__ volatile("msr primask, %0" ::"r"(key) : "memory");
 }
 #endif
-#if !defined(APP_TWO_CORES)
-#define APP_LOCK() const unsigned long key = masked()
-#define APP_UNLOCK() unmasked(key)
+#if !defined(EW_TWO_CORES)
+#define EW_LOCK() const unsigned long key = masked()
+#define EW_UNLOCK() unmasked(key)
 #else
-#if defined(APP_SPINLOCK) /* reads as zero while the other core has it; any write gives it back */
-#define APP_TAKEN() (*(volatile uint32_t *)(APP_SPINLOCK) == 0u)
-#define APP_GIVE() (*(volatile uint32_t *)(APP_SPINLOCK) = 1u)
+#if defined(EW_SPINLOCK) /* reads as zero while the other core has it; any write gives it back */
+#define EW_TAKEN() (*(volatile uint32_t *)(EW_SPINLOCK) == 0u)
+#define EW_GIVE() (*(volatile uint32_t *)(EW_SPINLOCK) = 1u)
 #elif defined(__GCC_HAVE_SYNC_COMPARE_AND_SWAP_4) || defined(__riscv_atomic)
 static uint32_t guard;
-#define APP_TAKEN() (__atomic_exchange_n(&guard, 1u, __ATOMIC_SEQ_CST) != 0u)
-#define APP_GIVE() __atomic_store_n(&guard, 0u, __ATOMIC_SEQ_CST)
+#define EW_TAKEN() (__atomic_exchange_n(&guard, 1u, __ATOMIC_SEQ_CST) != 0u)
+#define EW_GIVE() __atomic_store_n(&guard, 0u, __ATOMIC_SEQ_CST)
 #else
-#error "this core has no atomics: define APP_SPINLOCK as the address of a hardware spinlock (RP2040: 0xd000017c)"
+#error "this core has no atomics: define EW_SPINLOCK as the address of a hardware spinlock (RP2040: 0xd000017c)"
 #endif
 static inline unsigned long locked(void)
 {
     const unsigned long key = masked();
-    while (APP_TAKEN()) {
+    while (EW_TAKEN()) {
     }
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     return key;
@@ -137,15 +137,15 @@ static inline unsigned long locked(void)
 static inline void unlocked(unsigned long key)
 {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    APP_GIVE();
+    EW_GIVE();
     unmasked(key);
 }
-#define APP_LOCK() const unsigned long key = locked()
-#define APP_UNLOCK() unlocked(key)
+#define EW_LOCK() const unsigned long key = locked()
+#define EW_UNLOCK() unlocked(key)
 #endif
-#elif APP_IS_SHARED
-#error "no lock is known for this system: define APP_LOCK() and APP_UNLOCK(), or APP_FREERTOS, or APP_ONE_THREAD"
+#elif EW_IS_SHARED
+#error "no lock is known for this system: define EW_LOCK() and EW_UNLOCK(), or EW_FREERTOS, or EW_ONE_THREAD"
 #else
-#define APP_LOCK()
-#define APP_UNLOCK()
+#define EW_LOCK()
+#define EW_UNLOCK()
 #endif

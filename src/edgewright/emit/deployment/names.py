@@ -1,12 +1,12 @@
-"""Names that the C of an application's library declares, which must differ between its parts."""
+"""Names that the C of a deployment's library declares, which must differ between its parts."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
-from ..errors import InputError
+from ...errors import InputError
 
 # Macros, types, functions, arrays: the word that a line at the left margin declares.
 _DECLARED = re.compile(
@@ -14,9 +14,22 @@ _DECLARED = re.compile(
 )
 
 
+@dataclass(frozen=True)
+class LibraryNames:
+    """What the C of a deployment calls the library and its parts."""
+
+    library: str  # prefix of the files and functions that are for all parts
+    parts: Mapping[str, str]  # prefix of the files and functions of each part
+    keys: Mapping[str, str] = field(default_factory=dict)  # where the user names a part, a buffer or the library ("")
+
+    def key(self, name: str) -> str:
+        """What an error asks the user to change."""
+        return self.keys.get(name, f"the C name of '{name}'" if name else "the name of the library")
+
+
 @dataclass(frozen=True, slots=True)
 class NamedPiece:
-    """C whose names follow from one key of the application file."""
+    """C whose names follow from one name that the user gives."""
 
     key: str
     header: str

@@ -1,0 +1,142 @@
+"""The run function of a part in C: what the caller passes to it, and how it calls the one that emit wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from ...kernels.printing.constants import C_TYPES
+from ...kernels.printing.source import CWriter
+from ...program import Plan
+from ...program.deployment import Part
+from ..header import declared, lies_densely, return_type
+from ..names import Parameters, local_names
+from .c_deployment import CDeployment
+from .gate import Gate
+from .rings import asked_inputs, row_outlet
+
+
+@dataclass(frozen=True, slots=True)
+class Accessor:
+    """The function that points to an input or output which lies in the arena as a whole."""
+
+    tensor: str
+    ctype: str
+    name: str
+    place: tuple[str, int]
+
+    @property
+    def declaration(self) -> str:
+        return f"{self.ctype} *{self.name}(void)"
+
+
+@dataclass(frozen=True)
+class PartCall:
+    gate: Gate
+    part: Part
+
+    @property
+    def code(self) -> CDeployment:
+        return self.gate.code
+
+    @property
+    def plan(self) -> Plan:
+        return self.code.plans[self.part.name]
+
+    @property
+    def prefix(self) -> str:
+        return self.code.prefix(self.part)
+
+    @cached_property
+    def names(self) -> Parameters:
+        return self.code.parameters(self.part)
+
+    def declaration(self, is_public: bool = False) -> str:
+        """C of the run function: with names as headers have them, or such as nothing else in the C has."""
+        names = self.names if is_public else local_names(self.names)
+        inputs, outputs = self.code.given(self.part)
+        given = Parameters({}, {x: names.inputs[x] for x in inputs}, {x: names.outputs[x] for x in outputs})
+        signature = ", ".join(declared(self.prefix, self.plan, self.part.network, given, self.names)) or "void"
+        return f"int32_t {self.code.function(self.part)}({signature})"
+
+    def accessors(self) -> Iterator[Accessor]:
+        for way, group in (("input", self.names.inputs), ("output", self.names.outputs)):
+            for tensor, parameter in group.items():
+                if lies_densely(self.plan, self.part.network, tensor) and tensor not in self.plan.outside:
+                    ctype = C_TYPES[self.part.network.tensors[tensor].dtype.value]
+                    name = f"{self.code.name}_{way}_{self.prefix}_{parameter}"
+                    yield Accessor(tensor, ctype, name, self.code.place(self.part, tensor))
+
+    def write(self, c: CWriter) -> None:
+        guard, which = self.code.guard, self.code.index[self.part.name]
+        with c.block(self.declaration()):
+            c.line(f"int32_t status = enter({which});")
+            c.line(f"if (status != {guard}_OK)")
+            c.line("    return status;")
+            for parameter, variable in self._kept().items():
+                c.line(f"{variable} = {parameter};")
+            call = f"{self.prefix}_run_in({', '.join(self._arguments())})"
+            if return_type(self.plan, self.part.network) == "void":
+                c.line(f"{call};")
+            elif row_outlet(self.code, self.part) is not None:
+                with c.block(f"if ({call} == 1)"):  # what remains otherwise is done when the next part wants it
+                    c.line(f"done[{which}] -= 1u;")
+                    c.line(f"status = {guard}_WRONG;")
+            else:
+                c.line(f"if ({call})")
+                c.line(f"    status = {guard}_WRONG;")
+            c.line(f"leave({which});")
+            c.line("return status;")
+        c.line()
+        for accessor in self.accessors():
+            with c.block(accessor.declaration):
+                c.line(f"return ({accessor.ctype} *)(void *)({self.code.address(accessor.place)});")
+            c.line()
+
+    def resumed(self) -> str:
+        """C of the call that goes on with a run; inputs that were passed whole are read, and are not passed again."""
+        names, kept = local_names(self.names), self._kept()
+        gone = {*names.inputs.values(), *names.outputs.values()} - kept.keys()
+        arguments = ["0" if name in gone else kept.get(name, name) for name in self._arguments()]
+        return f"{self.prefix}_run_in({', '.join(arguments)})"
+
+    def _kept(self) -> dict[str, str]:
+        """C variables for the parameters of a run that may go on later: whom it asks for rows."""
+        numbers = [n for n, ring in enumerate(self.code.rings) if ring.source == self.part.name]
+        local, kept = local_names(self.names).inputs, dict[str, str]()
+        for tensor in asked_inputs(self.code, self.part) if numbers else ():
+            variable = f"kept_{numbers[0]}_{self.names.inputs[tensor]}"
+            kept |= {local[tensor]: variable, f"{local[tensor]}_context": f"{variable}_context"}
+        return kept
+
+    def _arguments(self) -> Iterator[str]:
+        code, part, plan, names = self.code, self.part, self.plan, local_names(self.names)
+        for memory in names.arenas:
+            base = code.base(part, memory)
+            yield code.address((memory, base)) if base else code.arena(memory)
+        rings = enumerate(code.rings)
+        pulled = {part.own(ring): number for number, ring in rings if part.name in ring.reading}
+        given = {tensor for ends in code.given(part) for tensor in ends}
+        for group, is_input in ((names.inputs, True), (names.outputs, False)):
+            for tensor, parameter in group.items():
+                if is_input and tensor in pulled:
+                    yield from (f"pull_{pulled[tensor]}", "0")
+                elif tensor in plan.outside:
+                    yield f"({C_TYPES[part.network.tensors[tensor].dtype.value]} *)(void *)({self._slot(tensor)})"
+                elif tensor not in given:
+                    yield "0"
+                else:
+                    yield parameter
+                    if is_input and plan.views[tensor].window:
+                        yield f"{parameter}_context"
+        yield from (f"paused_{n}" for n, ring in enumerate(code.rings) if ring.source == part.name)
+
+    def _slot(self, tensor: str) -> str:
+        """C of where the slot of the part's frame begins; slots lie anywhere."""
+        frame, carried = self.gate.frame(self.part.name), (x for x in self.code.queues if self.part.name in x.ends)
+        places = list(map(self.code.address, self.code.slots(next(x for x in carried if self.part.own(x) == tensor))))
+        text = places[-1]
+        for n in range(len(places) - 2, -1, -1):
+            text = f"({frame} % {len(places)}u == {n}u ? {places[n]} : {text})"
+        return text

@@ -1,0 +1,146 @@
+"""NAME.h and NAME.c of a deployment's library, around its parts: their run functions, the arenas, the gate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from ...kernels.printing.source import CWriter, comment
+from ...program.deployment import FirmwareBuffer, Part
+from ..library import Library
+from .c_deployment import CDeployment
+from .calls import PartCall
+from .gate import Gate
+from .interface import described_end, overwriters
+from .names import NamedPiece
+from .rings import CRings
+
+POSIX = ("#if defined(__linux__) && !defined(_POSIX_C_SOURCE)", "#define _POSIX_C_SOURCE 200809L", "#endif")
+
+
+@dataclass(frozen=True)
+class DeploymentWriter:
+    code: CDeployment
+
+    @cached_property
+    def gate(self) -> Gate:
+        return Gate(self.code)
+
+    @cached_property
+    def calls(self) -> Mapping[str, PartCall]:
+        return {part.name: PartCall(self.gate, part) for part in self.code.parts}
+
+    @cached_property
+    def rings(self) -> CRings:
+        return CRings(self.gate, {ring: self.calls[ring.source].resumed() for ring in self.code.rings})
+
+    @property
+    def state_words(self) -> int:
+        """Words of RAM beside the arenas."""
+        return sum(self.gate.words.values()) + self.rings.words
+
+    def header(self) -> str:
+        return self._header(self.code.parts, self.code.deployment.buffers)
+
+    def _header(self, parts: Iterable[Part], buffers: Iterable[FirmwareBuffer]) -> str:
+        """The header, as far as it is for these parts and buffers."""
+        code = self.code
+        return code.render(
+            "library.h",
+            headers=[f"{code.prefix(part)}.h" for part in code.parts],
+            sizes={code.size_macro(memory): layout.bytes for memory, layout in code.arenas.items()},
+            locks="\n".join(self._locks[0]),
+            is_polled=code.is_polled,
+            parts=["\n".join(self._declared(part)) for part in parts],
+            buffers=[(own.bytes, self._buffer_function(own)) for own in buffers],
+        )
+
+    @cached_property
+    def _locks(self) -> tuple[list[str], list[str]]:
+        """What the header says about locks, and C of the macros LOCK and UNLOCK."""
+        lines = self.code.text("locks.h")
+        end = next(n for n, line in enumerate(lines, 1) if line.endswith("*/"))
+        return lines[:end], lines[end:]
+
+    def _buffer_function(self, own: FirmwareBuffer) -> str:
+        return f"uint8_t *{self.code.buffer_function(own)}(void)"
+
+    def _declared(self, part: Part) -> Iterator[str]:
+        """What the header says of a part, and declares for it."""
+        call = self.calls[part.name]
+        yield f"/* {comment(part.name)}: {call.plan.macs} multiply-accumulates."
+        yield from (f" *   {comment(sentence)}." for sentence in self.code.handed(part))
+        yield from self._ends(part)
+        yield " * What is given as NULL stays in the arena. */"
+        yield f"{call.declaration(is_public=True)};"
+        yield from (f"{accessor.declaration};" for accessor in call.accessors())
+
+    def _ends(self, part: Part) -> Iterator[str]:
+        """A line of the header for every input and output: type, axes, shape, and who overwrites it in the arena."""
+        call, given = self.calls[part.name], {tensor for ends in self.code.given(part) for tensor in ends}
+        functions = {accessor.tensor: accessor.name for accessor in call.accessors()}
+        for way, group in (("input", call.names.inputs), ("output", call.names.outputs)):
+            for tensor, parameter in group.items():
+                yield f" *   {way} {parameter}: {described_end(part.network, tensor)}."
+                if tensor in functions:
+                    others = comment(", ".join([part.name, *overwriters(self.code, part, tensor)]))
+                    yield f" *     {functions[tensor]}() points to it; overwritten by {others}."
+                elif tensor in given:
+                    yield " *     Not in the arena as a whole: only the caller has it."
+
+    def pieces(self, libraries: Mapping[str, Library], shared: Mapping[str, str | bytes]) -> Iterator[NamedPiece]:
+        """The C of the library by the names that the user gave; `shared` are files of kernels and weights."""
+        code = self.code
+        common = [str(shared[f"{code.name}_{kind}.h"]) for kind in ("kernels", "weights")]
+        yield NamedPiece(code.names.key(""), "\n".join([self._header((), ()), *common]))
+        for part in code.parts:
+            library = libraries[part.name]
+            header, source = (str(library.files[f"{library.name}.{kind}"]) for kind in "hc")
+            yield NamedPiece(code.names.key(part.name), "\n".join([header, *self._declared(part)]), source)
+        for own in code.deployment.buffers:
+            yield NamedPiece(code.names.key(own.name), self._buffer_function(own))
+        yield NamedPiece(code.names.key(""), "", self.source())
+
+    def probe_header(self) -> str:
+        guard = f"{self.code.guard}_PROBE_H"
+        lines = [
+            f"/* {self.code.name}: what networks call where a stage begins. */",
+            *(f"#ifndef {guard}", f"#define {guard}", "", "#include <stdint.h>", ""),
+            *self.gate.probe_prototypes(),
+            *self.rings.prototypes(),
+            *("", f"#endif /* {guard} */", ""),
+        ]
+        return "\n".join(lines)
+
+    def source(self) -> str:
+        code, guard, c = self.code, self.code.guard, CWriter()
+        c.lines += [
+            f"/* {code.name}: who may start when, and the arena that all of them share. */",
+            *(POSIX if code.is_shared else ()),
+            f'#include "{code.name}.h"',
+            *([f'#include "{code.name}_probe.h"'] if code.is_polled else []),
+            f'#include "{code.name}_kernels.h"',
+            "",
+            f"#define {guard}_IS_SHARED {int(code.is_shared)} /* whether networks may start at the same time */",
+            *self._locks[1],
+            "",
+            *(
+                f"{guard}_SECTION({section}) {guard}_ALIGNED(16) static uint8_t "
+                f"{code.arena(memory)}[{code.size_macro(memory)}];"
+                for memory, section in code.sections.items()
+            ),
+            *self.gate.declared_words(),
+            *self.rings.declared(),
+            "",
+        ]
+        self.gate.write(c)
+        self.rings.write(c)
+        for call in self.calls.values():
+            call.write(c)
+        for own in code.deployment.buffers:
+            with c.block(self._buffer_function(own)):
+                places = ((memory, layout.buffers.get(own.name)) for memory, layout in code.arenas.items())
+                c.line(f"return {next(code.address((memory, at)) for memory, at in places if at is not None)};")
+            c.line()
+        return c.text()
