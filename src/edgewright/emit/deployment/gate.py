@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from ...kernels.printing.source import CWriter
 from ...program.deployment import OUTSIDE, Fifo, Part
 from .c_deployment import CDeployment
 
@@ -54,10 +53,6 @@ class Gate:
         number = f"done[{self.code.index[part]}]"
         return f"({number} - 1u)" if any(ring.source == part for ring in self.code.rings) else number
 
-    def _fills(self, which: str) -> str:
-        """C of whether a part fills a ring: its frames count from their beginning, for they may be read by then."""
-        return f"({self.code.bits(ring.source for ring in self.code.rings):#x}u >> {which} & 1u)"
-
     def _before(self, reader: str) -> frozenset[str]:
         """The parts that may have to go on making rows when this one wants some."""
         sources = {ring.source for ring in self.code.rings if reader in ring.reading}
@@ -73,18 +68,25 @@ class Gate:
         if self._turns:
             yield f"void {self.code.name}_at_row(int32_t network, int32_t stage);"
 
-    def write(self, c: CWriter) -> None:
-        """Tables and functions; `enter` and `leave` are what run functions call."""
-        c.lines += self._written_tables()
-        if self.code.queues:
-            self._write_frames(c)
-        self._write_enter(c)
-        self._write_leave(c)
-        if self.code.is_polled:
-            self._write_points(c)
-        with c.block(f"int32_t {self.code.name}_busy(void)"):
-            c.line("return running != 0u;")
-        c.line()
+    def text(self) -> str:
+        """C of tables and functions; `enter` and `leave` are what run functions call."""
+        code, tables = self.code, self._tables
+        fills = f"{code.bits(ring.source for ring in code.rings):#x}u" if code.rings else ""  # count at their beginning
+        gone = [f"{name}[which]" for name in ("reads", "makes", "brings") if name in tables]
+        follows = " || (waiting & follows[which])" if "follows" in tables else ""
+        return code.render(
+            "gate.c",
+            has=tables,
+            tables=list(self._written_tables()),
+            frames=list(self._refusals()),
+            busy=self._busy(),
+            unread=f"(reads[which] & ~waiting){follows}" if self._ends else "",
+            fills=fills,
+            gone=" | ".join(gone) if self._ends else "",
+            is_polled=code.is_polled,
+            points=list(self._points()),
+            rows=list(self._rows()),
+        )
 
     @cached_property
     def _tables(self) -> Mapping[str, tuple[int, ...]]:
@@ -131,7 +133,6 @@ class Gate:
             last = map(self._release_stage, self.code.index)
             yield "/* The stage at whose end a partition gives its slots back. */"
             yield f"static const int32_t last_reads[] = {{{', '.join(map(str, last))}}};"
-        yield ""
 
     def _release_stage(self, part: str) -> int:
         """The stage after which the part releases what it reads; -2 where it does when it has run."""
@@ -139,129 +140,46 @@ class Gate:
         known = [stage for stage in stages if stage is not None]
         return max(known) if known and len(known) == len(stages) else -2
 
-    def _write_frames(self, c: CWriter) -> None:
-        """The frames in flight in pipelines: a partition needs one for itself, and others may have to wait."""
-        code, guard = self.code, self.code.guard
-        c.line("/* Whether a partition finds its frame and room for what it makes, and no pipeline holds others up. */")
-        c.lines += ["static int32_t frames(int32_t which)", "{"]
+    def _refusals(self) -> Iterator[tuple[str, str]]:
+        """Why a part of a pipeline, or one that excludes such a part, may not start, and what it is told."""
+        code, alone = self.code, f"{self.code.guard}_ALONE"
         for fifo in code.queues:
             source = code.index[fifo.source]
             own = code.bits(part.name for part in code.parts if part.owner == fifo.what.network)
+            ring = code.rings.index(fifo) if fifo.rows else None
             for name in fifo.reading:
                 reader = code.index[name]
                 under_way = f"done[{source}] - done[{reader}]"
                 is_full = f"done[{source}] - given[{reader}] >= {fifo.slots}u"
-                is_held = f"(excludes[which] & {own:#x}u) && !({own:#x}u >> which & 1u)"
-                if fifo.rows:
-                    ring = code.rings.index(fifo)
-                    is_full = f"(paused_{ring}[0] || {is_full})"
-                    is_stuck = f"{guard}_ALONE && (running & {code.bits(self._before(name)):#x}u)"
-                self._refuse(c, f"which == {source} && {is_full}", "BUSY")
-                self._refuse(c, f"which == {reader} && {under_way} == 0u", "EMPTY")
-                if fifo.rows:
-                    self._refuse(c, f"which == {reader} && (made[{ring}] == taken[{ring}] || ({is_stuck}))", "EMPTY")
-                self._refuse(c, f"{under_way} != 0u && {is_held}", "BUSY")
-        c.lines += [f"    return {guard}_OK;", "}", ""]
+                yield f"which == {source} && {is_full if ring is None else f'(paused_{ring}[0] || {is_full})'}", "BUSY"
+                yield f"which == {reader} && {under_way} == 0u", "EMPTY"
+                if ring is not None:
+                    is_stuck = f"{alone} && (running & {code.bits(self._before(name)):#x}u)"
+                    yield f"which == {reader} && (made[{ring}] == taken[{ring}] || ({is_stuck}))", "EMPTY"
+                yield f"{under_way} != 0u && (excludes[which] & {own:#x}u) && !({own:#x}u >> which & 1u)", "BUSY"
 
-    def _refuse(self, c: CWriter, condition: str, status: str) -> None:
-        c.lines += [f"    if ({condition})", f"        return {self.code.guard}_{status};"]
-
-    def _write_enter(self, c: CWriter) -> None:
-        code, guard = self.code, self.code.guard
+    def _busy(self) -> str:
+        """C of whether something runs that keeps a part from starting."""
         busy = "running & excludes[which]"
-        if code.preemptions:
-            allowed = "between" + (" | anywhere[which]" if "anywhere" in self._tables else "")
-            allowed += " | (at_row & by_rows[which])" if self._turns else ""
-            busy = f"({busy}) || (running & interrupts[which] & ~({allowed}))"
-        with c.block("static int32_t enter(int32_t which)"):
-            c.line(f"int32_t status = {guard}_OK;")
-            c.line(f"{guard}_LOCK();")
-            if code.queues:
-                c.line("status = frames(which);")
-            c.line(f"if ({busy})")
-            c.line(f"    status = {guard}_BUSY;")
-            if self._ends:
-                follows = " || (waiting & follows[which])" if "follows" in self._tables else ""
-                c.line(f"else if ((reads[which] & ~waiting){follows})")
-                c.line(f"    status = {guard}_EMPTY;")
-            with c.block(f"if (status == {guard}_OK)"):
-                c.line("running |= 1u << which;")
-                if code.rings:
-                    c.line(f"done[which] += {self._fills('which')};")
-                if self._ends:
-                    gone = [f"{key}[which]" for key in ("reads", "makes", "brings") if key in self._tables]
-                    c.line(f"waiting &= ~({' | '.join(gone)});")
-            c.line(f"{guard}_UNLOCK();")
-            c.line("return status;")
-        c.line()
+        if not self.code.preemptions:
+            return busy
+        allowed = "between" + (" | anywhere[which]" if "anywhere" in self._tables else "")
+        allowed += " | (at_row & by_rows[which])" if self._turns else ""
+        return f"({busy}) || (running & interrupts[which] & ~({allowed}))"
 
-    def _write_leave(self, c: CWriter) -> None:
-        with c.block("static void leave(int32_t which)"):
-            c.line(f"{self.code.guard}_LOCK();")
-            c.line("running &= ~(1u << which);")
-            if "makes" in self._tables:
-                c.line("waiting |= makes[which];")
-            if self.code.rings:  # a run that fills one may have stopped, and says itself what it has read
-                with c.block(f"if (!{self._fills('which')})"):
-                    c.line("given[which] = ++done[which];")
-            elif self.code.queues:
-                c.line("given[which] = ++done[which];")
-            c.line(f"{self.code.guard}_UNLOCK();")
-        c.line()
-
-    def _write_points(self, c: CWriter) -> None:
-        """What parts call where they may be interrupted."""
-        name = self.code.name
-        self._write_is_point(c)
-        c.lines += self.code.text("points.c")
-        with c.block(f"void {name}_at(int32_t network, int32_t stage)"):
-            if self.code.queues:
-                counted = f" - {self._fills('network')}" if self.code.rings else ""
-                self._write_locked(
-                    c, "stage == last_reads[network] + 1", f"given[network] = done[network] + 1u{counted};"
-                )
-            if "brings" in self._tables:
-                told = "waiting |= brings[network]; /* the frame lies where others read it */"
-                self._write_locked(c, "stage == 0", told)
-            if self._turns:
-                c.line("turns[network] = 0;")
-            c.line("if (is_point(network, stage - 1))")
-            c.line("    stand(&between, 1u << network);")
-        c.line()
-        if self._turns:
-            self._write_is_row(c)
-            with c.block(f"void {name}_at_row(int32_t network, int32_t stage)"):
-                c.line("if (is_row(network, stage, turns[network]++))")
-                c.line("    stand(&at_row, 1u << network);")
-            c.line()
-
-    def _write_locked(self, c: CWriter, condition: str, statement: str) -> None:
-        with c.block(f"if ({condition})"):
-            c.line(f"{self.code.guard}_LOCK();")
-            c.line(statement)
-            c.line(f"{self.code.guard}_UNLOCK();")
-
-    def _write_is_point(self, c: CWriter) -> None:
-        """The preemption points of parts that may not be interrupted between any two stages."""
-        c.line("/* Whether a network may be interrupted after a stage. */")
-        c.lines += ["static int32_t is_point(int32_t network, int32_t stage)", "{"]
+    def _points(self) -> Iterator[tuple[int, str]]:
+        """C of the preemption points of parts that may not be interrupted between any two stages."""
         for low in dict.fromkeys(low for (_, low), points in self.code.preemptions.items() if points is not None):
             after = self.code.points(low).after
             if len(after) < len(self.code.plans[low].program.stages) - 1:
-                places = " || ".join(f"stage == {stage}" for stage in sorted(after)) or "0"
-                c.lines += [f"    if (network == {self.code.index[low]})", f"        return {places};"]
-        c.lines += ["    return stage >= 0 && stage + 1 < stages[network];", "}", ""]
+                yield self.code.index[low], " || ".join(f"stage == {stage}" for stage in sorted(after)) or "0"
 
-    def _write_is_row(self, c: CWriter) -> None:
-        """The turns after which parts may be interrupted inside a stage."""
-        c.line("/* Whether a network may be interrupted after a turn of a stage. */")
-        c.lines += ["static int32_t is_row(int32_t network, int32_t stage, uint32_t turn)", "{"]
+    def _rows(self) -> Iterator[tuple[int, int, str]]:
+        """C of the turns after which parts may be interrupted inside a stage."""
         for name, stages in self._turns.items():
             for stage, turns in stages.items():
                 starts = [turn for turn in turns if turn - 1 not in turns]
                 ends = [turn for turn in turns if turn + 1 not in turns]
                 runs = zip(starts, ends, strict=True)  # turns that follow each other
                 tests = [f"(turn >= {low}u && turn <= {high}u)" if low else f"turn <= {high}u" for low, high in runs]
-                c.lines += [f"    if (network == {self.code.index[name]} && stage == {stage})"]
-                c.lines += [f"        return {' || '.join(tests)};"]
-        c.lines += ["    return 0;", "}", ""]
+                yield self.code.index[name], stage, " || ".join(tests)

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ...kernels.printing.constants import C_TYPES
-from ...kernels.printing.source import CWriter
 from ...program import ROWS
 from ...program.deployment import Fifo, Part
 from ..streaming import RowOutlet, paused_words
@@ -79,48 +78,20 @@ class CRings:
                 yield f"static {prefix}_pull_{name} kept_{number}_{name}; /* whom it asks */"
                 yield f"static void *kept_{number}_{name}_context;"
 
-    def write(self, c: CWriter) -> None:
-        for number, ring in enumerate(self.code.rings):
-            self._write_producer(c, number, ring)
-            self._write_reader(c, number, ring)
-
-    def _write_wait(self, c: CWriter, otherwise: list[str]) -> None:
-        """What a thread does until the other one has got on, and what is done where there is one thread only."""
-        guard = self.code.guard
-        c.lines += [f"#ifdef {guard}_WAIT", f"        {guard}_WAIT();", "#else"]
-        c.add(otherwise)
-        c.lines += ["#endif"]
-
-    def _write_producer(self, c: CWriter, number: int, ring: Fifo) -> None:
-        name, guard = self.code.name, self.code.guard
-        row = f"{self.gate.frame(ring.source)} * {ring.what.region.shape[ROWS]}u + (uint32_t)stop"
-        with c.block(f"int32_t {name}_room_{number}(int32_t stop)"):
-            c.line(f"/* No more than {ring.rows} rows that were not taken, and none of the frame before. */")
-            c.line(f"const uint32_t most = stop < {ring.rows} ? (uint32_t)stop : {ring.rows}u;")
-            with c.block(f"while ({row} - taken[{number}] > most)"):
-                self._write_wait(c, ["return 0;"])
-            c.line(f"{guard}_ORDER();")
-            c.line("return 1;")
-        c.line()
-        with c.block(f"void {name}_made_{number}(int32_t stop)"):
-            c.line(f"{guard}_ORDER();")
-            c.line(f"made[{number}] = {row};")
-        c.line()
-
-    def _write_reader(self, c: CWriter, number: int, ring: Fifo) -> None:
-        guard, frame = self.code.guard, self.gate.frame(ring.reading[0])
-        source, tensor = self.code.index[ring.source], self.code.deployment.tensor(ring)
-        rows = ring.what.region.shape[ROWS]
-        row_bytes, ctype = tensor.bytes // rows, C_TYPES[tensor.dtype.value]
-        with c.block(f"static void pull_{number}(void *context, int32_t row, {ctype} *target)"):
-            c.line(f"const uint32_t at = {frame} * {rows}u + (uint32_t)row;")
-            c.line("(void)context;")
-            with c.block(f"while (made[{number}] == at)"):
-                marked = [f"mark(&running, 1u << {source}, {on}u);" for on in (1, 0)]
-                self._write_wait(c, [marked[0], f"(void){self.resumed[ring]};", marked[1]])
-            c.line(f"{guard}_ORDER();")
-            place = self.code.address(self.code.slots(ring)[0])
-            c.line(f"memcpy(target, {place} + row % {ring.rows} * {row_bytes}, {row_bytes});")
-            c.line(f"{guard}_ORDER();")
-            c.line(f"taken[{number}] = at + 1u;")
-        c.line()
+    def text(self) -> Iterator[str]:
+        """C of what the producer of each ring calls, and of what its reader does."""
+        code = self.code
+        for number, ring in enumerate(code.rings):
+            rows, tensor = ring.what.region.shape[ROWS], code.deployment.tensor(ring)
+            yield code.render(
+                "ring.c",
+                number=number,
+                most=ring.rows,
+                row=f"{self.gate.frame(ring.source)} * {rows}u + (uint32_t)stop",
+                first=f"{self.gate.frame(ring.reading[0])} * {rows}u",
+                source=code.index[ring.source],
+                resumed=self.resumed[ring],
+                ctype=C_TYPES[tensor.dtype.value],
+                place=code.address(code.slots(ring)[0]),
+                row_bytes=tensor.bytes // rows,
+            )

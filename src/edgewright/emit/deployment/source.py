@@ -134,8 +134,8 @@ class DeploymentWriter:
             *self.rings.declared(),
             "",
         ]
-        self.gate.write(c)
-        self.rings.write(c)
+        for text in (self.gate.text(), *self.rings.text()):
+            c.lines += [*text.splitlines(), ""]
         for call in self.calls.values():
             call.write(c)
         for own in code.deployment.buffers:
