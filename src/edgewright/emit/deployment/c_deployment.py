@@ -8,6 +8,8 @@ from functools import cached_property
 from importlib import resources
 
 from ...errors import InputError
+from ...network import Network
+from ...network.parts import cut, given_outside
 from ...program import Plan
 from ...program.deployment import (
     OUTSIDE,
@@ -71,6 +73,12 @@ class CDeployment:
     @cached_property
     def plans(self) -> Mapping[str, Plan]:
         return {part.name: part.plan for part in self.parts if part.plan is not None}
+
+    @cached_property
+    def references(self) -> Mapping[str, Network]:
+        """Each part as the model has it, without what planning added."""
+        whole = self.deployment.network_named
+        return {part.name: _reference(whole[part.owner], part.network) for part in self.parts}
 
     @cached_property
     def index(self) -> Mapping[str, int]:
@@ -199,6 +207,15 @@ class CDeployment:
         for fifo in self.queues:
             if part.name in fifo.reading:
                 yield f"{part.own(fifo)} comes from {fifo.source}"
+
+
+def _reference(whole: Network, part: Network) -> Network:
+    """The layers of the whole that a part has, as a network; the part itself where it computes them otherwise."""
+    layers = whole.by_name.keys() & part.by_name.keys()
+    if len(layers) == len(whole.layers):
+        return whole
+    own = cut(whole, layers, given_outside(whole, layers)).network if layers else part
+    return own if (own.inputs, own.outputs) == (part.inputs, part.outputs) else part
 
 
 def checked_for_c(code: CDeployment) -> CDeployment:

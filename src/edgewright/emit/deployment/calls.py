@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ...kernels.printing.constants import C_TYPES
-from ...kernels.printing.source import CWriter
 from ...program import Plan
 from ...program.deployment import Part
 from ..header import declared, lies_densely, return_type
 from ..names import Parameters, local_names
+from ..streaming import RowOutlet
 from .c_deployment import CDeployment
 from .gate import Gate
 from .rings import asked_inputs, row_outlet
@@ -24,7 +24,7 @@ class Accessor:
     tensor: str
     ctype: str
     name: str
-    place: tuple[str, int]
+    place: str  # in C
 
     @property
     def declaration(self) -> str:
@@ -60,48 +60,42 @@ class PartCall:
         signature = ", ".join(declared(self.prefix, self.plan, self.part.network, given, self.names)) or "void"
         return f"int32_t {self.code.function(self.part)}({signature})"
 
+    @property
     def accessors(self) -> Iterator[Accessor]:
         for way, group in (("input", self.names.inputs), ("output", self.names.outputs)):
             for tensor, parameter in group.items():
                 if lies_densely(self.plan, self.part.network, tensor) and tensor not in self.plan.outside:
                     ctype = C_TYPES[self.part.network.tensors[tensor].dtype.value]
                     name = f"{self.code.name}_{way}_{self.prefix}_{parameter}"
-                    yield Accessor(tensor, ctype, name, self.code.place(self.part, tensor))
+                    yield Accessor(tensor, ctype, name, self.code.address(self.code.place(self.part, tensor)))
 
-    def write(self, c: CWriter) -> None:
-        guard, which = self.code.guard, self.code.index[self.part.name]
-        with c.block(self.declaration()):
-            c.line(f"int32_t status = enter({which});")
-            c.line(f"if (status != {guard}_OK)")
-            c.line("    return status;")
-            for parameter, variable in self._kept().items():
-                c.line(f"{variable} = {parameter};")
-            call = f"{self.prefix}_run_in({', '.join(self._arguments())})"
-            if return_type(self.plan, self.part.network) == "void":
-                c.line(f"{call};")
-            elif row_outlet(self.code, self.part) is not None:
-                with c.block(f"if ({call} == 1)"):  # what remains otherwise is done when the next part wants it
-                    c.line(f"done[{which}] -= 1u;")
-                    c.line(f"status = {guard}_WRONG;")
-            else:
-                c.line(f"if ({call})")
-                c.line(f"    status = {guard}_WRONG;")
-            c.line(f"leave({which});")
-            c.line("return status;")
-        c.line()
-        for accessor in self.accessors():
-            with c.block(accessor.declaration):
-                c.line(f"return ({accessor.ctype} *)(void *)({self.code.address(accessor.place)});")
-            c.line()
+    @property
+    def number(self) -> int:
+        return self.code.index[self.part.name]
+
+    @property
+    def outlet(self) -> RowOutlet | None:
+        return row_outlet(self.code, self.part)
+
+    @property
+    def may_fail(self) -> bool:
+        """Whether the call says that it was refused, or stopped."""
+        return return_type(self.plan, self.part.network) != "void"
+
+    @property
+    def text(self) -> str:
+        """C of the call of the part's own run function."""
+        return f"{self.prefix}_run_in({', '.join(self._arguments())})"
 
     def resumed(self) -> str:
         """C of the call that goes on with a run; inputs that were passed whole are read, and are not passed again."""
-        names, kept = local_names(self.names), self._kept()
+        names, kept = local_names(self.names), self.kept
         gone = {*names.inputs.values(), *names.outputs.values()} - kept.keys()
         arguments = ["0" if name in gone else kept.get(name, name) for name in self._arguments()]
         return f"{self.prefix}_run_in({', '.join(arguments)})"
 
-    def _kept(self) -> dict[str, str]:
+    @cached_property
+    def kept(self) -> dict[str, str]:
         """C variables for the parameters of a run that may go on later: whom it asks for rows."""
         numbers = [n for n, ring in enumerate(self.code.rings) if ring.source == self.part.name]
         local, kept = local_names(self.names).inputs, dict[str, str]()

@@ -113,5 +113,5 @@ def _argument(library: DeploymentLibrary, part: Part, way: str, tensor: str, par
         parameter=f"{own.name}_{parameter}",
         array=f"{own.name}_{way}_{parameter}",
         accessor=f"{library.name}_{way}_{own.name}_{parameter}" if argument.accessor else "",
-        what=described_end(part.network, tensor),
+        what=described_end(library.code.references[part.name], tensor),
     )

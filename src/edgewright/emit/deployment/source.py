@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from ...kernels.printing.source import CWriter, comment
+from ...kernels.printing.source import comment
 from ...program.deployment import FirmwareBuffer, Part
 from ..library import Library
 from .c_deployment import CDeployment
@@ -15,8 +15,6 @@ from .gate import Gate
 from .interface import described_end, overwriters
 from .names import NamedPiece
 from .rings import CRings
-
-POSIX = ("#if defined(__linux__) && !defined(_POSIX_C_SOURCE)", "#define _POSIX_C_SOURCE 200809L", "#endif")
 
 
 @dataclass(frozen=True)
@@ -74,15 +72,15 @@ class DeploymentWriter:
         yield from self._ends(part)
         yield " * What is given as NULL stays in the arena. */"
         yield f"{call.declaration(is_public=True)};"
-        yield from (f"{accessor.declaration};" for accessor in call.accessors())
+        yield from (f"{accessor.declaration};" for accessor in call.accessors)
 
     def _ends(self, part: Part) -> Iterator[str]:
         """A line of the header for every input and output: type, axes, shape, and who overwrites it in the arena."""
         call, given = self.calls[part.name], {tensor for ends in self.code.given(part) for tensor in ends}
-        functions = {accessor.tensor: accessor.name for accessor in call.accessors()}
+        functions = {accessor.tensor: accessor.name for accessor in call.accessors}
         for way, group in (("input", call.names.inputs), ("output", call.names.outputs)):
             for tensor, parameter in group.items():
-                yield f" *   {way} {parameter}: {described_end(part.network, tensor)}."
+                yield f" *   {way} {parameter}: {described_end(self.code.references[part.name], tensor)}."
                 if tensor in functions:
                     others = comment(", ".join([part.name, *overwriters(self.code, part, tensor)]))
                     yield f" *     {functions[tensor]}() points to it; overwritten by {others}."
@@ -114,33 +112,23 @@ class DeploymentWriter:
         return "\n".join(lines)
 
     def source(self) -> str:
-        code, guard, c = self.code, self.code.guard, CWriter()
-        c.lines += [
-            f"/* {code.name}: who may start when, and the arena that all of them share. */",
-            *(POSIX if code.is_shared else ()),
-            f'#include "{code.name}.h"',
-            *([f'#include "{code.name}_probe.h"'] if code.is_polled else []),
-            f'#include "{code.name}_kernels.h"',
-            "",
-            f"#define {guard}_IS_SHARED {int(code.is_shared)} /* whether networks may start at the same time */",
-            *self._locks[1],
-            "",
-            *(
-                f"{guard}_SECTION({section}) {guard}_ALIGNED(16) static uint8_t "
-                f"{code.arena(memory)}[{code.size_macro(memory)}];"
-                for memory, section in code.sections.items()
-            ),
-            *self.gate.declared_words(),
-            *self.rings.declared(),
-            "",
-        ]
-        for text in (self.gate.text(), *self.rings.text()):
-            c.lines += [*text.splitlines(), ""]
-        for call in self.calls.values():
-            call.write(c)
-        for own in code.deployment.buffers:
-            with c.block(self._buffer_function(own)):
-                places = ((memory, layout.buffers.get(own.name)) for memory, layout in code.arenas.items())
-                c.line(f"return {next(code.address((memory, at)) for memory, at in places if at is not None)};")
-            c.line()
-        return c.text()
+        code = self.code
+        return code.render(
+            "library.c",
+            is_shared=code.is_shared,
+            is_polled=code.is_polled,
+            locks="\n".join(self._locks[1]),
+            arenas=[
+                (section, code.arena(memory), code.size_macro(memory)) for memory, section in code.sections.items()
+            ],
+            state=[*self.gate.declared_words(), *self.rings.declared()],
+            gate=self.gate.text(),
+            rings=list(self.rings.text()),
+            calls=list(self.calls.values()),
+            buffers=[
+                (self._buffer_function(own), code.address((memory, layout.buffers[own.name])))
+                for own in code.deployment.buffers
+                for memory, layout in code.arenas.items()
+                if own.name in layout.buffers
+            ],
+        )

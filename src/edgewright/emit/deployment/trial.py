@@ -18,9 +18,8 @@ from ...board.machine import machine_for
 from ...board.qemu import TRACE
 from ...board.toolchain import Toolchain, toolchain
 from ...errors import EdgewrightError
-from ...network import Array, Network, random_inputs
+from ...network import Array, random_inputs
 from ...network.kernels import execute
-from ...network.parts import cut, given_outside
 from ...platform.target import TARGETS, Architecture
 from ...program.deployment import OUTSIDE, Fifo, Part
 from ...program.options import Options
@@ -64,14 +63,8 @@ class LibraryTrial:
     library: DeploymentLibrary
 
     @cached_property
-    def references(self) -> Mapping[str, Network]:
-        """Each part as the model has it, without what planning added."""
-        deployment = self.library.deployment
-        return {part.name: _reference(deployment.network_named[part.owner], part.network) for part in deployment.parts}
-
-    @cached_property
     def inputs(self) -> Mapping[str, tuple[Mapping[str, Array], ...]]:
-        references = self.references.items()
+        references = self.library.code.references.items()
         return {name: tuple(random_inputs(network, seed=n) for n in range(VARIANTS)) for name, network in references}
 
     def run(self, script: TrialScript | None = None, tools: Toolchain | None = None) -> TrialResult:
@@ -127,15 +120,6 @@ class LibraryTrial:
             if own[at : at + buffer.bytes] != own_bytes(buffer.bytes):
                 yield f"buffer '{buffer.name}' was overwritten"
             at += buffer.bytes
-
-
-def _reference(whole: Network, part: Network) -> Network:
-    """The layers of the whole that a part has, as a network; the part itself where it computes them otherwise."""
-    layers = whole.by_name.keys() & part.by_name.keys()
-    if len(layers) == len(whole.layers):
-        return whole
-    own = cut(whole, layers, given_outside(whole, layers)).network if layers else part
-    return own if (own.inputs, own.outputs) == (part.inputs, part.outputs) else part
 
 
 @dataclass
@@ -230,7 +214,7 @@ class _NoteJudge:
     def _expected(self, part: Part, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
         key = (part.name, b"".join(inputs[name].tobytes() for name in sorted(inputs)))
         if key not in self._known:
-            self._known[key] = execute(self.trial.references[part.name], inputs)
+            self._known[key] = execute(self.code.references[part.name], inputs)
         return self._known[key]
 
 
