@@ -17,12 +17,12 @@ import time
 from pathlib import Path
 
 import click
-from edgewright.application.harness import TrialScript
-from edgewright.application.trial import AppTrial, TrialResult
 
 from edgewright.application.library import emit_application
 from edgewright.application.members import load_application
 from edgewright.application.search import JointSearch
+from edgewright.emit.deployment.harness import TrialScript
+from edgewright.emit.deployment.trial import LibraryTrial, TrialResult
 
 MODELS = {
     "kws": "mlperf_kws_ref_int8",
@@ -52,7 +52,7 @@ def main(board: int, host: int, path: Path | None) -> None:
         search = JointSearch(load_application(file))
     plan = search.least
     library = emit_application(plan.layout)
-    trial = AppTrial(library)
+    trial = LibraryTrial(library)
     separate = sum(planner.least.peak_bytes for planner in search.planners.values())
     largest = max(planner.least.peak_bytes for planner in search.planners.values())
     click.echo(f"planned {plan.peak_bytes}, largest alone {largest}, separate arenas {separate} bytes")

@@ -24,14 +24,13 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from edgewright.application.trial import AppTrial, TrialScript
-
 from application_cases import random_application
 from edgewright.application.library import emit_application
 from edgewright.application.members import Application
 from edgewright.application.plan_file import load_application_plan, save_application_plan
 from edgewright.application.search import JointSearch
 from edgewright.board.toolchain import toolchain
+from edgewright.emit.deployment.trial import LibraryTrial, TrialScript
 from edgewright.errors import EdgewrightError
 from edgewright.network import random_inputs
 from edgewright.network.kernels import execute
@@ -59,7 +58,7 @@ def examine(seed: int, moves: int) -> dict[str, object]:
             tools = toolchain(TARGETS["host"])
             tools = replace(tools, flags=(*tools.flags, *SANITIZERS))
             script = TrialScript(interleavings=-(-moves // STARTS), starts=STARTS, seed=seed)
-            result = AppTrial(library).run(script, tools)
+            result = LibraryTrial(library).run(script, tools)
             wrong = [*result.wrong[:3], *differing(application, folder)]
             shared = max((len(fifo.readers) for fifo in application.shared), default=0)
             return row | {

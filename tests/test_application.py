@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from edgewright.application.harness import TrialScript
-from edgewright.application.trial import AppTrial
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -31,6 +29,8 @@ from edgewright.application.response_time import timed_pieces
 from edgewright.application.search import JointSearch
 from edgewright.cli import main
 from edgewright.emit import emit
+from edgewright.emit.deployment.harness import TrialScript
+from edgewright.emit.deployment.trial import LibraryTrial
 from edgewright.errors import Infeasible, InputError
 from edgewright.memory.layout import ConflictGraph, conflicts, place_graph
 from edgewright.platform.sentences import parse_toml
@@ -374,7 +374,7 @@ def test_one_library_runs_every_relation(camera: JointLayout) -> None:
     assert source.count("static uint8_t arena[") == 1
     assert "memcpy" not in str(library.files["landmarks.c"]).split("landmarks_run_in")[1].split("APP_PROBE")[0]
     assert "(void)out_map;" in detect
-    result = AppTrial(library).run(TrialScript(60))
+    result = LibraryTrial(library).run(TrialScript(60))
     assert result.wrong == () and result.nested and result.refused and result.runs > 50
 
 
@@ -386,7 +386,7 @@ def test_a_library_that_lets_anybody_start_is_found_out(camera: JointLayout) -> 
     careless = careless.replace("if ((running & excludes[which]) ||", "if (0 ||")
     careless = careless.replace("APP_BUSY;\n    else if (reads", "APP_OK;\n    else if (reads")
     assert careless != text
-    trial = AppTrial(replace(library, files={**library.files, "app.c": careless}))
+    trial = LibraryTrial(replace(library, files={**library.files, "app.c": careless}))
     assert any(trial.run(TrialScript(60, seed=seed)).wrong for seed in range(5))
 
 
@@ -404,7 +404,7 @@ def test_two_heads_on_one_trunk_store_it_once(tmp_path: Path) -> None:
     alone = {n: emit(p.least, search.application.target).weight_bytes for n, p in search.planners.items()}
     head = 32 * 5 * 4 + 5 * 4
     assert library.weight_bytes <= 1.02 * (alone["first"] + head) + 64
-    assert AppTrial(library).run(TrialScript(4)).wrong == ()
+    assert LibraryTrial(library).run(TrialScript(4)).wrong == ()
 
 
 def test_the_verb_compiles(paper: Path, tmp_path: Path) -> None:
@@ -478,7 +478,7 @@ def test_a_second_head_on_the_trunk_of_vww_costs_little_more_than_itself(corpus_
     size = sum(network.constants[name].nbytes for name in (weight, bias))
     assert alone < library.weight_bytes <= 1.02 * (alone + size)
     assert search.least.peak_bytes == search.planners["first"].least.peak_bytes  # one of them at a time
-    assert AppTrial(library).run(TrialScript(4)).wrong == ()
+    assert LibraryTrial(library).run(TrialScript(4)).wrong == ()
 
 
 def test_a_cascade_and_a_shared_input_are_handed_over_without_a_copy(tmp_path: Path) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from edgewright.application.harness import TrialScript
-from edgewright.application.trial import AppTrial
 
 from application_judge import Interleaving
 from edgewright import samples
 from edgewright.application.library import AppLibrary, emit_application
 from edgewright.application.members import load_application
 from edgewright.application.search import JointSearch
+from edgewright.emit.deployment.harness import TrialScript
+from edgewright.emit.deployment.trial import LibraryTrial
 from edgewright.program import faults
 from tools import needs, on_board
 
@@ -36,7 +36,7 @@ def test_exclusive_networks_take_the_ram_of_the_largest_and_one_word(tmp_path: P
     largest = max(plan.peak_bytes for plan in library.layout.problem.plans.values())
     assert library.layout.peak_bytes == largest and library.state_bytes == 4
     assert "poll" not in str(library.files["app.h"])
-    found = AppTrial(library).run_on_board(TrialScript(3, 4))
+    found = LibraryTrial(library).run_on_board(TrialScript(3, 4))
     assert found.result.wrong == () and (found.result.runs, found.result.refused) == (12, 0)
     assert found.ram_linked == largest + library.state_bytes
 
@@ -48,7 +48,7 @@ def test_interrupted_networks_are_right_on_the_board(points: str, tmp_path: Path
     for plan in library.layout.plans.values():
         assert not list(faults(plan))
     assert not list(Interleaving(library.layout, 1).run(60))
-    found = AppTrial(library).run_on_board(TrialScript(12, 4))
+    found = LibraryTrial(library).run_on_board(TrialScript(12, 4))
     assert found.result.wrong == () and found.result.nested
     assert found.ram_linked == library.layout.peak_bytes + library.state_bytes
 
@@ -57,7 +57,7 @@ def test_interrupted_networks_are_right_on_the_board(points: str, tmp_path: Path
 def test_a_timer_interrupts_where_it_may(points: str, tmp_path: Path) -> None:
     needs("qemu-system-arm")  # Unicorn has no timer
     library = library_of(tmp_path, "wake", "detect", relation=preempts(points), plain="false")
-    found = AppTrial(library).run_on_board(TrialScript(4, 4, ticks=1_500_000), timer="wake")
+    found = LibraryTrial(library).run_on_board(TrialScript(4, 4, ticks=1_500_000), timer="wake")
     assert found.result.wrong == () and found.result.nested
 
 
@@ -73,6 +73,6 @@ def test_keywords_interrupt_visual_wake_words_by_a_timer(points: str, tmp_path: 
     (tmp_path / "app.toml").write_text(f'board = "nucleo-f446re"\n{entries}{relation}')
     search = JointSearch(load_application(tmp_path / "app.toml", pull_input=True))
     library = emit_application(search.least.layout)
-    found = AppTrial(library).run_on_board(TrialScript(4, 5, seed=3, ticks=40_000_000), timer="kws")
+    found = LibraryTrial(library).run_on_board(TrialScript(4, 5, seed=3, ticks=40_000_000), timer="kws")
     assert found.result.wrong == () and found.result.nested >= 10
     assert found.ram_linked == library.layout.peak_bytes + library.state_bytes

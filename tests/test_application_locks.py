@@ -7,12 +7,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from edgewright.application.trial import AppTrial, TrialScript
 
 from edgewright import samples
 from edgewright.application.library import AppLibrary, emit_application
 from edgewright.application.members import load_application
 from edgewright.application.search import JointSearch
+from edgewright.emit.deployment.trial import LibraryTrial, TrialScript
 from tools import needs
 
 COUNTS = "extern int taken, given;\n"
@@ -168,7 +168,7 @@ def test_a_bare_core_turns_its_interrupts_off(bare: Path) -> None:
 @pytest.mark.parametrize("target", ["cortex-m0plus", "rv32imc"])
 def test_locks_of_bare_cores_run_on_the_virtual_board(target: str, tmp_path: Path) -> None:
     library = written(tmp_path, WAKE, DETECT, PARALLEL, target=target)
-    found = AppTrial(library).run_on_board(TrialScript(2, 4))
+    found = LibraryTrial(library).run_on_board(TrialScript(2, 4))
     assert found.result.runs and not found.result.wrong
     assert found.ram_linked == library.layout.peak_bytes + library.state_bytes
 
@@ -224,7 +224,7 @@ def test_threads_on_linux_take_turns_at_the_gate(tmp_path: Path) -> None:
     """Checked by the thread sanitizer, too: without the mutex it finds a race in `running`."""
     needs("gcc")
     library = written(tmp_path, WAKE, DETECT, PARALLEL)
-    size = library.members["detect"].network.tensors[library.members["detect"].network.outputs[0]].size
+    size = library.parts["detect"].network.tensors[library.parts["detect"].network.outputs[0]].size
     (tmp_path / "main.c").write_text(THREADED.replace("APP_OUTPUT", str(size)))
     compile_others(library, tmp_path)
     for flags, is_right in (

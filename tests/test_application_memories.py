@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from edgewright.application.trial import AppTrial
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
@@ -27,6 +26,7 @@ from edgewright.application.outcome import AppOutcome, plan_application
 from edgewright.application.search import JointSearch
 from edgewright.cli import main
 from edgewright.cli.app import buffers_table, summary_table
+from edgewright.emit.deployment.trial import LibraryTrial
 from edgewright.errors import EdgewrightError, Infeasible
 from edgewright.memory.layout import ConflictGraph, place_graph_in_memories
 from edgewright.program import faults
@@ -175,7 +175,7 @@ def test_the_library_has_an_arena_for_each_memory_and_is_right_here(pair: JointL
     source = str(library.files["app.c"])
     for section in ("tcm", "sram"):
         assert f"APP_SECTION({section}) APP_ALIGNED(16) static uint8_t arena_{section}[" in source
-    found = AppTrial(library).run()
+    found = LibraryTrial(library).run()
     assert found.wrong == () and found.nested
 
 
@@ -187,7 +187,7 @@ def test_it_runs_here_by_the_runtime_too(pair: JointLayout) -> None:
 @on_board
 def test_the_sections_are_as_large_as_planned_on_the_board(pair: JointLayout) -> None:
     library = emit_application(pair)
-    found = AppTrial(library).run_on_board()
+    found = LibraryTrial(library).run_on_board()
     assert found.result.wrong == () and dict(found.arenas_linked) == dict(pair.arenas)
     assert found.ram_linked == sum(library.arenas.values())
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from edgewright.application.trial import AppTrial, TrialScript
 
 from edgewright.application.library import AppLibrary, emit_application
 from edgewright.application.members import load_application
 from edgewright.application.search import JointSearch
+from edgewright.emit.deployment.trial import LibraryTrial, TrialScript
 from edgewright.errors import InputError
 from edgewright.samples.builder import ModelBuilder
 
@@ -33,7 +33,7 @@ def library(folder: Path, *entries: str, head: str = "") -> AppLibrary:
 
 def runs(made: AppLibrary) -> None:
     """Every network runs and gives the right result; the sources compile with their folder in the include path."""
-    result = AppTrial(made).run(TrialScript(interleavings=10))
+    result = LibraryTrial(made).run(TrialScript(interleavings=10))
     assert result.runs and not result.wrong
 
 

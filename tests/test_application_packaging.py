@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from edgewright.application.app_interface import call_order, described_end, overwriters
-from edgewright.application.packaging import application_files
 
 from edgewright import samples
+from edgewright.application.compiled import application_package
 from edgewright.application.library import AppLibrary, emit_application
 from edgewright.application.members import load_application
 from edgewright.application.search import JointSearch
 from edgewright.cli.main import main
+from edgewright.emit.deployment.interface import call_order, described_end, overwriters
 from edgewright.emit.packaging import write_folder
 from edgewright.network.kernels import execute
 from tools import checking, needs
@@ -46,7 +46,7 @@ def ramp(count: int) -> np.ndarray:
 
 def test_make_builds_it_and_the_example_computes_what_the_networks_do(camera: AppLibrary, tmp_path: Path) -> None:
     needs("make", "cc")
-    write_folder(tmp_path / "app", application_files(camera, "0"), {})
+    write_folder(tmp_path / "app", application_package(camera, "0"), {})
     call("make", "-s", "CC=cc", "AR=ar", f"CFLAGS=-O1 {STRICT}", cwd=tmp_path / "app")
     printed = dict(line.split(":", 1) for line in call("make", "-s", "example", cwd=tmp_path / "app").splitlines())
     networks = camera.layout.application.networks
@@ -66,7 +66,7 @@ def test_make_builds_it_and_the_example_computes_what_the_networks_do(camera: Ap
 
 def test_cmake_takes_it_as_a_package(camera: AppLibrary, tmp_path: Path) -> None:
     needs("cmake", "cc")
-    write_folder(tmp_path / "app", application_files(camera, "0"), {})
+    write_folder(tmp_path / "app", application_package(camera, "0"), {})
     prefix = f"-DCMAKE_INSTALL_PREFIX={tmp_path / 'prefix'}"
     call("cmake", "-S", tmp_path / "app", "-B", tmp_path / "b", "-DCMAKE_BUILD_TYPE=Debug", prefix)
     call("cmake", "--build", tmp_path / "b")
@@ -86,7 +86,7 @@ def test_cmake_takes_it_as_a_package(camera: AppLibrary, tmp_path: Path) -> None
 
 
 def test_examples_and_sources_are_also_cpp(camera: AppLibrary, tmp_path: Path) -> None:
-    write_folder(tmp_path / "app", application_files(camera, "0"), {})
+    write_folder(tmp_path / "app", application_package(camera, "0"), {})
     core = (
         "#include <stddef.h>\n#include <stdint.h>\n"
         "struct { void begin(int) {} template <class T> void print(T) {} void println() {}\n"
@@ -101,7 +101,7 @@ def test_examples_and_sources_are_also_cpp(camera: AppLibrary, tmp_path: Path) -
 
 
 def test_other_systems_find_all_sources_and_the_readme_says_how(camera: AppLibrary) -> None:
-    files = application_files(camera, "0")
+    files = application_package(camera, "0")
     for name, root in (
         ("zephyr/CMakeLists.txt", r"CURRENT_LIST_DIR\}/\.\./(src/\S+\.[cS])"),
         ("CMakeLists.txt", r"^    (src/\S+)"),
@@ -110,12 +110,12 @@ def test_other_systems_find_all_sources_and_the_readme_says_how(camera: AppLibra
     readme = str(files["README.md"])
     for text in ("app_run_landmarks(", "app_poll()", "APP_FREERTOS", "`app_buffer_log()` | 64 | always", "APP_EMPTY"):
         assert text in readme
-    assert files == application_files(camera, "0")
+    assert files == application_package(camera, "0")
     assert "neural networks in one arena" in str(files["library.properties"])
 
 
 def test_calls_come_in_a_legal_order(camera: AppLibrary) -> None:
-    names = [member.name for member in call_order(camera.layout)]
+    names = [part.name for part in call_order(camera.code)]
     assert names.index("detect") < min(names.index("classify"), names.index("landmarks"))
     at = names.index("gesture.1")  # a frame on its way through a pipeline holds others up
     assert names[at : at + 3] == ["gesture.1", "gesture.2", "gesture.3"] and len(names) == 8
@@ -140,7 +140,7 @@ def test_overwriters_are_those_whose_buffers_overlap(camera: AppLibrary) -> None
             view = plan.views[tensor]
             start = plan.buffer_named[view.buffer].offset + view.offset
             mine = set(range(start, start + member.network.tensors[tensor].bytes))
-            said = overwriters(layout, member, tensor)
+            said = overwriters(camera.code, camera.deployment.part_named[member.name], tensor)
             for other in layout.application.members:
                 if other is member:
                     continue

@@ -10,7 +10,6 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from edgewright.application.trial import AppTrial, TrialScript
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -28,6 +27,7 @@ from edgewright.dataflow.checks.liveness import blocked
 from edgewright.dataflow.deployments.phases import PartTimes
 from edgewright.dataflow.deployments.timed import TimedDeployment
 from edgewright.dataflow.graph import Actor, Channel, Graph, Rates
+from edgewright.emit.deployment.trial import LibraryTrial, TrialScript
 from edgewright.errors import InputError
 from edgewright.network import Region
 from edgewright.network.parts import TensorRegion
@@ -188,7 +188,7 @@ def test_one_thread_stops_a_run_for_want_of_room_and_goes_on(tmp_path: Path) -> 
     layout = in_rows(pipeline(tmp_path, own="pull_input = true\n"))
     assert layout.rings and layout.plans["net.1"].is_by_rows("input") and list(Interleaving(layout, 1).run(60)) == []
     library = emit_application(layout)
-    result = AppTrial(library).run(TrialScript(40, seed=3))
+    result = LibraryTrial(library).run(TrialScript(40, seed=3))
     assert result.wrong == () and result.runs > 40
     with pytest.raises(InputError, match="pulls rows of its input"):
         RingPipeline(library, tmp_path, "net")
@@ -203,7 +203,7 @@ def test_two_threads_wait_for_each_others_rows(search: JointSearch) -> None:
 def test_rows_cross_on_the_virtual_board(chain: JointSearch) -> None:
     library = emit_application(chain.least.layout)
     assert library.layout.rings
-    found = AppTrial(library).run_on_board(TrialScript(6, 8, seed=2))
+    found = LibraryTrial(library).run_on_board(TrialScript(6, 8, seed=2))
     assert found.result.wrong == () and found.result.runs > 10
     assert found.ram_linked == library.layout.peak_bytes + library.state_bytes
 
@@ -228,7 +228,7 @@ def test_rows_cross_between_all_partitions_of_a_longer_pipeline(chain: JointSear
 
 def test_one_thread_goes_on_in_every_partition_before(chain: JointSearch) -> None:
     """The last one wants a row, its producer one for it, and so on; nobody is gone on with while it is at work."""
-    result = AppTrial(emit_application(chain.least.layout)).run(TrialScript(60, 8, seed=3))
+    result = LibraryTrial(emit_application(chain.least.layout)).run(TrialScript(60, 8, seed=3))
     assert result.wrong == () and result.runs > 60
 
 
@@ -248,7 +248,7 @@ def test_frames_and_rows_in_one_pipeline(tmp_path: Path) -> None:
         ("tail0", True),
     ]
     assert [x for seed in range(3) for x in Interleaving(layout, seed).run(120)] == []
-    result = AppTrial(emit_application(layout)).run(TrialScript(40, 8, seed=5))
+    result = LibraryTrial(emit_application(layout)).run(TrialScript(40, 8, seed=5))
     assert result.wrong == () and result.runs > 60
     (measured,) = run_application(layout, 9)
     assert measured.statistics.frames == 9
@@ -277,6 +277,6 @@ def test_random_pipelines(tmp_path: Path, seed: int) -> None:
     search = JointSearch(load_application(tmp_path / "app.toml"))
     layout = (search.by_rows or search).least.layout
     assert [fault for number in range(4) for fault in Interleaving(layout, number).run(120)] == []
-    assert AppTrial(emit_application(layout)).run(TrialScript(60, 8, seed=seed)).wrong == ()
+    assert LibraryTrial(emit_application(layout)).run(TrialScript(60, 8, seed=seed)).wrong == ()
     (measured,) = run_application(layout, 6)
     assert measured.statistics.frames == 6

@@ -7,7 +7,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from edgewright.application.trial import AppTrial, TrialScript
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +20,7 @@ from edgewright.application.search import JointSearch
 from edgewright.application.slots import last_use
 from edgewright.dataflow.deployments.phases import PartTimes
 from edgewright.dataflow.deployments.timed import TimedDeployment
+from edgewright.emit.deployment.trial import LibraryTrial, TrialScript
 from edgewright.errors import InputError
 from edgewright.network import Region
 from edgewright.network.parts import TensorRegion
@@ -102,11 +102,11 @@ def test_a_partition_is_planned_around_what_its_producer_needs_when_it_may_run(t
 
 @pytest.mark.slow
 def test_the_library_gives_slots_back_when_they_have_been_read(long_tail: JointLayout) -> None:
-    result = AppTrial(library.emit_application(long_tail)).run(TrialScript(120, seed=2))
+    result = LibraryTrial(library.emit_application(long_tail)).run(TrialScript(120, seed=2))
     assert result.wrong == () and result.nested
     late = long_tail.application.releasing({"net.2": len(long_tail.plans["net.2"].program.stages) - 1})
     patient = replace(long_tail, problem=replace(long_tail.problem, application=late))
-    refused = AppTrial(library.emit_application(patient)).run(TrialScript(120, seed=2))
+    refused = LibraryTrial(library.emit_application(patient)).run(TrialScript(120, seed=2))
     assert refused.wrong == () and refused.nested < result.nested
 
 

@@ -99,6 +99,11 @@ class CDeployment:
         """The queues whose frames cross row by row."""
         return tuple(fifo for fifo in self.queues if fifo.rows)
 
+    def frame(self, part: str) -> str:
+        """C of the number of the frame that a part is at, during its run; a part that fills a ring counts it first."""
+        number = f"done[{self.index[part]}]"
+        return f"({number} - 1u)" if any(ring.source == part for ring in self.rings) else number
+
     @cached_property
     def latest(self) -> tuple[Fifo, ...]:
         """What parts hand over to each other, of which the latest frame alone is kept."""

@@ -13,8 +13,6 @@ from ..header import declared, lies_densely, return_type
 from ..names import Parameters, local_names
 from ..streaming import RowOutlet
 from .c_deployment import CDeployment
-from .gate import Gate
-from .rings import asked_inputs, row_outlet
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +31,10 @@ class Accessor:
 
 @dataclass(frozen=True)
 class PartCall:
-    gate: Gate
-    part: Part
+    """What the C of a part follows from."""
 
-    @property
-    def code(self) -> CDeployment:
-        return self.gate.code
+    code: CDeployment
+    part: Part
 
     @property
     def plan(self) -> Plan:
@@ -74,8 +70,19 @@ class PartCall:
         return self.code.index[self.part.name]
 
     @property
+    def asked(self) -> tuple[str, ...]:
+        """The inputs whose rows the part asks its caller for, and not a ring."""
+        out_of_rings = {self.part.own(ring) for ring in self.code.rings if self.part.name in ring.reading}
+        return tuple(name for name in self.plan.pulled if name not in out_of_rings)
+
+    @property
     def outlet(self) -> RowOutlet | None:
-        return row_outlet(self.code, self.part)
+        """Where the rows of the part's output leave, if it fills a ring."""
+        for number, ring in enumerate(self.code.rings):
+            if ring.source == self.part.name:
+                room, made = (f"{self.code.name}_{asked}_{number}({{stop}})" for asked in ("room", "made"))
+                return RowOutlet(self.part.own(ring), room, made)
+        return None
 
     @property
     def may_fail(self) -> bool:
@@ -87,6 +94,7 @@ class PartCall:
         """C of the call of the part's own run function."""
         return f"{self.prefix}_run_in({', '.join(self._arguments())})"
 
+    @property
     def resumed(self) -> str:
         """C of the call that goes on with a run; inputs that were passed whole are read, and are not passed again."""
         names, kept = local_names(self.names), self.kept
@@ -99,7 +107,7 @@ class PartCall:
         """C variables for the parameters of a run that may go on later: whom it asks for rows."""
         numbers = [n for n, ring in enumerate(self.code.rings) if ring.source == self.part.name]
         local, kept = local_names(self.names).inputs, dict[str, str]()
-        for tensor in asked_inputs(self.code, self.part) if numbers else ():
+        for tensor in self.asked if numbers else ():
             variable = f"kept_{numbers[0]}_{self.names.inputs[tensor]}"
             kept |= {local[tensor]: variable, f"{local[tensor]}_context": f"{variable}_context"}
         return kept
@@ -128,8 +136,9 @@ class PartCall:
 
     def _slot(self, tensor: str) -> str:
         """C of where the slot of the part's frame begins; slots lie anywhere."""
-        frame, carried = self.gate.frame(self.part.name), (x for x in self.code.queues if self.part.name in x.ends)
-        places = list(map(self.code.address, self.code.slots(next(x for x in carried if self.part.own(x) == tensor))))
+        code, part = self.code, self.part
+        fifo = next(x for x in code.queues if part.name in x.ends and part.own(x) == tensor)
+        frame, places = code.frame(part.name), [code.address(place) for place in code.slots(fifo)]
         text = places[-1]
         for n in range(len(places) - 2, -1, -1):
             text = f"({frame} % {len(places)}u == {n}u ? {places[n]} : {text})"

@@ -9,16 +9,19 @@ from functools import cached_property
 from ...program.deployment import OUTSIDE, Fifo, Part
 from .c_deployment import CDeployment
 
-ARRAYS = ("done", "given", "turns")  # with a word for each part
-MEANING = {
-    "running": "a bit for each network that has begun",
-    "between": "and for each that stands at the end of a stage where it may be interrupted",
-    "at_row": "and for each that does so between two rows",
-    "turns": "of the stage that each is at",
-    "waiting": "a bit for each frame and network that has still to read it",
-    "done": "runs of each",
-    "given": "frames of which each has read what other partitions made",
-}
+
+@dataclass(frozen=True, slots=True)
+class StateWords:
+    """Words of RAM that the gate keeps."""
+
+    name: str
+    count: int
+    meaning: str
+    is_array: bool = False
+
+    @property
+    def declaration(self) -> str:
+        return f"static volatile uint32_t {self.name}{f'[{self.count}]' if self.is_array else ''}; /* {self.meaning} */"
 
 
 @dataclass(frozen=True)
@@ -34,39 +37,29 @@ class Gate:
         return {end: n for n, end in enumerate((x, name) for x in latest for name in x.reading if name != x.writer)}
 
     @cached_property
-    def _turns(self) -> Mapping[str, Mapping[int, tuple[int, ...]]]:
+    def turns(self) -> Mapping[str, Mapping[int, tuple[int, ...]]]:
         """The parts that may be interrupted between two rows."""
         return {name: turns for name in self.code.index if (turns := self.code.turns(name))}
 
     @property
-    def words(self) -> Mapping[str, int]:
-        """Words of RAM that the gate keeps."""
+    def words(self) -> Iterator[StateWords]:
         count = len(self.code.index)
-        kept = {"running": 1}
-        kept |= {"between": 1} if self.code.is_polled else {}
-        kept |= {"at_row": 1, "turns": count} if self._turns else {}
-        kept |= {"waiting": 1} if self._ends else {}
-        return kept | ({"done": count, "given": count} if self.code.queues else {})
-
-    def frame(self, part: str) -> str:
-        """C of the number of the frame that a part is at, during its run."""
-        number = f"done[{self.code.index[part]}]"
-        return f"({number} - 1u)" if any(ring.source == part for ring in self.code.rings) else number
+        yield StateWords("running", 1, "a bit for each network that has begun")
+        if self.code.is_polled:
+            yield StateWords("between", 1, "and for each that stands at the end of a stage where it may be interrupted")
+        if self.turns:
+            yield StateWords("at_row", 1, "and for each that does so between two rows")
+            yield StateWords("turns", count, "of the stage that each is at", is_array=True)
+        if self._ends:
+            yield StateWords("waiting", 1, "a bit for each frame and network that has still to read it")
+        if self.code.queues:
+            yield StateWords("done", count, "runs of each", is_array=True)
+            yield StateWords("given", count, "frames of which each has read what other partitions made", is_array=True)
 
     def _before(self, reader: str) -> frozenset[str]:
         """The parts that may have to go on making rows when this one wants some."""
         sources = {ring.source for ring in self.code.rings if reader in ring.reading}
         return frozenset(sources).union(*map(self._before, sources))
-
-    def declared_words(self) -> Iterator[str]:
-        for word, count in self.words.items():
-            yield f"static volatile uint32_t {word}{f'[{count}]' if word in ARRAYS else ''}; /* {MEANING[word]} */"
-
-    def probe_prototypes(self) -> Iterator[str]:
-        """What parts call at their preemption points."""
-        yield f"void {self.code.name}_at(int32_t network, int32_t stage);"
-        if self._turns:
-            yield f"void {self.code.name}_at_row(int32_t network, int32_t stage);"
 
     def text(self) -> str:
         """C of tables and functions; `enter` and `leave` are what run functions call."""
@@ -164,7 +157,7 @@ class Gate:
         if not self.code.preemptions:
             return busy
         allowed = "between" + (" | anywhere[which]" if "anywhere" in self._tables else "")
-        allowed += " | (at_row & by_rows[which])" if self._turns else ""
+        allowed += " | (at_row & by_rows[which])" if self.turns else ""
         return f"({busy}) || (running & interrupts[which] & ~({allowed}))"
 
     def _points(self) -> Iterator[tuple[int, str]]:
@@ -176,7 +169,7 @@ class Gate:
 
     def _rows(self) -> Iterator[tuple[int, int, str]]:
         """C of the turns after which parts may be interrupted inside a stage."""
-        for name, stages in self._turns.items():
+        for name, stages in self.turns.items():
             for stage, turns in stages.items():
                 starts = [turn for turn in turns if turn - 1 not in turns]
                 ends = [turn for turn in turns if turn + 1 not in turns]

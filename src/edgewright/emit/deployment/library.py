@@ -12,8 +12,8 @@ from ...platform.target import Target
 from ...program.deployment import Deployment, Part
 from ..library import Library, LibraryShare, SharedCode, emit
 from .c_deployment import CDeployment, checked_for_c
+from .calls import PartCall
 from .names import LibraryNames, check_names
-from .rings import row_outlet
 from .source import DeploymentWriter
 
 
@@ -73,6 +73,6 @@ def _part_library(code: CDeployment, part: Part, target: Target, shared: SharedC
         resident=code.resident(part),
         row_probe=f"{code.name}_at_row({number}, stage)",
         rows=frozenset(code.turns(part.name)),
-        outlet=row_outlet(code, part),
+        outlet=PartCall(code, part).outlet,
     )
     return emit(code.plans[part.name], target, part.network, code.prefix(part), share=share)

@@ -14,7 +14,7 @@ from .calls import PartCall
 from .gate import Gate
 from .interface import described_end, overwriters
 from .names import NamedPiece
-from .rings import CRings
+from .rings import CRing
 
 
 @dataclass(frozen=True)
@@ -27,16 +27,16 @@ class DeploymentWriter:
 
     @cached_property
     def calls(self) -> Mapping[str, PartCall]:
-        return {part.name: PartCall(self.gate, part) for part in self.code.parts}
+        return {part.name: PartCall(self.code, part) for part in self.code.parts}
 
     @cached_property
-    def rings(self) -> CRings:
-        return CRings(self.gate, {ring: self.calls[ring.source].resumed() for ring in self.code.rings})
+    def rings(self) -> tuple[CRing, ...]:
+        return tuple(CRing(n, ring, self.calls[ring.source]) for n, ring in enumerate(self.code.rings))
 
     @property
     def state_words(self) -> int:
         """Words of RAM beside the arenas."""
-        return sum(self.gate.words.values()) + self.rings.words
+        return sum(words.count for words in self.gate.words) + sum(ring.words for ring in self.rings)
 
     def header(self) -> str:
         return self._header(self.code.parts, self.code.deployment.buffers)
@@ -101,15 +101,8 @@ class DeploymentWriter:
         yield NamedPiece(code.names.key(""), "", self.source())
 
     def probe_header(self) -> str:
-        guard = f"{self.code.guard}_PROBE_H"
-        lines = [
-            f"/* {self.code.name}: what networks call where a stage begins. */",
-            *(f"#ifndef {guard}", f"#define {guard}", "", "#include <stdint.h>", ""),
-            *self.gate.probe_prototypes(),
-            *self.rings.prototypes(),
-            *("", f"#endif /* {guard} */", ""),
-        ]
-        return "\n".join(lines)
+        """What parts call where they may be interrupted, and around rows that cross."""
+        return self.code.render("probe.h", has_rows=bool(self.gate.turns), rings=len(self.rings))
 
     def source(self) -> str:
         code = self.code
@@ -121,9 +114,9 @@ class DeploymentWriter:
             arenas=[
                 (section, code.arena(memory), code.size_macro(memory)) for memory, section in code.sections.items()
             ],
-            state=[*self.gate.declared_words(), *self.rings.declared()],
+            state=list(self.gate.words),
             gate=self.gate.text(),
-            rings=list(self.rings.text()),
+            rings=self.rings,
             calls=list(self.calls.values()),
             buffers=[
                 (self._buffer_function(own), code.address((memory, layout.buffers[own.name])))
