@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -97,10 +97,7 @@ class PartCall:
     @property
     def resumed(self) -> str:
         """C of the call that goes on with a run; inputs that were passed whole are read, and are not passed again."""
-        names, kept = local_names(self.names), self.kept
-        gone = {*names.inputs.values(), *names.outputs.values()} - kept.keys()
-        arguments = ["0" if name in gone else kept.get(name, name) for name in self._arguments()]
-        return f"{self.prefix}_run_in({', '.join(arguments)})"
+        return f"{self.prefix}_run_in({', '.join(self._arguments(self.kept))})"
 
     @cached_property
     def kept(self) -> dict[str, str]:
@@ -112,7 +109,7 @@ class PartCall:
             kept |= {local[tensor]: variable, f"{local[tensor]}_context": f"{variable}_context"}
         return kept
 
-    def _arguments(self) -> Iterator[str]:
+    def _arguments(self, kept: Mapping[str, str] | None = None) -> Iterator[str]:
         code, part, plan, names = self.code, self.part, self.plan, local_names(self.names)
         for memory in names.arenas:
             base = code.base(part, memory)
@@ -129,9 +126,8 @@ class PartCall:
                 elif tensor not in given:
                     yield "0"
                 else:
-                    yield parameter
-                    if is_input and plan.views[tensor].window:
-                        yield f"{parameter}_context"
+                    passed = [parameter, f"{parameter}_context"] if tensor in plan.pulled else [parameter]
+                    yield from passed if kept is None else (kept.get(name, "0") for name in passed)
         yield from (f"paused_{n}" for n, ring in enumerate(code.rings) if ring.source == part.name)
 
     def _slot(self, tensor: str) -> str:

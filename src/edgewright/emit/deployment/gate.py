@@ -10,20 +10,6 @@ from ...program.deployment import OUTSIDE, Fifo, Part
 from .c_deployment import CDeployment
 
 
-@dataclass(frozen=True, slots=True)
-class StateWords:
-    """Words of RAM that the gate keeps."""
-
-    name: str
-    count: int
-    meaning: str
-    is_array: bool = False
-
-    @property
-    def declaration(self) -> str:
-        return f"static volatile uint32_t {self.name}{f'[{self.count}]' if self.is_array else ''}; /* {self.meaning} */"
-
-
 @dataclass(frozen=True)
 class Gate:
     """The functions that run functions call when they begin and end, and parts at their preemption points."""
@@ -42,19 +28,18 @@ class Gate:
         return {name: turns for name in self.code.index if (turns := self.code.turns(name))}
 
     @property
-    def words(self) -> Iterator[StateWords]:
-        count = len(self.code.index)
-        yield StateWords("running", 1, "a bit for each network that has begun")
-        if self.code.is_polled:
-            yield StateWords("between", 1, "and for each that stands at the end of a stage where it may be interrupted")
-        if self.turns:
-            yield StateWords("at_row", 1, "and for each that does so between two rows")
-            yield StateWords("turns", count, "of the stage that each is at", is_array=True)
-        if self._ends:
-            yield StateWords("waiting", 1, "a bit for each frame and network that has still to read it")
-        if self.code.queues:
-            yield StateWords("done", count, "runs of each", is_array=True)
-            yield StateWords("given", count, "frames of which each has read what other partitions made", is_array=True)
+    def words(self) -> Mapping[str, int]:
+        """Words of RAM that the gate keeps: how many of each kind."""
+        count, is_counting = len(self.code.index), bool(self.code.queues)
+        return {
+            "running": 1,
+            "between": int(self.code.is_polled),
+            "at_row": int(bool(self.turns)),
+            "turns": count * bool(self.turns),
+            "waiting": int(bool(self._ends)),
+            "done": count * is_counting,
+            "given": count * is_counting,
+        }
 
     def _before(self, reader: str) -> frozenset[str]:
         """The parts that may have to go on making rows when this one wants some."""
@@ -69,8 +54,9 @@ class Gate:
         follows = " || (waiting & follows[which])" if "follows" in tables else ""
         return code.render(
             "gate.c",
-            has=tables,
-            tables=list(self._written_tables()),
+            tables={name: _braced(f"{word:#x}u" for word in table) for name, table in tables.items()},
+            stages=_braced(len(code.plans[name].program.stages) for name in code.index),
+            last_reads=_braced(map(self._release_stage, code.index)),
             frames=list(self._refusals()),
             busy=self._busy(),
             unread=f"(reads[which] & ~waiting){follows}" if self._ends else "",
@@ -115,17 +101,6 @@ class Gate:
 
     def _frames(self, ends: Iterable[tuple[Fifo, str]]) -> int:
         return sum(1 << self._ends[end] for end in set(ends))
-
-    def _written_tables(self) -> Iterator[str]:
-        for name, table in self._tables.items():
-            yield f"static const uint32_t {name}[] = {{{', '.join(f'{word:#x}u' for word in table)}}};"
-        if self.code.is_polled:
-            stages = [len(self.code.plans[name].program.stages) for name in self.code.index]
-            yield f"static const int32_t stages[] = {{{', '.join(map(str, stages))}}};"
-        if self.code.queues:
-            last = map(self._release_stage, self.code.index)
-            yield "/* The stage at whose end a partition gives its slots back. */"
-            yield f"static const int32_t last_reads[] = {{{', '.join(map(str, last))}}};"
 
     def _release_stage(self, part: str) -> int:
         """The stage after which the part releases what it reads; -2 where it does when it has run."""
@@ -176,3 +151,8 @@ class Gate:
                 runs = zip(starts, ends, strict=True)  # turns that follow each other
                 tests = [f"(turn >= {low}u && turn <= {high}u)" if low else f"turn <= {high}u" for low, high in runs]
                 yield self.code.index[name], stage, " || ".join(tests)
+
+
+def _braced(values: Iterable[object]) -> str:
+    """An initialiser in C."""
+    return f"{{{', '.join(map(str, values))}}}"

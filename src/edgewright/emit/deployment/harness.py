@@ -98,17 +98,18 @@ class _TrialArray:
         return f"pull_{self.name}, {self.name}[variant]" if self.row else f"(const void *){self.name}[variant]"
 
 
-@dataclass(frozen=True, slots=True)
-class _TrialCall:
-    text: str
-    inputs: tuple[_TrialArray, ...]
-    outputs: tuple[_TrialArray, ...]
-
-
 def trial_harness(library: DeploymentLibrary, variants: int, timer: str | None = None) -> HarnessGlue:
     """The harness; with `timer`, a part that an interrupt starts as well, as soon as the library lets it."""
-    code = library.code
-    calls = [_call(library, number, part) for number, part in enumerate(code.parts)]
+    code, calls, size = library.code, [], 0
+    for number, part in enumerate(code.parts):
+        ends = zip(("in", "out"), code.given(part), strict=True)
+        inputs, outputs = (
+            [_array(library, f"{way}_{number}_{n}", part, x) for n, x in enumerate(xs)] for way, xs in ends
+        )
+        arguments = [array.argument for array in inputs] + [f"(void *){array.name}" for array in outputs]
+        text = f"{code.function(part)}({', '.join(arguments)})"
+        calls.append({"text": text, "inputs": tuple(inputs), "outputs": tuple(outputs)})
+        size += sum(array.bytes * variants + 16 for array in inputs) + sum(array.bytes + 16 for array in outputs)
     text = code.render(
         "harness.c",
         calls=calls,
@@ -121,18 +122,7 @@ def trial_harness(library: DeploymentLibrary, variants: int, timer: str | None =
         memories=list(arena_names(library.arenas).values()),
         buffers=[{"function": code.buffer_function(own), "bytes": own.bytes} for own in kept_buffers(library)],
     )
-    size = sum(array.bytes * variants + 16 for call in calls for array in call.inputs)
-    size += sum(array.bytes + 16 for call in calls for array in call.outputs)
     return HarnessGlue(text, size + 256 + (HANDLER_STACK if timer is not None else 0))
-
-
-def _call(library: DeploymentLibrary, number: int, part: Part) -> _TrialCall:
-    inputs, outputs = (
-        tuple(_array(library, f"{way}_{number}_{place}", part, tensor) for place, tensor in enumerate(tensors))
-        for way, tensors in zip(("in", "out"), library.code.given(part), strict=True)
-    )
-    arguments = [array.argument for array in inputs] + [f"(void *){array.name}" for array in outputs]
-    return _TrialCall(f"{library.code.function(part)}({', '.join(arguments)})", inputs, outputs)
 
 
 def _array(library: DeploymentLibrary, name: str, part: Part, tensor: str) -> _TrialArray:

@@ -36,7 +36,7 @@ class DeploymentWriter:
     @property
     def state_words(self) -> int:
         """Words of RAM beside the arenas."""
-        return sum(words.count for words in self.gate.words) + sum(ring.words for ring in self.rings)
+        return sum(self.gate.words.values()) + sum(ring.words for ring in self.rings)
 
     def header(self) -> str:
         return self._header(self.code.parts, self.code.deployment.buffers)
@@ -114,7 +114,7 @@ class DeploymentWriter:
             arenas=[
                 (section, code.arena(memory), code.size_macro(memory)) for memory, section in code.sections.items()
             ],
-            state=list(self.gate.words),
+            words=self.gate.words,
             gate=self.gate.text(),
             rings=self.rings,
             calls=list(self.calls.values()),
