@@ -17,7 +17,7 @@ ROUNDING = 1e-9  # share of a time by which sums of floating-point times may dif
 def hazards(timeline: Timeline) -> Iterator[str]:
     """What goes wrong in a switch, each as a sentence: values overwritten that are still read, races, wrong order."""
     sides = (timeline.transition.old, timeline.transition.new)
-    runs = sorted(timeline.runs, key=lambda run: (run.start, run.end))
+    runs = sorted(timeline.runs, key=lambda run: (run.start, run.end))  # stable: see `Timeline.runs`
     slack = ROUNDING * max(abs(run.end) for run in runs)
     yield from _disorder(timeline, sides, slack)
     written = [0, 0]  # by each scenario at any time

@@ -8,7 +8,7 @@ the old scenario begins after it. Frames under way end as if nothing had happene
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
@@ -52,7 +52,7 @@ class Timeline:
 
     transition: Transition
     arrival: float
-    runs: tuple[StepRun, ...]
+    runs: tuple[StepRun, ...]  # in the order of their starts; of those that take no time, in the order of execution
 
     @property
     def delay(self) -> float:
@@ -149,25 +149,29 @@ class Transition:
 
     def timeline(self, arrival: float) -> Timeline:
         """All runs of old and new steps for a request at this time, with those of earlier frames under way."""
-        runs: list[StepRun] = []
+        everything = range(len(self.old.steps))
+        point = self._point(arrival) if self.policy is SwitchPolicy.OVERTAKE else len(everything)
+        before: list[StepRun] = []
         age: float = 0  # of a frame, when the last one begins
         while age == 0 or age + arrival < self.old.latency:
-            runs += self._old_runs(arrival, -age)
+            before += self._old_runs(everything[:point], -age)
             age += self.old.interval
             if not age:
                 break
-        for at, (step, start) in enumerate(zip(self.new.steps, self.starts(arrival), strict=True)):
-            runs.append(StepRun(True, at, self.physical(step.processor), start, start + step.time))
-        return Timeline(self, arrival, tuple(runs))
+        if self.policy is SwitchPolicy.ABORT:
+            before = [run for run in before if run.start <= arrival]
+        new = [
+            StepRun(True, at, self.physical(step.processor), start, start + step.time)
+            for at, (step, start) in enumerate(zip(self.new.steps, self.starts(arrival), strict=True))
+        ]
+        runs = (*before, *new, *self._old_runs(everything[point:], self.new.latency))
+        return Timeline(self, arrival, tuple(sorted(runs, key=lambda run: (run.start, run.end))))
 
-    def _old_runs(self, arrival: float, begin: float) -> Iterator[StepRun]:
-        """The runs of an old frame that begins at this time."""
-        count = self._point(arrival) if self.policy is SwitchPolicy.OVERTAKE else len(self.old.steps)
-        for at, (step, start) in enumerate(zip(self.old.steps, self.old.starts, strict=True)):
-            if self.policy is SwitchPolicy.ABORT and begin + start > arrival:
-                continue
-            start += begin + (self.new.latency if at >= count else 0)
-            yield StepRun(False, at, step.processor, start, start + step.time)
+    def _old_runs(self, steps: Iterable[int], begin: float) -> Iterator[StepRun]:
+        """Steps of an old frame as they run if it begins at this time."""
+        for at in steps:
+            start = begin + self.old.starts[at]
+            yield StepRun(False, at, self.old.steps[at].processor, start, start + self.old.steps[at].time)
 
     def physical(self, processor: int) -> int:
         """The old scenario's number of a processor of the new one."""
