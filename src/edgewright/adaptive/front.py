@@ -65,11 +65,16 @@ class SwitchFront:
 
     def points(self, count: int = POINTS) -> tuple[SwitchLayout, ...]:
         """Layouts of which none is better in both size and worst delay, from the largest arena to the smallest."""
-        best: list[SwitchLayout] = []
+        found: list[SwitchLayout] = []
         for limit in self._limits(count):
-            if not best or limit < best[-1].limit:
-                best.append(self.at(limit))
-        return undominated(best, lambda point: (point.arena_bytes, point.worst_delay))
+            if not found or limit < self._reached(found[-1]):
+                found.append(self.at(limit))
+        return undominated(found, lambda point: (point.arena_bytes, point.worst_delay))
+
+    def _reached(self, layout: SwitchLayout) -> float:
+        """The least limit that a layout keeps, which may be less than the one that it was made for."""
+        own = 1 if self.policy is SwitchPolicy.OVERTAKE else 0
+        return max(one.worst_delay - own * one.new.latency for one in layout.transitions.values())
 
     def _limits(self, count: int) -> Iterator[float]:
         """From the slackest limit, under which plans need not be apart, to the least that is possible."""
@@ -79,10 +84,10 @@ class SwitchFront:
                 least, most = max(times), max(a + b for a, b in permutations(times, 2))
                 yield from (most + (least - most) * at / (count - 1) for at in range(count))
             case SwitchPolicy.OVERTAKE:
-                waits = sorted({wait for one in self.scenarios for wait in one.choices}, reverse=True)
-                least = max(min(one.choices, default=one.time) for one in self.scenarios)
-                yield max(times)
-                yield from (wait for wait in waits if least <= wait < max(times))
+                least = max(min(one.waits, default=one.time) for one in self.scenarios)
+                waits = {*times, *(wait for one in self.scenarios for wait in one.waits)}
+                allowed = sorted((wait for wait in waits if least <= wait), reverse=True)
+                yield from (allowed[at * (len(allowed) - 1) // (count - 1)] for at in range(count))
             case _:
                 yield max(a + b for a, b in permutations(times, 2))
 

@@ -54,12 +54,12 @@ class PlanTurns:
         ]  # fmt: skip
         if not turns:
             raise InputError(f"network '{plan.network.name}' executes nothing: leave it out of the scenarios")
-        first = _joined((turns[0][3], *(walk.whole(name) for name in walk.copied)))
-        last = _joined((turns[-1][2], *(walk.whole(name) for name in walk.results)))
+        first = joined((turns[0][3], *(walk.whole(name) for name in walk.copied)))
+        last = joined((turns[-1][2], *(walk.whole(name) for name in walk.results)))
         turns[0] = (*turns[0][:3], first)
         turns[-1] = (*turns[-1][:2], last, turns[-1][3])
-        written = accumulate((walk.values(turn[3]) for turn in turns), _joined_pair)
-        read = [*accumulate((turn[2] for turn in reversed(turns[1:])), _joined_pair)][::-1]
+        written = accumulate((walk.values(turn[3]) for turn in turns), _both)
+        read = [*accumulate((turn[2] for turn in reversed(turns[1:])), _both)][::-1]
         lives = (_common(before, after) for before, after in zip(written, [*read, EMPTY], strict=True))
         return cls(
             tuple(
@@ -229,9 +229,9 @@ class _PlanWalk:
             times = [*pieces[:-2], pieces[-2] + pieces[-1]]
         work = self._working_memory(number, stage)
         for at, (steps, time) in enumerate(zip(turns, times, strict=True)):
-            reads = _joined(hulls for step in steps for hulls in self._reads(step))
-            writes = _joined((work, *(hulls for step in steps for hulls in self._writes(step))))
-            yield (number, at), time, _joined((reads, self._sums(stage))), writes
+            reads = joined(hulls for step in steps for hulls in self._reads(step))
+            writes = joined((work, *(hulls for step in steps for hulls in self._writes(step))))
+            yield (number, at), time, joined((reads, self._sums(stage))), writes
 
     def _steps(self, stage: Stage) -> list[Sequence[Step]]:
         program = self.plan.program
@@ -242,7 +242,7 @@ class _PlanWalk:
     def _working_memory(self, number: int, stage: Stage) -> Hulls:
         """What a stage may write at any time: its scratch, and its sums with the outputs that they become."""
         held = [b for b in self.plan.buffers if b.first <= number <= b.last and b.name not in self._values]
-        return _joined(({b.name: (0, b.size) for b in held}, self._sums(stage)))
+        return joined(({b.name: (0, b.size) for b in held}, self._sums(stage)))
 
     def _sums(self, stage: Stage) -> Hulls:
         found: list[Hulls] = []
@@ -250,7 +250,7 @@ class _PlanWalk:
             found.append(self.whole(self.network.by_name[layer].output))
             if (buffer := self.plan.buffer_named.get(sums_name(layer))) is not None:
                 found.append({buffer.name: (0, buffer.size)})
-        return _joined(found)
+        return joined(found)
 
     def _reads(self, step: Step) -> Iterator[Hulls]:
         layer = self.network.by_name[step.layer]
@@ -281,7 +281,7 @@ class _PlanWalk:
         return {view.buffer: (low, high + tensor.dtype.bytes)}
 
 
-def _joined(hulls: Iterable[Hulls]) -> Hulls:
+def joined(hulls: Iterable[Hulls]) -> Hulls:
     """By buffer, the hull of all."""
     found: dict[str, Hull] = {}
     for each in hulls:
@@ -291,8 +291,8 @@ def _joined(hulls: Iterable[Hulls]) -> Hulls:
     return found
 
 
-def _joined_pair(a: Hulls, b: Hulls) -> Hulls:
-    return _joined((a, b))
+def _both(a: Hulls, b: Hulls) -> Hulls:
+    return joined((a, b))
 
 
 def _common(a: Hulls, b: Hulls) -> Hulls:

@@ -10,17 +10,16 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, combinations, permutations
+from itertools import accumulate, combinations, pairwise, permutations
 
+from .. import text
 from ..application.conflicts import trailing
-from ..application.description import PreemptionPoints
-from ..application.preemption_points import Liveness, RunPieces, choices
+from ..application.preemption_points import RunPieces
 from ..errors import InputError
 from ..memory.layout import ConflictGraph
 from ..memory.layout.problem import align_up
 from ..program import Plan
-from ..program.deployment import InterruptionPoints
-from .planned import Hulls, PlanTurns
+from .planned import Hulls, PlanTurns, joined
 
 ROUNDING = 1e-9  # share of a limit by which sums of floating-point times may differ
 
@@ -73,20 +72,35 @@ class ScenarioPlan:
         return {name: at + 1 for at, turn in enumerate(self.turns.turns) for name in (*turn.reads, *turn.writes)}
 
     @cached_property
-    def choices(self) -> Mapping[float, InterruptionPoints]:
-        """Sets of switch points by the longest wait for one; the longer the wait, the less is live at them."""
-        return choices(self.plan, PreemptionPoints.ROWS, self.pieces)
+    def waits(self) -> Mapping[float, tuple[int, ...]]:
+        """Sets of switch points, as counts of turns, by the longest wait for one; from short waits to long ones.
+
+        Each set has all points at which at most so many bytes are live. The longer the wait, the fewer.
+        """
+        live = [sum(high - low for low, high in turn.live.values()) for turn in self.turns.turns]
+        found: dict[float, tuple[int, ...]] = {}
+        for most in sorted({*live[:-1]}, reverse=True):
+            points = [count for count, size in enumerate(live[:-1], start=1) if size <= most]
+            found[self._longest_wait(points)] = tuple(points)
+        return dict(sorted(found.items()))
+
+    def _longest_wait(self, points: Sequence[int]) -> float:
+        """The longest time from one point to the next, or to the end of the frame."""
+        times = [self.ends[count] for count in (0, *points, len(self.turns.turns))]
+        return max(after - before for before, after in pairwise(times))
 
     def live(self, wait: float) -> Hulls:
-        """What is live at the switch points with the least live bytes that come at least every `wait` seconds. Nothing
+        """What is live at the switch points with the fewest live bytes that come at least every `wait` seconds. Nothing
         where the frame itself takes no longer."""
         if wait * (1 + ROUNDING) >= self.time:
             return {}
-        allowed = [points for longest, points in self.choices.items() if longest <= wait * (1 + ROUNDING)]
+        allowed = [points for longest, points in self.waits.items() if longest <= wait * (1 + ROUNDING)]
         if not allowed:
-            least = min(self.choices, default=self.time)
-            raise InputError(f"scenario '{self.name}' has no switch point for {least:g} s; a wait of {wait:g} s is less")
-        return Liveness(self.plan).spans(allowed[-1])
+            raise InputError(
+                f"scenario '{self.name}' has switch points every {text.duration(min(self.waits, default=self.time))} "
+                f"at best, and {text.duration(wait)} are allowed; allow more, or plan it by rows"
+            )
+        return joined(self.turns.turns[count - 1].live for count in allowed[-1])
 
 
 @dataclass(frozen=True)
