@@ -36,7 +36,7 @@ class TracedScenario:
             steps.setdefault((number, stage), []).append(at)
         for number, part in enumerate(self.planned.parts):
             stages = len(part.plan.program.stages)
-            for turn in trace_of(part).turns:
+            for turn in ByteTrace(part.plan, part.turns.filled).turns:
                 own = steps[number, min(max(turn.stage, 0), stages - 1)]
                 if turn.stage in (START, stages) or len(own) == 1:
                     at = own[-1] if turn.stage == stages else own[0]
@@ -73,12 +73,6 @@ class TracedScenario:
                     for _, cells in self.cells(found, part, touch):
                         cells[...] = count
         return found
-
-
-def trace_of(part: PlannedPart) -> ByteTrace:
-    plan = part.plan
-    inputs = [x for x in plan.network.inputs if x in plan.views]
-    return ByteTrace(plan, [x for x in inputs if x not in plan.outside and x not in plan.pulled])
 
 
 def overwritten(old: TracedScenario, new: TracedScenario, transition: Transition) -> Iterator[str]:

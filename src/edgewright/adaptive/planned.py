@@ -6,7 +6,7 @@ plan byte by byte instead (`plan_check`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
@@ -41,12 +41,21 @@ class PlanTurns:
     """The turns of a plan. They do not depend on where its buffers lie."""
 
     turns: tuple[PlanTurn, ...]
+    filled: tuple[str, ...]  # inputs that the caller writes before the first turn
 
     @classmethod
-    def of(cls, plan: Plan, pieces: Sequence[Sequence[float]], is_by_rows: bool = True) -> PlanTurns:
+    def of(
+        cls,
+        plan: Plan,
+        pieces: Sequence[Sequence[float]],
+        is_by_rows: bool = True,
+        filled: Collection[str] | None = None,
+    ) -> PlanTurns:
         """`pieces` are the times of each stage: turn by turn and the rest (`RunPieces.stages`). Whole stages, unless
-        `is_by_rows`."""
+        `is_by_rows`. The caller fills all inputs, unless others are given, and takes the outputs in the last turn."""
         walk = _PlanWalk(plan)
+        ends = [x for x in plan.network.inputs if x in plan.views and (filled is None or x in filled)]
+        copied = tuple(x for x in ends if x not in plan.pulled)
         turns = [
             turn
             for stage in range(len(plan.program.stages))
@@ -54,7 +63,7 @@ class PlanTurns:
         ]  # fmt: skip
         if not turns:
             raise InputError(f"network '{plan.network.name}' executes nothing: leave it out of the scenarios")
-        first = joined((turns[0][3], *(walk.whole(name) for name in walk.copied)))
+        first = joined((turns[0][3], *(walk.whole(name) for name in copied)))
         last = joined((turns[-1][2], *(walk.whole(name) for name in walk.results)))
         turns[0] = (*turns[0][:3], first)
         turns[-1] = (*turns[-1][:2], last, turns[-1][3])
@@ -65,7 +74,8 @@ class PlanTurns:
             tuple(
                 PlanTurn(*place, time, reads, writes, live)
                 for (place, time, reads, writes), live in zip(turns, lives, strict=True)
-            )
+            ),
+            copied,
         )
 
 
@@ -155,7 +165,8 @@ def parts_of_deployment(
 ) -> tuple[PlannedPart, ...]:
     """The parts of a pipeline, each worker a processor, in its arenas. `pieces` are times of stages by part.
 
-    A FIFO with several slots counts as touched in all of them. Replicas are refused: their frames are not alike.
+    A FIFO with several slots counts as touched in all of them. The outside world brings a frame before the first step
+    and takes its results in the last one. Replicas are refused: their frames are not alike.
     """
     processors = {worker.name: at for at, worker in enumerate(deployment.workers)}
     numbers: dict[str, int] = {}
@@ -186,7 +197,8 @@ def parts_of_deployment(
         rings = {fifo.source for fifo in deployment.reads[name].values() if fifo.rows} - {OUTSIDE}
         after = tuple(sorted(numbers[source] for source in _sources(deployment, name) - rings))
         beside = tuple(sorted(numbers[source] for source in rings))
-        turns = PlanTurns.of(plan, pieces[name], is_by_rows)
+        filled = [own for own, fifo in deployment.reads[name].items() if fifo.source == OUTSIDE]
+        turns = PlanTurns.of(plan, pieces[name], is_by_rows, filled)
         numbers[name] = len(found)
         found.append(PlannedPart(name, plan, turns, processors[worker.name], after, beside, places))
     return tuple(found)
@@ -205,13 +217,9 @@ class _PlanWalk:
     def __init__(self, plan: Plan) -> None:
         self.plan, self.network = plan, plan.network
         self._values = {view.buffer for view in plan.views.values()}
-        self.copied = [x for x in self.network.inputs if self._is_here(x) and x not in plan.pulled]
-        self.results = [x for x in self.network.outputs if self._is_here(x) and not plan.is_by_rows(x)]
+        self.results = [x for x in self.network.outputs if x in plan.views and not plan.is_by_rows(x)]
         sums = {sums_name(layer) for stage in plan.program.stages for layer in plan.program.partial(stage)}
         self._values |= sums & plan.buffer_named.keys()
-
-    def _is_here(self, tensor: str) -> bool:
-        return tensor in self.plan.views and tensor not in self.plan.outside
 
     def values(self, hulls: Hulls) -> Hulls:
         """Without scratch, which holds nothing between two turns."""

@@ -56,7 +56,8 @@ def _disorder(timeline: Timeline, sides: tuple[Scenario, Scenario], slack: float
         if not run.is_new:
             continue
         before = [new[at] for at in step.after if at in new]
-        if len(before) < len(step.after) or run.step in new:
+        is_late = step.processor in last and last[step.processor].step >= run.step
+        if is_late or len(before) < len(step.after):
             yield f"{_name(sides, run)} is out of order"
         if step.processor in last:
             before.append(last[step.processor])
