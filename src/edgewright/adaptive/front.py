@@ -1,0 +1,142 @@
+"""Arena size against the worst delay of a switch: layouts of several scenarios in one arena, for falling delay limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import permutations
+
+from ..application.blocking import undominated
+from ..application.conflicts import BufferUse, JointBuffer
+from ..application.joint import _place, with_buffers
+from ..errors import InputError
+from ..memory.layout import ConflictGraph, LayoutEffort, Placement
+from ..program import Plan
+from .plan_check import TracedScenario, overwritten
+from .planned import PlannedPart, PlannedScenario, planned_scenarios
+from .switch_conflicts import ScenarioPlan, SwitchConflicts, key
+from .transition import SwitchPolicy, Transition, transition
+
+POINTS = 12  # delay limits that are tried
+
+
+@dataclass(frozen=True)
+class SwitchLayout:
+    """One layout of all scenarios, with the transitions that it allows. The judge has found nothing wrong with them."""
+
+    policy: SwitchPolicy
+    limit: float  # of the worst delay, or of the wait for a switch point; the layout was made for it
+    arena_bytes: int
+    bound_bytes: int  # no layout for this limit takes less
+    scenarios: Mapping[str, PlannedScenario]  # with their plans in the common arena
+    transitions: Mapping[tuple[str, str], Transition]
+
+    @property
+    def plans(self) -> Mapping[str, Plan]:
+        return {name: one.parts[0].plan for name, one in self.scenarios.items()}
+
+    @cached_property
+    def delays(self) -> Mapping[tuple[str, str], float]:
+        """The worst delay of each pair: (old, new)."""
+        return {pair: one.worst_delay for pair, one in self.transitions.items()}
+
+    @property
+    def worst_delay(self) -> float:
+        return max(self.delays.values())
+
+
+@dataclass(frozen=True)
+class SwitchFront:
+    """Scenarios that are to switch under a policy, and the layouts for that."""
+
+    scenarios: Sequence[ScenarioPlan]
+    policy: SwitchPolicy
+    processors: int = 1
+    effort: LayoutEffort = LayoutEffort.NORMAL
+
+    def __post_init__(self) -> None:
+        if len(self.scenarios) < 2 or len({one.name for one in self.scenarios}) < len(self.scenarios):
+            raise InputError("switching takes two or more scenarios, each with a name of its own")
+
+    @cached_property
+    def conflicts(self) -> SwitchConflicts:
+        return SwitchConflicts(self.scenarios)
+
+    def points(self, count: int = POINTS) -> tuple[SwitchLayout, ...]:
+        """Layouts of which none is better in both size and worst delay, from the largest arena to the smallest."""
+        found: list[SwitchLayout] = []
+        for limit in self._limits(count):
+            if not found or limit < self._reached(found[-1]):
+                found.append(self.at(limit))
+        return undominated(found, lambda point: (point.arena_bytes, point.worst_delay))
+
+    def _reached(self, layout: SwitchLayout) -> float:
+        """The least limit that a layout keeps, which may be less than the one that it was made for."""
+        own = 1 if self.policy is SwitchPolicy.OVERTAKE else 0
+        return max(one.worst_delay - own * one.new.latency for one in layout.transitions.values())
+
+    def _limits(self, count: int) -> Iterator[float]:
+        """From the slackest limit, under which plans need not be apart, to the least that is possible."""
+        times = [one.time for one in self.scenarios]
+        match self.policy:
+            case SwitchPolicy.OVERLAP:
+                least, most = max(times), max(a + b for a, b in permutations(times, 2))
+                yield from (most + (least - most) * at / (count - 1) for at in range(count))
+            case SwitchPolicy.OVERTAKE:
+                least = max(min(one.waits, default=one.time) for one in self.scenarios)
+                waits = {*times, *(wait for one in self.scenarios for wait in one.waits)}
+                allowed = sorted((wait for wait in waits if least <= wait), reverse=True)
+                yield from (allowed[at * (len(allowed) - 1) // (count - 1)] for at in range(count))
+            case _:
+                yield max(a + b for a, b in permutations(times, 2))
+
+    def at(self, limit: float) -> SwitchLayout:
+        """The layout for one limit, judged. Raises an error where a limit on waits is below what is possible."""
+        if self.policy is SwitchPolicy.OVERLAP:
+            graph = self.conflicts.for_delay(limit)
+        elif self.policy is SwitchPolicy.OVERTAKE:
+            graph = self.conflicts.for_wait(limit)
+        else:
+            graph = self.conflicts.within()
+        placement = place_scenarios(self.scenarios, graph, self.effort)
+        parts = {one.name: [PlannedPart(one.name, _moved(one, placement), one.turns)] for one in self.scenarios}
+        planned = planned_scenarios(parts)
+        traced = {name: TracedScenario(one) for name, one in planned.items()}
+        table = {}
+        for old, new in permutations(planned, 2):
+            one = transition(planned[old].scenario, planned[new].scenario, self.policy, self.processors)
+            wrong = next(overwritten(traced[old], traced[new], one), None)
+            assert wrong is None, wrong
+            table[old, new] = one
+        size = max(part.plan.peak_bytes for (part,) in parts.values())
+        return SwitchLayout(self.policy, limit, size, min(placement.bound, size), planned, table)
+
+
+def place_scenarios(scenarios: Sequence[ScenarioPlan], graph: ConflictGraph, effort: LayoutEffort) -> Placement:
+    """Addresses for all buffers. Where no buffer of a plan meets another plan's, the plan stays as it is."""
+    buffers = {
+        key(one, b.name): JointBuffer(
+            key(one, b.name),
+            graph.sizes[key(one, b.name)],
+            uses=(BufferUse(one.name, b.name, b.first, b.last),),
+            planned=b.offset,
+        )
+        for one in scenarios
+        for b in one.plan.buffers
+        if key(one, b.name) in graph.sizes
+    }
+    plans = {one.name: one.plan for one in scenarios}
+    return _place(graph, buffers, plans, max(plan.bound_bytes for plan in plans.values()), effort)
+
+
+def _moved(scenario: ScenarioPlan, placement: Placement) -> Plan:
+    """The plan with its buffers at their addresses of the common arena."""
+    plan = scenario.plan
+    return with_buffers(
+        plan,
+        tuple(
+            replace(b, offset=placement.offsets[key(scenario, b.name)]) if b.memory in plan.arenas else b
+            for b in plan.buffers
+        ),
+    )
