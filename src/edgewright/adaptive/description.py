@@ -158,6 +158,16 @@ class AdaptiveFile(ApplicationFile):
         return self.network(self.scenarios[self.scenario_names.index(scenario)].network_name)
 
 
+def parse_share(value: str) -> tuple[LayerAttribute, ...]:
+    """The set A in a text such as "I,O,par"; empty for an empty text."""
+    known = {one.value: one for one in LayerAttribute}
+    names = [name.strip() for name in value.split(",")] if value.strip() else []
+    for name in names:
+        if name not in known:
+            raise InputError(f'"{name}" is no attribute of a layer; expected some of {",".join(known)}')
+    return tuple(dict.fromkeys(known[name] for name in names))
+
+
 def read_adaptive(path: Path) -> AdaptiveFile:
     """What the file of an application with scenarios says; an error names the file, the key and what was expected."""
     file = read_toml(path, AdaptiveFile, "an application with scenarios")

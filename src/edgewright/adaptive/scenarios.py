@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 
 from .. import text
@@ -15,7 +14,7 @@ from ..errors import InputError
 from ..fusion.request import PlanRequest, make_plan
 from ..fusion.timing import TimedPlan, Timing
 from ..memory import plan as plan_network
-from ..network import Network, Tensor
+from ..network import Network
 from ..network.operators import Reshape
 from ..platform import Board, load_board
 from ..platform.target import TARGETS, Target, target_of
@@ -216,14 +215,13 @@ def _notes(application: AdaptiveApplication) -> Iterator[str]:
             f"no board says how fast the processor is: times are estimated instructions at "
             f"{UNKNOWN_CLOCK // 10**9} GHz; name a board, or give layer_times"
         )
-    for one, other in pairwise(application.scenarios):
-        for mine, theirs in zip(_stored(one.network), _stored(other.network), strict=True):
-            if mine.quant != theirs.quant:
-                yield (
-                    f"'{mine.name}' of {one.name} and '{theirs.name}' of {other.name} are stored with different "
-                    "scales: convert with those of the scenario that computes the frame"
-                )
-
-
-def _stored(network: Network) -> tuple[Tensor, ...]:
-    return tuple(network.tensors[name] for name in (*network.inputs, *network.outputs))
+    for what in ("inputs", "outputs"):
+        scales = {
+            tuple(one.network.tensors[name].quant for name in getattr(one.network, what))
+            for one in application.scenarios
+        }
+        if len(scales) > 1:
+            yield (
+                f"the {what} of scenarios are stored with different scales: convert with those of the scenario that "
+                "computes the frame"
+            )
