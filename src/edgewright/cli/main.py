@@ -47,6 +47,7 @@ def _respelled(word: str) -> str:
 
 # Each verb with what the list of verbs says about it. What it does is loaded when it is called.
 VERBS = {
+    "adapt": "Scenarios that switch at run time, from APP.TOML.",
     "app": "Several networks in one memory, under limits, from APP.TOML.",
     "boards": "The boards that --board knows by name.",
     "compile": "MODEL as a C library: sources, weights, build files, a report.",

@@ -55,6 +55,8 @@ BYTE_SIZE = ParsedValue("size", "..platform.units", "parse_size")  # 65536, 64K,
 DURATION = ParsedValue("time", "..platform.units", "parse_time")  # 0.04, 40ms
 TILE = ParsedValue("tile", "..fusion.by_hand", "parse_tile")  # conv1..conv3:rows=4
 
+SHARE = ParsedValue("attributes", "..adaptive.description", "parse_share")  # I,O,par
+
 
 def _parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
     name, _, dims = text.rpartition("=")

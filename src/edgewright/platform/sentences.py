@@ -79,6 +79,10 @@ def _size_or_zero(value: object) -> int:
     return 0 if value == 0 and not isinstance(value, bool) else parse_size(value)
 
 
+def _time_or_zero(value: object) -> float:
+    return 0.0 if value == 0 and not isinstance(value, bool) else parse_time(value)
+
+
 Name = Annotated[str, StringConstraints(strict=True, max_length=64, pattern=r"^[a-z0-9][a-z0-9_-]*$")]
 Text = Annotated[str, StringConstraints(strict=True, max_length=500)]
 Flag = StrictBool
@@ -90,6 +94,7 @@ Hertz = Annotated[int, _reads(parse_frequency)]
 BitsPerSecond = Annotated[int, _reads(parse_rate)]
 Watts = Annotated[float, _reads(parse_power)]
 Seconds = Annotated[float, _reads(parse_time)]
+SecondsOrZero = Annotated[float, _reads(_time_or_zero)]
 
 
 Location = tuple[int | str, ...]

@@ -10,7 +10,7 @@ import onnx
 
 from edgewright.files import made_folder, write_together
 from edgewright.samples.builder import ModelBuilder
-from edgewright.samples.papers import minakova_cnn1, minakova_cnn2
+from edgewright.samples.papers import minakova_cnn1, minakova_cnn2, minakova_scenario1, minakova_scenario2
 from edgewright.samples.quantise import quantise
 
 
@@ -66,6 +66,15 @@ def paper_application() -> Mapping[str, str | bytes]:
     }
 
 
+def paper_scenarios() -> Mapping[str, str | bytes]:
+    """Scenarios of Minakova fig. 5.3, which switch at run time; int8."""
+    return {
+        "app.toml": _described("paper_scenarios"),
+        "cnn1.onnx": _stored(minakova_scenario1()),
+        "cnn2.onnx": _stored(minakova_scenario2()),
+    }
+
+
 def tiny_application() -> Mapping[str, str | bytes]:
     """Six tiny networks with every kind of relation."""
     models = (tiny_wake, tiny_monitor, tiny_detect, tiny_classify, tiny_landmarks, tiny_gesture)
@@ -75,6 +84,7 @@ def tiny_application() -> Mapping[str, str | bytes]:
 
 APPLICATIONS: dict[str, Callable[[], Mapping[str, str | bytes]]] = {
     "paper_application": paper_application,
+    "paper_scenarios": paper_scenarios,
     "tiny_application": tiny_application,
 }
 

@@ -3,6 +3,10 @@
 They are the dissertations of Stahl and of Minakova. A layer carries the name that the paper gives it.
 """
 
+import math
+import zlib
+from collections.abc import Sequence
+
 import numpy as np
 import onnx
 
@@ -61,3 +65,65 @@ def minakova_cnn2() -> onnx.ModelProto:
     net = ModelBuilder("minakova_cnn2")
     x = net.conv(net.input(1, 3, 32, 32), 8, 5, 1, 0, gain=LINEAR, name="l2")
     return net.model(net.dense(net.node("Flatten", x, axis=1), 10, name="l3"))
+
+
+ACTIVATION_SCALE = 1 / 32  # of all int8 activations of the scenarios, so that equal weights make equal layers
+
+
+def minakova_scenario1() -> onnx.ModelProto:
+    """First scenario of Minakova fig. 5.3, int8: two convolutions and a fully connected layer."""
+    net = ModelBuilder("minakova_scenario1")
+    x = _int8_conv(net, _int8_input(net), "l2", 8, 5)
+    return _int8_ending(net, _int8_conv(net, x, "l3", 16, 3, stride=2, weights="W3_1"))
+
+
+def minakova_scenario2() -> onnx.ModelProto:
+    """Second scenario of Minakova fig. 5.3, int8: one convolution more, between layers that the first has too."""
+    net = ModelBuilder("minakova_scenario2")
+    x = _int8_conv(net, _int8_input(net), "l2", 8, 5)
+    x = _int8_conv(net, x, "l3", 8, 3, weights="W3_2")
+    return _int8_ending(net, _int8_conv(net, x, "l4", 16, 3, stride=2, weights="W4_2"))
+
+
+def _int8_input(net: ModelBuilder) -> str:
+    return _quantised(net, net.input(1, 3, 32, 32))
+
+
+def _int8_conv(
+    net: ModelBuilder, x: str, name: str, channels: int, kernel: int, stride: int = 1, weights: str = ""
+) -> str:
+    """A convolution; layers with the same name of weights have the same weights."""
+    shape = (channels, net.shape(x)[1], kernel, kernel)
+    pads = [kernel // 2] * 4
+    y = net.node("Conv", *_int8_operands(net, x, weights or name, shape), name=name, pads=pads, strides=[stride] * 2)
+    return _quantised(net, y)
+
+
+def _int8_ending(net: ModelBuilder, x: str) -> onnx.ModelProto:
+    flat = net.node("Flatten", x, axis=1)
+    y = net.node("Gemm", *_int8_operands(net, flat, "l5", (10, net.shape(flat)[1])), name="l5", transB=1)
+    return net.model(_real(net, _quantised(net, y), "scores"))
+
+
+def _int8_operands(net: ModelBuilder, x: str, weights: str, shape: Sequence[int]) -> tuple[str, str, str]:
+    """Input, weights and biases as real numbers; weights have variance 1 / fan-in."""
+    rng = np.random.default_rng(zlib.crc32(weights.encode()))
+    step = math.sqrt(3 / math.prod(shape[1:])) / 127
+    w = net.constant(f"{weights}.weight", rng.integers(-127, 128, shape), np.int8)
+    b = net.constant(f"{weights}.bias", rng.integers(-1000, 1001, shape[0]), np.int32)
+    scales = net.constant(f"{weights}.scale", step), net.constant(f"{weights}.bias_scale", step * ACTIVATION_SCALE)
+    zeros = net.constant("zero", 0, np.int8), net.constant("bias_zero", 0, np.int32)
+    real = [net.node("DequantizeLinear", y, s, z) for y, s, z in zip((w, b), scales, zeros, strict=True)]
+    return _real(net, x), real[0], real[1]
+
+
+def _quantised(net: ModelBuilder, x: str) -> str:
+    return net.node("QuantizeLinear", x, *_activation_scale(net))
+
+
+def _real(net: ModelBuilder, x: str, name: str = "") -> str:
+    return net.node("DequantizeLinear", x, *_activation_scale(net), name=name)
+
+
+def _activation_scale(net: ModelBuilder) -> tuple[str, str]:
+    return net.constant("step", ACTIVATION_SCALE), net.constant("zero", 0, np.int8)
