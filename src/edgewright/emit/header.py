@@ -15,6 +15,7 @@ from .lanes import declarations
 from .names import Parameters
 
 VERSION = 1  # of the interface that the header declares
+STOPPED = 3  # what a run returns that a probe has ended
 PAUSED = "ew_paused"  # words in which a run that stops where there is no room for a row remembers where it is
 
 
@@ -32,8 +33,10 @@ def header(
     names: Parameters,
     options: Options,
     target: Target,
-    has_arena: bool = True,
+    has_arena: bool,
+    returns: str,
 ) -> str:
+    """The header; `returns` is the type of the run functions."""
     c = CWriter()
     guard = prefix.upper()
     c.lines += [
@@ -76,7 +79,6 @@ def header(
     ]
     arenas = [f"uint8_t *{arena}" for arena in names.arenas.values()]
     tensors = declared(prefix, plan, network, names)
-    kind = return_type(plan, network)
     for name, parameter in names.inputs.items():
         if name in plan.pulled:
             ctype, row = C_TYPES[network.tensors[name].dtype.value], network.tensors[name].strides[1]
@@ -87,14 +89,14 @@ def header(
                 "",
             ]
     if plan.lanes > 1:
-        c.lines += declarations(prefix, target, kind, [*arenas, *tensors])
+        c.lines += declarations(prefix, target, returns, [*arenas, *tensors])
     c.lines += [
         *_run_comment(guard, plan, network, names),
-        f"{kind} {prefix}_run_in({', '.join([*arenas, *tensors])});",
+        f"{returns} {prefix}_run_in({', '.join([*arenas, *tensors])});",
         "",
         f"#ifndef {guard}_CALLER_PLACES_ARENA",
         "/* The same in the library's own arena. */",
-        f"{kind} {prefix}_run({', '.join(tensors)});",
+        f"{returns} {prefix}_run({', '.join(tensors)});",
     ]
     functions = [
         f"{C_TYPES[network.tensors[name].dtype.value]} *{prefix}_{way}_{parameter}(void);"

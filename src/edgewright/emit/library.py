@@ -24,7 +24,7 @@ from ..program.codec import network_to_dict
 from ..program.options import Options
 from ..program.selection import packed_bytes
 from .files import kernel_files, weight_files
-from .header import header
+from .header import STOPPED, header
 from .lanes import lanes_file
 from .names import library_name
 from .schedule import RunFunction, schedule_file
@@ -77,6 +77,7 @@ class LibraryShare:
     row_probe: str = ""  # C that is called between the rows of some stages, with `stage` for its number
     rows: frozenset[int] = frozenset()  # these stages
     outlet: RowOutlet | None = None  # for an output that leaves by rows
+    may_stop: bool = False  # both probes are conditions, and end the run where they hold
 
 
 def _probes(share: LibraryShare | None) -> dict[str, str]:
@@ -84,7 +85,8 @@ def _probes(share: LibraryShare | None) -> dict[str, str]:
     if share is None:
         return {}
     found = {"EW_PROBE": share.probe, "EW_BETWEEN_ROWS": share.row_probe if share.rows else ""}
-    return {name: called for name, called in found.items() if called}
+    form = f"if ({{}}) return {STOPPED}" if share.may_stop else "{}"
+    return {name: form.format(called) for name, called in found.items() if called}
 
 
 def emit(
@@ -110,11 +112,11 @@ def emit(
     else:
         plan = select(plan, facts)
     sites = Sites(plan, facts)
-    own = (share.resident, share.rows, share.outlet) if share else ()
+    own = (share.resident, share.rows, share.outlet, share.may_stop) if share else ()
     schedule = RunFunction(module, sites, *own)
     body = schedule.write()
     files: dict[str, str | bytes] = {
-        f"{prefix}.h": header(prefix, plan, whole, schedule.public, module.options, target, has_arena=share is None),
+        f"{prefix}.h": header(prefix, plan, whole, schedule.public, module.options, target, share is None, schedule.returns),
         f"{prefix}.c": schedule_file(module, schedule, body, code.prefix, _probes(share)),
         **(code.files() if share is None else {}),
         **({f"{prefix}_lanes.c": lanes_file(prefix, target)} if plan.lanes > 1 else {}),

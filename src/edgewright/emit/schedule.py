@@ -44,12 +44,14 @@ class RunFunction:
         resident: frozenset[str] = frozenset(),
         rows: frozenset[int] = frozenset(),
         outlet: RowOutlet | None = None,
+        may_stop: bool = False,
     ) -> None:
         """Inputs and outputs that are `resident` stay where they lie in the arena, whatever is given for them.
 
-        EW_BETWEEN_ROWS stands between the rows of the stages in `rows`. With an `outlet`, the last stage may stop.
+        EW_BETWEEN_ROWS stands between the rows of the stages in `rows`. With an `outlet`, the last stage may stop. With
+        `may_stop`, a probe may end the run.
         """
-        self.resident = resident
+        self.resident, self.may_stop = resident, may_stop
         plan, network = sites.plan, sites.facts.network
         self.module, self.plan, self.network = module, plan, network
         self.public = parameters(module.prefix, network, plan.arenas)  # as the header has them
@@ -91,7 +93,7 @@ class RunFunction:
                         c.line(f"(void){self.parameters.outputs[name]};")
                     elif name not in self.plan.outside:
                         self._copy_out(c, name)
-            if self.pulled or self.outlet:
+            if self.returns != "void":
                 c.line("return 0;")
         if is_laned:
             c.line()
@@ -153,7 +155,7 @@ class RunFunction:
 
     @property
     def returns(self) -> str:
-        return return_type(self.plan, self.network)
+        return "int32_t" if self.may_stop else return_type(self.plan, self.network)
 
     def signature(self, arenas: bool) -> list[str]:
         parts = [f"uint8_t *{memory}" for memory in self.parameters.arenas.values()] if arenas else []

@@ -66,6 +66,13 @@ class CDeployment:
         text = (resources.files(__package__) / "templates" / f"{template}.jinja").read_text(encoding="utf-8")
         return rendered(text, {"name": self.name, "macro": self.guard, **facts})
 
+    @cached_property
+    def lock_lines(self) -> tuple[list[str], list[str]]:
+        """What the header says about locks, and C of the macros LOCK and UNLOCK."""
+        lines = self.text("locks.h")
+        end = next(n for n, line in enumerate(lines, 1) if line.endswith("*/"))
+        return lines[:end], lines[end:]
+
     @property
     def parts(self) -> tuple[Part, ...]:
         return self.deployment.parts

@@ -48,18 +48,11 @@ class DeploymentWriter:
             "library.h",
             headers=[f"{code.prefix(part)}.h" for part in code.parts],
             sizes={code.size_macro(memory): layout.bytes for memory, layout in code.arenas.items()},
-            locks="\n".join(self._locks[0]),
+            locks="\n".join(self.code.lock_lines[0]),
             is_polled=code.is_polled,
             parts=["\n".join(self._declared(part)) for part in parts],
             buffers=[(own.bytes, self._buffer_function(own)) for own in buffers],
         )
-
-    @cached_property
-    def _locks(self) -> tuple[list[str], list[str]]:
-        """What the header says about locks, and C of the macros LOCK and UNLOCK."""
-        lines = self.code.text("locks.h")
-        end = next(n for n, line in enumerate(lines, 1) if line.endswith("*/"))
-        return lines[:end], lines[end:]
 
     def _buffer_function(self, own: FirmwareBuffer) -> str:
         return f"uint8_t *{self.code.buffer_function(own)}(void)"
@@ -110,7 +103,7 @@ class DeploymentWriter:
             "library.c",
             is_shared=code.is_shared,
             is_polled=code.is_polled,
-            locks="\n".join(self._locks[1]),
+            locks="\n".join(self.code.lock_lines[1]),
             arenas=[
                 (section, code.arena(memory), code.size_macro(memory)) for memory, section in code.sections.items()
             ],
