@@ -8,7 +8,7 @@ from functools import cached_property
 from importlib import resources
 
 from ...errors import InputError
-from ...network import Network
+from ...network import Network, Tensor
 from ...network.parts import cut, given_outside
 from ...program import Plan
 from ...program.deployment import (
@@ -198,18 +198,20 @@ class CDeployment:
         """The function that points to a buffer of the firmware."""
         return f"{self.name}_buffer_{own.name.lower()}"
 
+    def _passed(self, part: Part) -> frozenset[str]:
+        """The inputs and outputs that go from part to part."""
+        fifos = (*self.queues, *(x for x in self.latest if (x.source, x.writer) != (OUTSIDE, part.name)))
+        return frozenset(part.own(fifo) for fifo in fifos if part.name in fifo.ends)
+
     def given(self, part: Part) -> tuple[list[str], list[str]]:
         """The inputs and outputs that the caller passes, in the order of the run function's parameters."""
-        network, away = part.network, self.resident(part) | set(self.plans[part.name].outside)
-        return [x for x in network.inputs if x not in away], [
-            x for x in dict.fromkeys(network.outputs) if x not in away
-        ]
+        ends, passed = (part.network.inputs, dict.fromkeys(part.network.outputs)), self._passed(part)
+        inputs, outputs = ([name for name in names if name not in passed] for names in ends)
+        return inputs, outputs
 
     def resident(self, part: Part) -> frozenset[str]:
         """The inputs and outputs that stay in the arena, for other parts or from them."""
-        passed = (*self.queues, *(x for x in self.latest if (x.source, x.writer) != (OUTSIDE, part.name)))
-        own = {part.own(fifo) for fifo in passed if part.name in fifo.ends}
-        return frozenset(own - set(self.plans[part.name].outside))
+        return self._passed(part) - set(self.plans[part.name].outside)
 
     def handed(self, part: Part) -> Iterator[str]:
         """Sentences: what the part reads that others have brought or made."""
@@ -222,12 +224,15 @@ class CDeployment:
 
 
 def _reference(whole: Network, part: Network) -> Network:
-    """The layers of the whole that a part has, as a network; the part itself where it computes them otherwise."""
+    """The layers of the whole that a part has, as a network; the part itself where it computes a region or a share."""
     layers = whole.by_name.keys() & part.by_name.keys()
-    if len(layers) == len(whole.layers):
-        return whole
-    own = cut(whole, layers, given_outside(whole, layers)).network if layers else part
-    return own if (own.inputs, own.outputs) == (part.inputs, part.outputs) else part
+    is_cut = 0 < len(layers) < len(whole.layers)
+    own = cut(whole, layers, given_outside(whole, layers)).network if is_cut else whole
+    return own if _ends(own) == _ends(part) else part
+
+
+def _ends(network: Network) -> list[Tensor]:
+    return [network.tensors[name] for name in (*network.inputs, *network.outputs)]
 
 
 def checked_for_c(code: CDeployment) -> CDeployment:

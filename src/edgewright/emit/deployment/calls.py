@@ -121,13 +121,13 @@ class PartCall:
             for tensor, parameter in group.items():
                 if is_input and tensor in pulled:
                     yield from (f"pull_{pulled[tensor]}", "0")
-                elif tensor in plan.outside:
-                    yield f"({C_TYPES[part.network.tensors[tensor].dtype.value]} *)(void *)({self._slot(tensor)})"
-                elif tensor not in given:
-                    yield "0"
-                else:
+                elif tensor in given:
                     passed = [parameter, f"{parameter}_context"] if tensor in plan.pulled else [parameter]
                     yield from passed if kept is None else (kept.get(name, "0") for name in passed)
+                elif tensor in plan.outside:
+                    yield f"({C_TYPES[part.network.tensors[tensor].dtype.value]} *)(void *)({self._slot(tensor)})"
+                else:
+                    yield "0"
         yield from (f"paused_{n}" for n, ring in enumerate(code.rings) if ring.source == part.name)
 
     def _slot(self, tensor: str) -> str:

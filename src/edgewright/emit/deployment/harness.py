@@ -94,6 +94,11 @@ class _TrialArray:
     row: int  # bytes of a row where an input is pulled; else 0
 
     @property
+    def room(self) -> int:
+        """Bytes from one to the next, each 16-byte aligned."""
+        return -(-self.bytes // 16) * 16
+
+    @property
     def argument(self) -> str:
         return f"pull_{self.name}, {self.name}[variant]" if self.row else f"(const void *){self.name}[variant]"
 
@@ -109,7 +114,7 @@ def trial_harness(library: DeploymentLibrary, variants: int, timer: str | None =
         arguments = [array.argument for array in inputs] + [f"(void *){array.name}" for array in outputs]
         text = f"{code.function(part)}({', '.join(arguments)})"
         calls.append({"text": text, "inputs": tuple(inputs), "outputs": tuple(outputs)})
-        size += sum(array.bytes * variants + 16 for array in inputs) + sum(array.bytes + 16 for array in outputs)
+        size += 16 + sum(array.room * variants for array in inputs) + sum(array.room for array in outputs)
     text = code.render(
         "harness.c",
         calls=calls,

@@ -77,6 +77,8 @@ class DeploymentWriter:
                 if tensor in functions:
                     others = comment(", ".join([part.name, *overwriters(self.code, part, tensor)]))
                     yield f" *     {functions[tensor]}() points to it; overwritten by {others}."
+                elif tensor in given and tensor in call.plan.outside:
+                    yield " *     In the caller's memory, 16-byte aligned, never NULL."
                 elif tensor in given:
                     yield " *     Not in the arena as a whole: only the caller has it."
 
