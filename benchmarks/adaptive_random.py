@@ -24,7 +24,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from edgewright.adaptive.steps import Scenario
 from edgewright.adaptive.switch_check import hazards
-from edgewright.adaptive.transition import StepRun, SwitchPolicy, Timeline, Transition, transition
+from edgewright.adaptive.transition import StepRun, Timeline, Transition, transition
+from edgewright.program.switching import SwitchPolicy
 from random_scenarios import LAYERS, random_chain, random_scenario
 
 BLOCK = 500  # cases that one task examines
@@ -167,7 +168,9 @@ def main(cases: int, first: int, jobs: int, file: Path | None) -> None:
     for policy in (each.value for each in SwitchPolicy):
         switches = counts[f"{policy}: switches"]
         share = f"{counts[f'{policy}: faster'] / max(1, switches):.1%}"
-        table.add_row(policy, str(switches), share, *(str(counts[f"{policy}: {what}"]) for what in ("slower", "hazards")))
+        table.add_row(
+            policy, str(switches), share, *(str(counts[f"{policy}: {what}"]) for what in ("slower", "hazards"))
+        )
     console.print(table)
     printed = Table("Algorithm 7 as printed", "number", "races", "line 6 loses a step", "one of both")
     for what, total in (("pairs", counts["chains"]), ("requests", counts["requests"])):

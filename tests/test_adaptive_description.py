@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from edgewright.adaptive.description import AdaptiveFile, SwitchPolicy, read_adaptive
+from edgewright.adaptive.description import AdaptiveFile, read_adaptive
 from edgewright.application.description import read_application
 from edgewright.errors import InputError
 from edgewright.platform.sentences import parse_toml
+from edgewright.program.switching import SwitchPolicy
 
 NETWORKS = '[[network]]\nname = "eco"\nfile = "eco.onnx"\n[[network]]\nname = "full"\nfile = "full.onnx"\n'
 TWO = NETWORKS + '[[scenario]]\nname = "eco"\n[[scenario]]\nname = "full"\n'

@@ -23,7 +23,7 @@ from edgewright.adaptive.planned import (
 )
 from edgewright.adaptive.switch_check import hazards
 from edgewright.adaptive.switch_conflicts import ScenarioPlan
-from edgewright.adaptive.transition import SwitchPolicy, transition
+from edgewright.adaptive.transition import transition
 from edgewright.application.joint import with_buffers
 from edgewright.application.preemption_points import RunPieces, with_rows
 from edgewright.errors import InputError
@@ -35,6 +35,7 @@ from edgewright.network.read import read_bytes
 from edgewright.program import Plan, faults
 from edgewright.program.deployment import Deployment, Worker
 from edgewright.program.deployment_memory import laid_out
+from edgewright.program.switching import SwitchPolicy
 from random_programs import random_program
 
 OVERLAP, FINISH, ABORT, OVERTAKE = SwitchPolicy.OVERLAP, SwitchPolicy.FINISH, SwitchPolicy.ABORT, SwitchPolicy.OVERTAKE

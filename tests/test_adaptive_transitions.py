@@ -11,8 +11,9 @@ import pytest
 
 from edgewright.adaptive.steps import CellGrid, Scenario, ScenarioStep
 from edgewright.adaptive.switch_check import hazards
-from edgewright.adaptive.transition import SwitchPolicy, Transition, transition
+from edgewright.adaptive.transition import Transition, transition
 from edgewright.errors import InputError
+from edgewright.program.switching import SwitchPolicy
 from random_scenarios import random_scenario
 
 OVERLAP, FINISH, ABORT, OVERTAKE = SwitchPolicy.OVERLAP, SwitchPolicy.FINISH, SwitchPolicy.ABORT, SwitchPolicy.OVERTAKE

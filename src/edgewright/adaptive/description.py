@@ -15,18 +15,10 @@ from ..application.description import ApplicationFile, AppNetworkEntry, MemberNa
 from ..errors import InputError
 from ..platform.sentences import Entry, Seconds, SecondsOrZero, Watts, read_toml
 from ..program.deployment import RelationKind
+from ..program.switching import SwitchPolicy
 
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Time = Annotated[float, Field(strict=True, ge=0, le=1e9, allow_inf_nan=False)]
-
-
-class SwitchPolicy(Enum):
-    """What happens to the frame under way when another scenario is requested."""
-
-    FINISH = "finish"  # it ends, then the new scenario starts
-    OVERLAP = "overlap"  # it goes on while the new scenario starts on free processors and free memory
-    OVERTAKE = "overtake"  # the new scenario runs first, where the memory of the old frame survives
-    ABORT = "abort"  # the new scenario computes it instead
 
 
 class LayerAttribute(Enum):

@@ -13,10 +13,11 @@ from ..application.joint import _place, with_buffers
 from ..errors import InputError
 from ..memory.layout import ConflictGraph, LayoutEffort, Placement
 from ..program import Plan
+from ..program.switching import SwitchPolicy
 from .plan_check import TracedScenario, overwritten
 from .planned import PlannedPart, PlannedScenario, planned_scenarios
 from .switch_conflicts import ScenarioPlan, SwitchConflicts, key
-from .transition import SwitchPolicy, Transition, transition
+from .transition import Transition, transition
 
 POINTS = 12  # delay limits that are tried
 

@@ -16,9 +16,10 @@ import numpy as np
 from ..network import Array
 from ..program.byte_trace import START, ByteTrace, Touch
 from ..program.places import cells_of
+from ..program.switching import SwitchPolicy
 from .planned import PlannedPart, PlannedScenario
 from .steps import ScenarioStep
-from .transition import SwitchPolicy, Transition
+from .transition import Transition
 
 
 @dataclass(frozen=True)

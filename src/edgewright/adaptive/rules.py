@@ -23,54 +23,8 @@ from math import inf, isnan, nan
 
 from ..errors import InputError
 from ..platform.sentences import suggestion
+from ..program.switching import CascadeRule, SignalRule, SwitchingRules
 from .description import AdaptiveFile
-
-
-@dataclass(frozen=True, slots=True)
-class SignalRule:
-    """Requests a scenario from when a signal passes `threshold` to when it is back beyond `until`.
-
-    With `is_below` the rule becomes active below the threshold and inactive above `until`; else the other way round.
-    A value that equals either bound, or is not a number, leaves the rule as it is.
-    """
-
-    signal: str
-    request: str
-    threshold: float
-    until: float
-    is_below: bool
-
-    def is_active(self, value: float, was_active: bool) -> bool:
-        """Whether the rule is active once its signal has this value."""
-        if self.is_below:
-            return not value > self.until if was_active else value < self.threshold
-        return not value < self.until if was_active else value > self.threshold
-
-
-@dataclass(frozen=True, slots=True)
-class CascadeRule:
-    """Hands frames of `scenario` whose margin is below `margin_below` on to the scenario `request`."""
-
-    scenario: str
-    request: str
-    margin_below: float
-
-
-@dataclass(frozen=True, slots=True)
-class SwitchingRules:
-    """What decides about scenarios, as an application file says it. Times have any unit, the same one everywhere."""
-
-    scenarios: tuple[str, ...]
-    start: str
-    fallback: str
-    rules: tuple[SignalRule, ...] = ()
-    cascades: tuple[CascadeRule, ...] = ()
-    dwell: float = 0.0
-
-    @property
-    def signals(self) -> tuple[str, ...]:
-        """The signals that rules read, each once."""
-        return tuple(dict.fromkeys(rule.signal for rule in self.rules))
 
 
 @dataclass(frozen=True, slots=True)

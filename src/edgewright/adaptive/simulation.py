@@ -15,9 +15,9 @@ from pathlib import Path
 
 from ..errors import InputError
 from .description import AdaptiveFile, read_adaptive
+from ..program.switching import SwitchingRules
 from .environment import Battery, Environment, PowerLimit, read_environment
 from .rules import (
-    SwitchingRules,
     SwitchingState,
     advance,
     due,

@@ -22,7 +22,9 @@ class ScenarioStep:
     name: str
     time: float  # in any unit; integers and fractions stay exact
     processor: int  # logical, from 0
-    after: tuple[int, ...]  # earlier steps whose results it needs; steps of one processor run in the order listed anyway
+    after: tuple[
+        int, ...
+    ]  # earlier steps whose results it needs; steps of one processor run in the order listed anyway
     reads: int
     writes: int
     buffers: tuple[tuple[str, int], ...] = ()  # what it touches by buffer, for messages

@@ -10,20 +10,11 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from functools import cached_property
 
 from ..errors import InputError
+from ..program.switching import SwitchPolicy
 from .steps import Scenario
-
-
-class SwitchPolicy(Enum):
-    """What becomes of the old frame, and when the new scenario starts."""
-
-    FINISH = "finish"  # when the old frame has ended
-    OVERLAP = "overlap"  # each step as soon as its bytes and its processor are free
-    OVERTAKE = "overtake"  # at the next switch point where it overwrites nothing; the old frame ends afterwards
-    ABORT = "abort"  # at the next switch point; the old frame is dropped
 
 
 @dataclass(frozen=True, slots=True)

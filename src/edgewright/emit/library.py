@@ -116,7 +116,9 @@ def emit(
     schedule = RunFunction(module, sites, *own)
     body = schedule.write()
     files: dict[str, str | bytes] = {
-        f"{prefix}.h": header(prefix, plan, whole, schedule.public, module.options, target, share is None, schedule.returns),
+        f"{prefix}.h": header(
+            prefix, plan, whole, schedule.public, module.options, target, share is None, schedule.returns
+        ),
         f"{prefix}.c": schedule_file(module, schedule, body, code.prefix, _probes(share)),
         **(code.files() if share is None else {}),
         **({f"{prefix}_lanes.c": lanes_file(prefix, target)} if plan.lanes > 1 else {}),

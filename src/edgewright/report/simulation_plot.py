@@ -8,8 +8,8 @@ from itertools import groupby, pairwise
 from math import floor
 from operator import itemgetter
 
-from ..adaptive.rules import SwitchingRules
 from ..adaptive.simulation import HOUR, BudgetViolation, Period, Simulation, SimulationOutcome
+from ..program.switching import SwitchingRules
 from .charts import LETTER, Axis, escaped, opening
 
 WIDTH, LEFT, RIGHT, TOP, FOOT = 860.0, 62.0, 22.0, 26.0, 44.0  # px

@@ -6,18 +6,18 @@ The plans, and when each step may run during a switch, have been judged before.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 
 from ...errors import InputError
 from ...kernels.printing.constants import C_TYPES, number
+from ...kernels.printing.source import identifier
 from ...network import Tensor
 from ...platform.target import Target
 from ...program.deployment import Deployment, Part
 from ...program.switching import SwitchingRules, SwitchPolicy, SwitchSchedule
 from ..header import STOPPED
 from ..library import Library, LibraryShare, SharedCode, emit
-from ..names import identifier, local_names
+from ..names import Parameters, local_names
 from .c_deployment import CDeployment, checked_for_c
 from .interface import described_end
 from .library import DeploymentLibrary
@@ -145,13 +145,14 @@ class SwitchWriter:
             "has_points": self.has_points,
             "has_rules": bool(self.rules.rules),
             "has_cascades": bool(self.rules.cascades),
+            "output": next(iter(local_names(self._names).outputs.values())),
             "is_shared": self.is_shared,
             "stopped": STOPPED,
             "count": len(self.code.parts),
         }
 
     @property
-    def _names(self):  # type: ignore[no-untyped-def]
+    def _names(self) -> Parameters:
         return self.code.parameters(self.code.parts[0])
 
     def _tensor(self, part: Part, name: str) -> Tensor:

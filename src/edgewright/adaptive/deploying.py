@@ -1,0 +1,177 @@
+"""Scenarios as one deployment: their plans with kernels, a layout for the policy, and the C library that switches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+
+from .. import text
+from ..application.preemption_points import RunPieces, with_rows
+from ..emit.deployment import DeploymentLibrary, LibraryNames
+from ..emit.deployment.switching import emit_switching
+from ..emit.names import safe_prefix
+from ..errors import Infeasible, InputError
+from ..fusion.timing import TimedPlan, Timing
+from ..kernels.select import select
+from ..kernels.sites import NetworkFacts
+from ..network import Network, Region
+from ..network.parts import TensorRegion
+from ..program.deployment import OUTSIDE, ArenaLayout, Deployment, Fifo, Part, Reader, Relation, RelationKind, Worker
+from ..program.deployment_check import checked_deployment
+from ..program.options import Options
+from ..program.switching import SwitchPolicy, SwitchSchedule
+from .front import SwitchFront, SwitchLayout
+from .rules import switching_rules
+from .scenarios import UNKNOWN_CLOCK, AdaptiveApplication, AppScenario, scenario_plan
+from .switch_conflicts import ScenarioPlan
+
+DEVICE = "board"
+
+
+@dataclass(frozen=True)
+class SwitchingApplication:
+    """An application planned for run-time switching under one policy."""
+
+    application: AdaptiveApplication
+    policy: SwitchPolicy
+
+    @cached_property
+    def plans(self) -> tuple[ScenarioPlan, ...]:
+        """Of each scenario, with kernels selected; by rows where frames are interrupted, so that waits are short."""
+        return tuple(map(self._planned, self.application.scenarios))
+
+    def _planned(self, scenario: AppScenario) -> ScenarioPlan:
+        if self.application.file.network_of(scenario.name).partitions:
+            raise InputError(
+                f"scenario '{scenario.name}' has partitions, and the code that switches runs a scenario on one "
+                "processor; leave partitions out"
+            )
+        plan, target = scenario_plan(self.application, scenario), self.application.target
+        costs = Timing(target, vectors=True).costs(plan.network)
+        if self.policy is not SwitchPolicy.FINISH:
+            plan = with_rows(plan, TimedPlan(plan, costs))
+        plan = select(plan, NetworkFacts(plan.network, target, Options()))
+        return ScenarioPlan(scenario.name, plan, RunPieces.of(TimedPlan(plan, costs), 1 / self.clock))
+
+    @property
+    def clock(self) -> float:
+        """Instructions in a second."""
+        board = self.application.board
+        return board.processors[0].clock or UNKNOWN_CLOCK if board else UNKNOWN_CLOCK
+
+    @cached_property
+    def front(self) -> SwitchFront:
+        return SwitchFront(self.plans, self.policy, self.application.file.adapt.processors)
+
+    @cached_property
+    def layouts(self) -> tuple[SwitchLayout, ...]:
+        """The front of arena size against the worst delay, the largest arena first."""
+        return self.front.points()
+
+    @property
+    def ram(self) -> int | None:
+        """Bytes for the arena: the limit of the file, or the largest memory of the board."""
+        limit, board = self.application.file.limits.ram, self.application.board
+        return limit if limit is not None else max(m.usable for m in board.ram) if board and board.ram else None
+
+    @cached_property
+    def layout(self) -> SwitchLayout:
+        """The smallest arena that keeps the limit on delays; without one, the least product of arena and delay.
+
+        Raises an error where no layout fits the memory or keeps the limit.
+        """
+        delay, ram = self.application.file.adapt.delay, self.ram
+        fitting = [one for one in self.layouts if ram is None or one.arena_bytes <= ram]
+        if not fitting:
+            least = min(one.arena_bytes for one in self.layouts)
+            raise Infeasible(
+                f"does not fit: the scenarios need {text.size(least)} of RAM at least, and there are "
+                f"{text.size(ram or 0)}; leave a scenario out, or plan it for less with minimise = \"ram\""
+            )
+        if delay is None:
+            return min(fitting, key=lambda one: one.arena_bytes * one.worst_delay)
+        fast = [one for one in fitting if one.worst_delay <= delay]
+        if not fast:
+            least_delay = min(one.worst_delay for one in fitting)
+            raise Infeasible(
+                f"adapt.delay is {text.duration(delay)}, and the worst switch takes {text.duration(least_delay)} under "
+                f'policy "{self.policy.value}" in this memory; allow that, or choose another policy'
+            )
+        return min(fast, key=lambda one: one.arena_bytes)
+
+    def library(self, layout: SwitchLayout) -> DeploymentLibrary:
+        """The C library of a layout, which has been judged."""
+        file = self.application.file
+        keys = {one.name: f"scenario[{n}].name" for n, one in enumerate(file.scenarios)}
+        names = LibraryNames(file.prefix, {name: safe_prefix(name) for name in keys}, {"": "name", **keys})
+        deployment = switching_deployment(self.application, layout)
+        rules = switching_rules(file)
+        return emit_switching(deployment, self.application.target, names, switch_schedule(layout), rules)
+
+
+def switching_deployment(application: AdaptiveApplication, layout: SwitchLayout) -> Deployment:
+    """The scenarios as parts that exclude each other, but for what the layout's transitions allow; judged."""
+    parts, fifos = [], []
+    for one in application.scenarios:
+        part = _part(one.name, one.network, layout)
+        parts.append(part)
+        fifos += [Fifo(what, OUTSIDE, (Reader(one.name),), 1) for what in part.inputs.values()]
+        fifos += [Fifo(what, one.name, (Reader(OUTSIDE),), 1) for what in part.outputs.values()]
+    names = [part.name for part in parts]
+    (memory,) = {memory for plan in layout.plans.values() for memory in plan.arenas}
+    deployment = Deployment(
+        tuple(replace(one.network, name=one.name) for one in application.scenarios),
+        tuple(parts),
+        tuple(Worker(name, DEVICE, application.target.name, (), (name,)) for name in names),
+        tuple(fifos),
+        {(DEVICE, memory): ArenaLayout(layout.arena_bytes, dict.fromkeys(names, 0))},
+        relations=tuple(Relation(RelationKind.EXCLUSIVE, pair) for pair in combinations(names, 2)),
+    )
+    return checked_deployment(deployment)
+
+
+def _part(name: str, network: Network, layout: SwitchLayout) -> Part:
+    plan = layout.plans[name]
+    own = replace(plan.network, constants={**plan.network.constants, **network.constants})
+    inputs, outputs = (
+        {x: TensorRegion(name, x, Region.whole(network.tensors[x].shape)) for x in dict.fromkeys(ends)}
+        for ends in (network.inputs, network.outputs)
+    )
+    return Part(name, own, plan, inputs, outputs)
+
+
+def switch_schedule(layout: SwitchLayout) -> SwitchSchedule:
+    """When steps may run during a switch, as the code asks it."""
+    steps = {name: _steps_of_stages(layout, name) for name in layout.scenarios}
+    if layout.policy is SwitchPolicy.OVERLAP:
+        needs = {
+            pair: tuple(max((c for counts in one.needs[: at + 1] for c in counts), default=0) for at in range(len(one.needs)))
+            for pair, one in layout.transitions.items()
+        }
+        return SwitchSchedule(layout.policy, steps, needs=needs)
+    if layout.policy is SwitchPolicy.OVERTAKE:
+        overtakers = {
+            old: tuple(
+                frozenset(new for (a, new), one in layout.transitions.items() if a == old and _may(one.points, count, of))
+                for count in range(of + 1)
+            )
+            for old, of in ((name, sum(counts)) for name, counts in steps.items())
+        }
+        return SwitchSchedule(layout.policy, steps, overtakers=overtakers)
+    return SwitchSchedule(layout.policy, steps)
+
+
+def _may(points: tuple[int, ...], count: int, of: int) -> bool:
+    """Whether a scenario may run first after this many steps; after the last one the frame has ended anyway."""
+    return 0 < count < of and count in points
+
+
+def _steps_of_stages(layout: SwitchLayout, name: str) -> tuple[int, ...]:
+    planned = layout.scenarios[name]
+    stages: Mapping[int, int] = {}
+    counts = dict(stages)
+    for _, stage, _ in planned.labels:
+        counts[stage] = counts.get(stage, 0) + 1
+    return tuple(counts.get(stage, 1) for stage in range(len(planned.parts[0].plan.program.stages)))
