@@ -1,0 +1,163 @@
+"""Scenarios that switch at work, on this machine and on the virtual board, compared with each network run alone.
+
+The harness computes frames and requests scenarios at random switch points; the judge knows which scenario may have
+computed each result, and what it should be.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ...board.machine import EmulatedMachine
+from ...kernels.printing.constants import C_TYPES
+from ...network import Array, Tensor, random_inputs
+from ...network.kernels import execute
+from ...program.switching import SwitchPolicy
+from ..firmware.glue import HarnessGlue
+from ..names import arena_names
+from .library import DeploymentLibrary
+from .switching import SwitchWriter
+from .trial import VARIANTS, is_same
+
+_NOTE = struct.Struct("<9i")
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchScript:
+    """How much is tried."""
+
+    frames: int = 200
+    share: int = 6  # of 256 switch points: those at which a scenario is requested
+    seed: int = 1
+
+    @property
+    def words(self) -> bytes:
+        return struct.pack("<3I", self.seed * 2 + 1 & 0xFFFFFFFF, self.frames, self.share)
+
+
+@dataclass(frozen=True, slots=True)
+class TriedSwitch:
+    """A request during a frame, and the moments of the request and of the new scenario's first result."""
+
+    old: str
+    new: str
+    requested: tuple[int, int]
+    ended: tuple[int, int]
+
+    def instructions(self, machine: EmulatedMachine) -> int:
+        return machine.instructions(self.requested, self.ended)
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchTrialResult:
+    """How a trial went."""
+
+    frames: int
+    switches: tuple[TriedSwitch, ...]
+    wrong: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SwitchTrial:
+    """The library, and what every scenario should give."""
+
+    library: DeploymentLibrary
+    writer: SwitchWriter
+
+    @cached_property
+    def inputs(self) -> tuple[tuple[Array, ...], ...]:
+        """Of each variant, the inputs in the order of the parameters; the same for all scenarios."""
+        first = self.library.code.references[self.library.code.parts[0].name]
+        return tuple(tuple(random_inputs(first, seed=n).values()) for n in range(VARIANTS))
+
+    @cached_property
+    def expected(self) -> Mapping[tuple[str, int], tuple[Array, ...]]:
+        """By scenario and variant."""
+        found = {}
+        for name, network in self.library.code.references.items():
+            for n, values in enumerate(self.inputs):
+                results = execute(network, dict(zip(network.inputs, values, strict=True)))
+                found[name, n] = tuple(results[x] for x in dict.fromkeys(network.outputs))
+        return found
+
+    def data(self, script: SwitchScript) -> bytes:
+        """What the harness reads before it begins."""
+        count = len(self.inputs[0])
+        return script.words + b"".join(values[at].tobytes() for at in range(count) for values in self.inputs)
+
+    def harness(self) -> HarnessGlue:
+        part, code = self.library.code.parts[0], self.library.code
+        pulled = code.plans[part.name].pulled
+        inputs = [_port(part.network.tensors[name], name in pulled) for name in part.network.inputs]
+        outputs = [_port(part.network.tensors[name], False) for name in dict.fromkeys(part.network.outputs)]
+        arguments = [
+            f"pull_{n}, in_{n}[variant]" if port["row"] else f"(const void *)in_{n}[variant]"
+            for n, port in enumerate(inputs)
+        ]
+        arguments += [f"(void *)out_{n}[depth]" for n in range(len(outputs))]
+        text = code.render(
+            "switch_harness.c",
+            inputs=inputs,
+            outputs=outputs,
+            variants=VARIANTS,
+            arguments=", ".join(arguments),
+            memories=list(arena_names(self.library.arenas).values()),
+            policy=self.writer.policy.value,
+            has_points=self.writer.has_points,
+            start=code.index[self.writer.rules.start],
+            count=len(code.parts),
+            dwell=self.writer.dwell,
+        )
+        sizes = [port["bytes"] * VARIANTS + 16 for port in inputs] + [2 * port["bytes"] + 16 for port in outputs]
+        return HarnessGlue(text, sum(sizes) + 256)
+
+    def judged(self, notes: bytes) -> SwitchTrialResult:
+        names = [part.name for part in self.library.code.parts]
+        switches: list[TriedSwitch] = []
+        wrong: list[str] = []
+        frames = at = 0
+        while at < len(notes):
+            depth, variant, wanted, asked, which, *moments = _NOTE.unpack_from(notes, at)
+            at += _NOTE.size
+            frames += 1
+            if which < 0:
+                wrong.append(f"frame {frames} ended with {which}")
+                continue
+            is_asked = asked >= 0 and (self.writer.policy is SwitchPolicy.ABORT or depth > 0)
+            allowed = {self._final(names[one], variant) for one in {wanted, *([asked] if is_asked else [])}}
+            if names[which] not in allowed:
+                wrong.append(f"frame {frames} is computed by '{names[which]}', and {sorted(allowed)} were wanted")
+            for expected in self.expected[names[which], variant]:
+                found = np.frombuffer(notes, expected.dtype, expected.size, at).reshape(expected.shape)
+                at += expected.nbytes
+                if not is_same(found, expected):
+                    wrong.append(f"frame {frames}: '{names[which]}' computes something wrong")
+            if is_asked and asked == which != wanted:
+                high, low, end_high, end_low = (value & 0xFFFFFFFF for value in moments)
+                switches.append(TriedSwitch(names[wanted], names[asked], (high, low), (end_high, end_low)))
+        return SwitchTrialResult(frames, tuple(switches), tuple(wrong))
+
+    def _final(self, scenario: str, variant: int) -> str:
+        """The scenario whose result stands, after cascades."""
+        for rule in self.writer.rules.cascades:
+            part = self.library.deployment.part_named[scenario]
+            if rule.scenario == scenario and not self._margin(part.network.tensors[part.network.outputs[0]], scenario, variant) >= rule.margin_below:
+                return self._final(rule.request, variant)
+        return scenario
+
+    def _margin(self, tensor: Tensor, scenario: str, variant: int) -> float:
+        scores = self.expected[scenario, variant][0].ravel()
+        if tensor.quant is None:
+            second, best = np.sort(scores)[-2:]
+            return float(best - second)
+        second, best = np.sort(scores.astype(np.int64))[-2:]
+        return float(best - second) * tensor.quant.scale[0]
+
+
+def _port(tensor: Tensor, is_pulled: bool) -> dict[str, object]:
+    return {"bytes": tensor.bytes, "ctype": C_TYPES[tensor.dtype.value], "row": tensor.strides[1] if is_pulled else 0}
