@@ -13,7 +13,7 @@ from edgewright.adaptive.description import LayerAttribute, parse_share
 from edgewright.adaptive.outcome import AdaptOutcome, adapt_outcome
 from edgewright.adaptive.paper.layers import AttributedLayer, LayerEdge, LayerParameters, ScenarioGraph
 from edgewright.adaptive.paper.protocol import (
-    Request,
+    RequestMoment,
     barrier_delay,
     control_steps,
     free_delay,
@@ -170,7 +170,7 @@ def test_control_steps_end_as_figure_5_5_shows(outcome: AdaptOutcome):
 def test_safe_delays_with_single_and_double_buffers(outcome, old, doubled, x, delays, size):
     new = "cnn2" if old == "cnn1" else "cnn1"
     times = (ONE, TWO) if old == "cnn1" else (TWO, ONE)
-    found = with_doubled(outcome.supergraph, old, new, doubled, times, Request.at(0.5, times[0]))
+    found = with_doubled(outcome.supergraph, old, new, doubled, times, RequestMoment.at(0.5, times[0]))
     assert found.x == x
     mine = (found.delay, found.delay_without_barrier, found.delay_without_layers)
     assert mine[: len(delays)] == delays
@@ -189,7 +189,7 @@ def test_safe_delays_with_single_and_double_buffers(outcome, old, doubled, x, de
 def test_safe_delays_for_requests_in_every_step(outcome, old, new, safe, naive):
     before, after = (ONE, TWO) if old == "cnn1" else (TWO, ONE)
     x = safe_x(outcome.supergraph.sequences[old], outcome.supergraph.sequences[new])
-    requests = [Request.at(step + 0.5 / time, before) for step, time in enumerate(before)]
+    requests = [RequestMoment.at(step + 0.5 / time, before) for step, time in enumerate(before)]
     assert [barrier_delay(x, before, after, one) for one in requests] == pytest.approx(safe)
     assert [naive_delay(before, after, one) for one in requests] == pytest.approx(naive)
 
@@ -281,7 +281,7 @@ def test_the_safe_x_has_no_hazard_and_is_never_slower_than_naive(old: list[int],
     times = st.integers(1, 9).map(float)
     mine = data.draw(st.lists(times, min_size=len(old), max_size=len(old)))
     theirs = data.draw(st.lists(times, min_size=len(new), max_size=len(new)))
-    request = Request.at(data.draw(st.integers(0, 4 * len(old) - 1)) / 4, mine)
+    request = RequestMoment.at(data.draw(st.integers(0, 4 * len(old) - 1)) / 4, mine)
     x = safe_x(before, after)
     assert is_fine(before, after, x, request.step)
     assert all(a >= b for a, b in zip(x, printed_x(before, after), strict=True))
