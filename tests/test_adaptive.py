@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from edgewright import samples
+from edgewright.adaptive.description import LayerAttribute
 from edgewright.adaptive.outcome import adapt_outcome
 from edgewright.adaptive.paper.layers import scenario_graph
 from edgewright.adaptive.paper.supergraph import NO_SHARE, derive_supergraph
@@ -227,3 +228,8 @@ def test_wrong_options_are_refused_in_a_sentence(tmp_path: Path, arguments, stat
     samples.write_application("paper_scenarios", tmp_path)
     done = CliRunner().invoke(main, ["adapt", str(tmp_path / "app.toml"), *arguments])
     assert (done.exit_code, said in done.output) == (status, True)
+
+
+def test_help_names_every_attribute():
+    said = " ".join(CliRunner().invoke(main, ["adapt", "--help"]).output.split())
+    assert ", ".join(one.value for one in LayerAttribute) in said
