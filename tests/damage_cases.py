@@ -341,6 +341,22 @@ def _with_networks(random: Random) -> Files:
     return _application("tiny_application")
 
 
+def _adaptive(random: Random) -> bytes:
+    rules = (
+        '[[rule]]\nsignal = "battery"\nbelow = 0.25\nuntil = 0.35\nrequest = "cnn1"\n'
+        '[[rule]]\nscenario = "cnn1"\nmargin_below = 0.2\nrequest = "cnn2"\n'
+    )
+    return _application("paper_scenarios")["app.toml"] + rules.encode()
+
+
+def _with_scenarios(random: Random) -> Files:
+    return _application("paper_scenarios")
+
+
+def _of_adaptive(random: Random, file: str) -> tuple[Command, ...]:
+    return (("adapt", file, *random.choice(((), ("--share", "I,O"), ("--request-at", "2.5")))),)
+
+
 def _of_app(random: Random, file: str) -> tuple[Command, ...]:
     return (("app", file, *random.choice(((), ("--method", "paper"), ("--ram", "24K"))), "--page", "out.html"),)
 
@@ -442,4 +458,5 @@ KINDS = {
     "pipeline": Kind("built/pipeline.json", 1, _pipeline, damaged_json, _of_folder, _with_libraries),
     "profile": Kind("times.json", 1, _profile, damaged_json, _of_profile, _with_model),
     "application": Kind("app.toml", 1, _app, damaged_text, _of_app, _with_networks),
+    "application with scenarios": Kind("app.toml", 1, _adaptive, damaged_text, _of_adaptive, _with_scenarios),
 }

@@ -19,7 +19,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from edgewright import load_board
-from edgewright.application.description import ApplicationFile
+from edgewright.adaptive.description import AdaptiveFile
 from edgewright.cli import main
 from edgewright.hal import examples
 from edgewright.platform.sentences import parse_toml
@@ -104,7 +104,7 @@ class Desk:
             case "toml":
                 tomllib.loads(block.text)
                 if block.mark and "[[network]]" in block.text:
-                    assert parse_toml(block.text, block.about, ApplicationFile, "an application").networks
+                    assert parse_toml(block.text, block.about, AdaptiveFile, "an application").networks
                 elif block.mark:
                     assert load_board(self.folder / block.about).memories
             case "json":

@@ -11,7 +11,7 @@ from ..program import Plan
 from .description import LayerAttribute
 from .paper.findings import findings
 from .paper.layers import LayerParameters, scenario_graph
-from .paper.memory import SharedBytes, shared_bytes
+from .paper.memory import PaperBytes, shared_bytes
 from .paper.protocol import DoubledEdges, PaperTransition, transition
 from .paper.supergraph import Supergraph, derive_supergraph
 from .scenarios import AdaptiveApplication, AppScenario, scenario_plan
@@ -25,8 +25,8 @@ class AdaptOutcome:
     plans: Mapping[str, Plan]  # of each scenario, alone in the arena
     supergraph: Supergraph
     transitions: tuple[PaperTransition, ...]
-    memory: SharedBytes
-    weights: SharedBytes
+    memory: PaperBytes
+    weights: PaperBytes
     findings: tuple[str, ...]
 
     @property

@@ -147,9 +147,11 @@ def _estimated_times(
     for stage, instructions in zip(timed.plan.program.stages, timed.stages, strict=True):
         for name in stage.layers:
             counts[name] = instructions / len(stage.layers)
-    scale = 1.0 if entry.instructions is None else entry.instructions / max(1.0, timed.total)
+    executed = {name: counts.get(name, 0.0) for name in executed_layers(network)}
+    total = max(1.0, sum(executed.values()))
     clock = board.processors[0].clock if board else UNKNOWN_CLOCK
-    return {name: counts.get(name, 0.0) * scale / clock for name in executed_layers(network)}
+    scale = (entry.instructions or total) / total / clock
+    return {name: instructions * scale for name, instructions in executed.items()}
 
 
 def _problems_of_networks(application: AdaptiveApplication) -> Iterator[tuple[str, str]]:

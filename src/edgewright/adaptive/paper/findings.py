@@ -43,7 +43,7 @@ def _races(transitions: Sequence[PaperTransition]) -> Iterator[str]:
         if one.hazards
     ]
     if racing:
-        yield f"Algorithm 6 looks at layers alone, so that switches race on edges that both use: {listed(racing, '; ')}."
+        yield f"Algorithm 6 looks at layers alone, so switches race on edges that both use: {listed(racing, '; ')}."
 
 
 def _lost_steps(graph: Supergraph, transitions: Sequence[PaperTransition]) -> Iterator[str]:
@@ -54,8 +54,8 @@ def _lost_steps(graph: Supergraph, transitions: Sequence[PaperTransition]) -> It
     ]
     if losing:
         yield (
-            "Algorithm 7, line 6, wraps with (i + 1) mod |L|, which comes to step 0, and the new scenario begins again: "
-            f"{listed(losing, '; ')}. i + 1 is meant."
+            "Algorithm 7, line 6, wraps with (i + 1) mod |L|, which comes to step 0, so that the new scenario begins "
+            f"again: {listed(losing, '; ')}. i + 1 is meant."
         )
 
 

@@ -10,7 +10,7 @@ from .supergraph import IO_PAR_SHARE, IO_SHARE, NO_SHARE, derive_supergraph
 
 
 @dataclass(frozen=True, slots=True)
-class SharedBytes:
+class PaperBytes:
     """Bytes for A = {}, {I, O} and {I, O, par}, and with any addresses."""
 
     none: int
@@ -19,7 +19,7 @@ class SharedBytes:
     exact: int
 
 
-def shared_bytes(scenarios: Sequence[ScenarioGraph], arenas: Sequence[int]) -> tuple[SharedBytes, SharedBytes]:
+def shared_bytes(scenarios: Sequence[ScenarioGraph], arenas: Sequence[int]) -> tuple[PaperBytes, PaperBytes]:
     """Bytes of buffers, and of weights. `arenas` are those of the scenarios when each is planned alone.
 
     Under `finish` nothing of two scenarios is in memory together, so that the largest arena serves all. Equal weights
@@ -33,6 +33,6 @@ def shared_bytes(scenarios: Sequence[ScenarioGraph], arenas: Sequence[int]) -> t
         for digest, size in layer.parameters.blocks.items()
     }
     return (
-        SharedBytes(none.size, io.size, io_par.size, max(arenas)),
-        SharedBytes(none.weight_bytes, io.weight_bytes, io_par.weight_bytes, sum(blocks.values())),
+        PaperBytes(none.size, io.size, io_par.size, max(arenas)),
+        PaperBytes(none.weight_bytes, io.weight_bytes, io_par.weight_bytes, sum(blocks.values())),
     )

@@ -58,14 +58,14 @@ class PaperTransition:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RequestMoment:
     """A moment in the old scenario's frame."""
 
     step: int  # during which it comes
     time: float  # seconds since the frame began
 
     @classmethod
-    def at(cls, position: float, times: Times) -> Request:
+    def at(cls, position: float, times: Times) -> RequestMoment:
         """The request at a position in steps: 0.5 is in the middle of the first step."""
         done = floor(position)
         return cls(done + 1, sum(times[:done]) + (position - done) * times[done])
@@ -133,12 +133,12 @@ def loses_last_step(x: Sequence[int], old_count: int, request_step: int) -> bool
     return any(j is not None and i == len(x) - 1 for j, i in control_steps(x, old_count, request_step))
 
 
-def naive_delay(old: Times, new: Times, request: Request) -> float:
+def naive_delay(old: Times, new: Times, request: RequestMoment) -> float:
     """From the request to the first new output, when the new scenario starts after the old frame."""
     return sum(old) + sum(new) - request.time
 
 
-def barrier_delay(x: Sequence[int], old: Times, new: Times, request: Request) -> float:
+def barrier_delay(x: Sequence[int], old: Times, new: Times, request: RequestMoment) -> float:
     """That of Algorithm 7, which waits at the end of each control step for all that it has started."""
     end = sum(old[: request.step - 1])
     for j, i in control_steps(x, len(old), request.step):
@@ -146,7 +146,7 @@ def barrier_delay(x: Sequence[int], old: Times, new: Times, request: Request) ->
     return end - request.time
 
 
-def free_delay(needed: Sequence[int], old: Times, new: Times, request: Request) -> float:
+def free_delay(needed: Sequence[int], old: Times, new: Times, request: RequestMoment) -> float:
     """Without barriers: a new step starts when the one before it and the old steps that it needs have ended."""
     ends = [0.0, *accumulate(old)]
     now = request.time
@@ -181,7 +181,7 @@ def hazards(old: Sequenced, new: Sequenced, x: Sequence[int], request_step: int)
 def transition(graph: Supergraph, old: str, new: str, times: tuple[Times, Times], position: float) -> PaperTransition:
     """The switch from `old` to `new`, whose layers take these times; the request comes at a position in old steps."""
     before, after = graph.sequences[old], graph.sequences[new]
-    request = Request.at(position, times[0])
+    request = RequestMoment.at(position, times[0])
     x = printed_x(before, after)
     return PaperTransition(
         old,
@@ -197,7 +197,7 @@ def transition(graph: Supergraph, old: str, new: str, times: tuple[Times, Times]
 
 
 def with_doubled(
-    graph: Supergraph, old: str, new: str, edges: Collection[str], times: tuple[Times, Times], request: Request
+    graph: Supergraph, old: str, new: str, edges: Collection[str], times: tuple[Times, Times], request: RequestMoment
 ) -> DoubledEdges:
     """The safe X and its delays when these edges have two buffers."""
     before, after = graph.sequences[old], graph.sequences[new]
@@ -213,7 +213,7 @@ def with_doubled(
 
 
 def _worth_doubling(
-    graph: Supergraph, old: str, new: str, times: tuple[Times, Times], request: Request
+    graph: Supergraph, old: str, new: str, times: tuple[Times, Times], request: RequestMoment
 ) -> Iterator[DoubledEdges]:
     """Two choices: few edges that give the printed X's delay, and all edges that hold the safe X above the printed."""
     before, after = graph.sequences[old], graph.sequences[new]
