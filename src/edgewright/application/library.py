@@ -42,13 +42,13 @@ def _library_names(application: Application) -> LibraryNames:
     index = {entry.name: n for n, entry in enumerate(file.networks)}
     keys = {member.name: f"network[{index[member.owner]}].prefix" for member in application.members}
     keys |= {buffer.name: f"buffer[{n}].name" for n, buffer in enumerate(file.buffers)}
-    parts = {member.name: _prefix(member) for member in application.members}
+    parts = {
+        member.name: safe_prefix(
+            (member.entry.prefix or member.owner) + member.name.removeprefix(member.owner).replace(".", "_")
+        )
+        for member in application.members
+    }
     return LibraryNames(file.prefix, parts, {"": "name", **keys})
-
-
-def _prefix(member: AppMember) -> str:
-    whole = member.entry.prefix or member.entry.name
-    return safe_prefix(whole + member.name.removeprefix(member.owner).replace(".", "_"))
 
 
 def selected_plans(layout: JointLayout) -> Mapping[str, Plan]:

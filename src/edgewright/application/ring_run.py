@@ -14,9 +14,9 @@ import numpy as np
 from ..emit.native import FLAGS, compiler
 from ..errors import EdgewrightError, InputError
 from ..network import Array
+from ..program.deployment import Part
 from ..run.statistics import FrameLog, MemoryUse, RunStatistics
 from .library import AppLibrary
-from .members import AppMember
 
 PAUSE = 2e-5  # seconds until a run that was refused is tried again
 THREADS_H = """\
@@ -64,22 +64,18 @@ class RingPipeline:
         self.statistics: RunStatistics | None = None
         self._fault: BaseException | None = None  # of a thread
         self._library = library
-        application = library.layout.application
-        self._members = application.members_of(owner)
-        for member in self._members:
-            inputs = library.code.given(library.deployment.part_named[member.name])[0]
-            if any(map(library.parts[member.name].plan.is_by_rows, inputs)):
+        self._parts = [part for part in library.deployment.parts if part.owner == owner]
+        for part in self._parts:
+            if any(map(library.parts[part.name].plan.is_by_rows, library.code.given(part)[0])):
                 raise InputError(f"network '{owner}' pulls rows of its input; a pipeline is run here with whole frames")
         loaded = ctypes.CDLL(str(path))
-        self._calls = {
-            part.name: loaded[library.code.function(part)] for part in library.deployment.parts if part.owner == owner
-        }
+        self._calls = {part.name: loaded[library.code.function(part)] for part in self._parts}
 
     def __call__(self, frames: Iterable[Mapping[str, Array]]) -> Iterator[dict[str, Array]]:
         """The results of the frames, in their order, while the next ones are being computed."""
-        ends = [{one.name: self._ends(one, frame) for one in self._members} for frame in frames]
+        ends = [{one.name: self._ends(one, frame) for one in self._parts} for frame in frames]
         begun: list[float] = []
-        *first, last = self._members
+        *first, last = self._parts
         threads = [threading.Thread(target=self._fill, args=(one, ends, begun), daemon=True) for one in first]
         start, chronicle = time.perf_counter(), FrameLog()
         for thread in threads:
@@ -93,29 +89,29 @@ class RingPipeline:
         memory = MemoryUse(sum(self._library.arenas.values()), 0, self._library.weight_bytes)
         self.statistics = chronicle.statistics(time.perf_counter() - start, {}, memory)
 
-    def _fill(self, member: AppMember, frames: list[dict[str, FrameEnds]], begun: list[float]) -> None:
+    def _fill(self, part: Part, frames: list[dict[str, FrameEnds]], begun: list[float]) -> None:
         try:
             for frame in frames:
-                if member is self._members[0]:
+                if part is self._parts[0]:
                     begun.append(time.perf_counter())
-                self._run(member, frame[member.name])
+                self._run(part, frame[part.name])
         except BaseException as error:  # raised again where the rows are waited for
             self._fault = error
 
-    def _run(self, member: AppMember, ends: FrameEnds) -> None:
+    def _run(self, part: Part, ends: FrameEnds) -> None:
         """One run, as soon as the library allows it."""
-        while status := self._calls[member.name](*ends.pointers):
+        while status := self._calls[part.name](*ends.pointers):
             if status > 2:
-                raise EdgewrightError(f"partition '{member.name}' ended with {status}; please report this")
+                raise EdgewrightError(f"partition '{part.name}' ended with {status}; please report this")
             if self._fault is not None:  # the thread that fills the ring has ended
                 raise self._fault
             time.sleep(PAUSE)
 
-    def _ends(self, member: AppMember, frame: Mapping[str, Array]) -> FrameEnds:
+    def _ends(self, part: Part, frame: Mapping[str, Array]) -> FrameEnds:
         """The inputs of a frame that a partition takes, and room for the results that it gives, in their order."""
-        inputs, outputs = self._library.code.given(self._library.deployment.part_named[member.name])
-        tensors = member.network.tensors
+        inputs, outputs = self._library.code.given(part)
+        tensors = part.network.tensors
         return FrameEnds(
-            [np.ascontiguousarray(frame[member.inputs[name].tensor]) for name in inputs],
-            {member.outputs[x].tensor: np.empty(tensors[x].shape, tensors[x].dtype.numpy) for x in outputs},
+            [np.ascontiguousarray(frame[part.inputs[name].tensor]) for name in inputs],
+            {part.outputs[x].tensor: np.empty(tensors[x].shape, tensors[x].dtype.numpy) for x in outputs},
         )

@@ -246,8 +246,10 @@ def checked_for_c(code: CDeployment) -> CDeployment:
             raise InputError(f"{part.where} {problem}: the C library runs planned parts, each in one place")
     for fifo in deployment.fifos:
         if OUTSIDE in fifo.reading and len(fifo.reading) > 1:
-            what = f"'{fifo.what.tensor}' of '{fifo.what.network}'"
-            raise InputError(f"{what} is for a part and for the caller: the C library hands it to one of them")
+            raise InputError(
+                f"'{fifo.what.tensor}' of '{fifo.what.network}' is for a part and for the caller: "
+                "the C library hands it to one of them"
+            )
     if len(code.parts) > MOST:
         raise InputError(f"{len(code.parts)} networks and partitions are too many: at most {MOST}")
     if (handed := sum(len(fifo.readers) for fifo in code.latest)) > MOST:

@@ -30,16 +30,10 @@ class Gate:
     @property
     def words(self) -> Mapping[str, int]:
         """Words of RAM that the gate keeps: how many of each kind."""
-        count, is_counting = len(self.code.index), bool(self.code.queues)
-        return {
-            "running": 1,
-            "between": int(self.code.is_polled),
-            "at_row": int(bool(self.turns)),
-            "turns": count * bool(self.turns),
-            "waiting": int(bool(self._ends)),
-            "done": count * is_counting,
-            "given": count * is_counting,
-        }
+        single = {"running": True, "between": self.code.is_polled, "at_row": self.turns, "waiting": self._ends}
+        for_each_part = {"turns": self.turns, "done": self.code.queues, "given": self.code.queues}
+        words = {word: int(bool(is_kept)) for word, is_kept in single.items()}
+        return words | {word: len(self.code.index) * bool(is_kept) for word, is_kept in for_each_part.items()}
 
     def _before(self, reader: str) -> frozenset[str]:
         """The parts that may have to go on making rows when this one wants some."""

@@ -35,17 +35,14 @@ class NamedPiece:
     header: str
     source: str = ""  # of a C file: what it declares for itself alone
 
-    @property
-    def static(self) -> str:
-        return "\n".join(line for line in self.source.splitlines() if line.startswith("static"))
-
 
 def check_names(pieces: Iterable[NamedPiece]) -> None:
     """Raises an error where two headers declare one name, or a C file one of a header's; it names the later key."""
     taken: dict[str, str] = {}
     for piece in pieces:
         public = _declared(piece.header)
-        for name in sorted((public | _declared(piece.static)) & taken.keys()):
+        own = _declared("\n".join(line for line in piece.source.splitlines() if line.startswith("static")))
+        for name in sorted((public | own) & taken.keys()):
             raise InputError(
                 f'{piece.key}: the C library would declare "{name}" twice, here and for {taken[name]}; '
                 f"write another {piece.key}"

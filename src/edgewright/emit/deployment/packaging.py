@@ -17,7 +17,7 @@ from .library import DeploymentLibrary
 class ExampleCall:
     """A part as the examples call it."""
 
-    member: str
+    part: str
     function: str
     inputs: tuple[ExampleArgument, ...]
     outputs: tuple[ExampleArgument, ...]
@@ -47,7 +47,7 @@ def deployment_package(
     urgent = {high for high, _ in code.preemptions}
     facts = {
         "calls": calls,
-        "urgent": [call for call in calls if call.member in urgent and not call.reads],
+        "urgent": [call for call in calls if call.part in urgent and not call.reads],
         "rows": any(end.row for call in calls for end in call.inputs),
         "is_polled": code.is_polled,
         "is_shared": code.is_shared,

@@ -7,7 +7,7 @@ refuses is counted; what it allows must give the right result.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -85,7 +85,7 @@ class LibraryTrial:
         zig: bool | None = None,
         timeout_s: float = 600.0,
     ) -> BoardTrial:
-        """On the emulated machine of the target; with `timer`, a member that an interrupt starts too."""
+        """On the emulated machine of the target; with `timer`, a part that an interrupt starts too."""
         library, chosen = self.library, script or ON_BOARD
         machine, tools = machine_for(library.target), toolchain(library.target, zig)
         emulated = chosen_emulator(machine, Emulator.QEMU if timer is not None else emulator)
@@ -108,18 +108,14 @@ class LibraryTrial:
             )
 
     def _judged(self, notes: bytes, own: bytes) -> TrialResult:
-        judge = _NoteJudge(self)
+        judge, at = _NoteJudge(self), 0
         for note in read_notes(self.library, notes):
             judge.take(note)
-        wrong = [*judge.wrong, *self._spoiled(own)]
-        return TrialResult(judge.runs, judge.nested, judge.refused, tuple(wrong))
-
-    def _spoiled(self, own: bytes) -> Iterator[str]:
-        at = 0
         for buffer in kept_buffers(self.library):
             if own[at : at + buffer.bytes] != own_bytes(buffer.bytes):
-                yield f"buffer '{buffer.name}' was overwritten"
+                judge.wrong.append(f"buffer '{buffer.name}' was overwritten")
             at += buffer.bytes
+        return TrialResult(judge.runs, judge.nested, judge.refused, tuple(judge.wrong))
 
 
 @dataclass
