@@ -78,7 +78,7 @@ class SwitchingApplication:
 
     @cached_property
     def layout(self) -> SwitchLayout:
-        """The smallest arena that keeps the limit on delays; without one, the least product of arena and delay.
+        """The smallest arena that keeps the limit on delays; without one, that gains half of what more memory can gain.
 
         Raises an error where no layout fits the memory or keeps the limit.
         """
@@ -88,15 +88,14 @@ class SwitchingApplication:
             least = min(one.arena_bytes for one in self.layouts)
             raise Infeasible(
                 f"does not fit: the scenarios need {text.size(least)} of RAM at least, and there are "
-                f"{text.size(ram or 0)}; leave a scenario out, or plan it for less with minimise = \"ram\""
+                f'{text.size(ram or 0)}; leave a scenario out, or plan it for less with minimise = "ram"'
             )
-        if delay is None:
-            return min(fitting, key=lambda one: one.arena_bytes * one.worst_delay)
-        fast = [one for one in fitting if one.worst_delay <= delay]
+        delays = [one.worst_delay for one in fitting]
+        allowed = (min(delays) + max(delays)) / 2 if delay is None else delay
+        fast = [one for one in fitting if one.worst_delay <= allowed]
         if not fast:
-            least_delay = min(one.worst_delay for one in fitting)
             raise Infeasible(
-                f"adapt.delay is {text.duration(delay)}, and the worst switch takes {text.duration(least_delay)} under "
+                f"adapt.delay is {text.duration(allowed)}, and the worst switch takes {text.duration(min(delays))} under "
                 f'policy "{self.policy.value}" in this memory; allow that, or choose another policy'
             )
         return min(fast, key=lambda one: one.arena_bytes)
@@ -147,14 +146,18 @@ def switch_schedule(layout: SwitchLayout) -> SwitchSchedule:
     steps = {name: _steps_of_stages(layout, name) for name in layout.scenarios}
     if layout.policy is SwitchPolicy.OVERLAP:
         needs = {
-            pair: tuple(max((c for counts in one.needs[: at + 1] for c in counts), default=0) for at in range(len(one.needs)))
+            pair: tuple(
+                max((c for counts in one.needs[: at + 1] for c in counts), default=0) for at in range(len(one.needs))
+            )
             for pair, one in layout.transitions.items()
         }
         return SwitchSchedule(layout.policy, steps, needs=needs)
     if layout.policy is SwitchPolicy.OVERTAKE:
         overtakers = {
             old: tuple(
-                frozenset(new for (a, new), one in layout.transitions.items() if a == old and _may(one.points, count, of))
+                frozenset(
+                    new for (a, new), one in layout.transitions.items() if a == old and _may(one.points, count, of)
+                )
                 for count in range(of + 1)
             )
             for old, of in ((name, sum(counts)) for name, counts in steps.items())

@@ -125,7 +125,9 @@ class Adaptive:
         """The new value of a signal that rules read."""
         if name not in self._rules.signals:
             known = ", ".join(self._rules.signals) or "none, since there are no rules"
-            raise InputError(f'no rule reads the signal "{name}"{suggestion(name, self._rules.signals)} (signals: {known})')
+            raise InputError(
+                f'no rule reads the signal "{name}"{suggestion(name, self._rules.signals)} (signals: {known})'
+            )
         function = self._loaded[f"{self.library.name}_signal"]
         function(ctypes.c_int32(self._rules.signals.index(name)), ctypes.c_float(value))
 
@@ -165,6 +167,10 @@ class Adaptive:
         result = self.compute(0, frame)
         self._loaded[f"{self.library.name}_host_note"](ctypes.c_void_p(times.ctypes.data), ctypes.c_int32(0))
         return _between_steps(self.layout, scenario, times[times > 0], result)
+
+    def on_overtake(self, callback: Any) -> None:
+        """Has C call this where a new scenario may overtake the frame under way; `callback` must be kept alive."""
+        self._loaded[f"{self.library.name}_host_on_overtake"](callback)
 
     def _note(self, scenario: str, ended: float) -> None:
         with self._guard:
@@ -219,9 +225,8 @@ class _Stream:
         return self._one_by_one()
 
     def _one_by_one(self) -> Iterator[AdaptiveResult]:
-        callback = _CALLBACK(lambda _from, _to: self._overtake())
-        if self.owner.policy is SwitchPolicy.OVERTAKE:
-            self.owner._loaded[f"{self.owner.library.name}_host_on_switch"](callback)
+        callback = _CALLBACK(self._overtake)
+        self.owner.on_overtake(callback)
         while (taken := self._take()) is not None:
             self._put(self.owner.compute(*taken))
             while self._given in self._done:
@@ -232,7 +237,7 @@ class _Stream:
     def _overtake(self) -> None:
         """A scenario has taken over: its first frame is computed before the one under way has ended."""
         try:
-            if self._taken > self._given and (taken := self._take()) is not None:
+            if (taken := self._take()) is not None:
                 self._put(self.owner.compute(*taken))
         except BaseException as error:  # C has called: it is raised when C has returned
             self._error = error
@@ -296,7 +301,7 @@ class _Stream:
             thread.join()
 
 
-_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_int32, ctypes.c_int32)
+_CALLBACK = ctypes.CFUNCTYPE(None)
 
 
 def margin(network: Network, outputs: Mapping[str, Array]) -> float:

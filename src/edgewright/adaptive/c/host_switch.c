@@ -9,19 +9,25 @@
 #include "app_.c"
 #include "app_host_step.h" /* app_host_step, which calls app_step */
 
-static void (*app_host_callback)(int32_t from, int32_t to);
+static void (*app_host_callback)(void);
 static double *app_host_times;
 static int32_t app_host_room, app_host_count;
 
-void app_host_on_switch(void (*callback)(int32_t from, int32_t to))
+void app_host_on_overtake(void (*callback)(void))
 {
     app_host_callback = callback;
 }
 
 void app_switched(int32_t from, int32_t to)
 {
+    (void)from;
+    (void)to;
+}
+
+void app_overtake(void)
+{
     if (app_host_callback)
-        app_host_callback(from, to);
+        app_host_callback();
 }
 
 /* Notes the times of the next switch points, in seconds. */

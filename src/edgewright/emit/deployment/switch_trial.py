@@ -7,7 +7,7 @@ computed each result, and what it should be.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -129,7 +129,8 @@ class SwitchTrial:
                 wrong.append(f"frame {frames} ended with {which}")
                 continue
             is_asked = asked >= 0 and (self.writer.policy is SwitchPolicy.ABORT or depth > 0)
-            allowed = {self._final(names[one], variant) for one in {wanted, *([asked] if is_asked else [])}}
+            before = () if depth else (wanted,)
+            allowed = {self._final(names[one], variant) for one in (*before, *([asked] if is_asked else ()))}
             if names[which] not in allowed:
                 wrong.append(f"frame {frames} is computed by '{names[which]}', and {sorted(allowed)} were wanted")
             for expected in self.expected[names[which], variant]:
@@ -146,7 +147,11 @@ class SwitchTrial:
         """The scenario whose result stands, after cascades."""
         for rule in self.writer.rules.cascades:
             part = self.library.deployment.part_named[scenario]
-            if rule.scenario == scenario and not self._margin(part.network.tensors[part.network.outputs[0]], scenario, variant) >= rule.margin_below:
+            if (
+                rule.scenario == scenario
+                and not self._margin(part.network.tensors[part.network.outputs[0]], scenario, variant)
+                >= rule.margin_below
+            ):
                 return self._final(rule.request, variant)
         return scenario
 

@@ -23,6 +23,7 @@ from ...network.kernels import execute
 from ...platform.target import TARGETS, Architecture
 from ...program.deployment import OUTSIDE, Fifo, Part
 from ...program.options import Options
+from ..firmware.glue import HarnessGlue
 from ..firmware.host_program import build_program, run_program
 from ..firmware.image import STACK, build_image, library_flags
 from ..firmware.measurement import Emulator, chosen_emulator, run_firmware
@@ -56,6 +57,70 @@ class BoardTrial:
     compiler: str
 
 
+@dataclass(frozen=True, slots=True)
+class BoardRun:
+    """What a harness noted on the virtual board, and what the firmware takes there."""
+
+    notes: bytes
+    outputs: bytes
+    ram_linked: int
+    arenas_linked: Mapping[str, int]
+    stack_bytes: int
+    instructions: int
+    emulator: str
+    compiler: str
+
+    @property
+    def figures(self) -> tuple[int, Mapping[str, int], int, int, str, str]:
+        return (
+            self.ram_linked,
+            self.arenas_linked,
+            self.stack_bytes,
+            self.instructions,
+            self.emulator,
+            self.compiler,
+        )
+
+
+def run_here(
+    library: DeploymentLibrary, harness: HarnessGlue, data: bytes, tools: Toolchain | None = None
+) -> tuple[bytes, bytes]:
+    """The notes and outputs of a harness on this machine, built with its compiler or with `tools`."""
+    with tempfile.TemporaryDirectory(prefix="edgewright-") as name:
+        folder, here = Path(name).resolve(), replace(library, target=TARGETS["host"])
+        program = build_program(here, harness, tools or toolchain(here.target), folder, "-O2")
+        record = run_program(here, program, data, 3600.0)
+        return (folder / TRACE).read_bytes(), record
+
+
+def run_on_board(
+    library: DeploymentLibrary,
+    harness: HarnessGlue,
+    data: bytes,
+    emulator: Emulator | None = None,
+    zig: bool | None = None,
+    timeout_s: float = 600.0,
+) -> BoardRun:
+    """The same on the emulated machine of the target."""
+    machine, tools = machine_for(library.target), toolchain(library.target, zig)
+    emulated = chosen_emulator(machine, emulator)
+    flag = Options().optimise_flag(library.target)
+    with tempfile.TemporaryDirectory(prefix="edgewright-") as name:
+        folder = Path(name).resolve()
+        firmware = build_image(library, harness, machine, tools, folder, library_flags(library, flag), 2 * STACK)
+        record = run_firmware(library, firmware, machine, emulated, data, timeout_s)
+        return BoardRun(
+            (folder / TRACE).read_bytes(),
+            record.outputs,
+            firmware.ram_linked,
+            firmware.arenas_linked,
+            record.stack,
+            record.instructions,
+            f"{emulated.value} {machine.name}",
+            f"{tools.name} {flag}",
+        )
+
+
 @dataclass(frozen=True)
 class LibraryTrial:
     """The library with its harness, and what every part should give."""
@@ -69,12 +134,8 @@ class LibraryTrial:
 
     def run(self, script: TrialScript | None = None, tools: Toolchain | None = None) -> TrialResult:
         """On this machine, built with its compiler or with `tools`."""
-        chosen = script or TrialScript()
-        with tempfile.TemporaryDirectory(prefix="edgewright-") as name:
-            folder, here = Path(name).resolve(), replace(self.library, target=TARGETS["host"])
-            program = build_program(here, trial_harness(here, VARIANTS), tools or toolchain(here.target), folder, "-O2")
-            record = run_program(here, program, trial_inputs(here, chosen, self.inputs), 3600.0)
-            return self._judged((folder / TRACE).read_bytes(), record)
+        data = trial_inputs(self.library, script or TrialScript(), self.inputs)
+        return self._judged(*run_here(self.library, trial_harness(self.library, VARIANTS), data, tools))
 
     def run_on_board(
         self,
@@ -85,27 +146,12 @@ class LibraryTrial:
         zig: bool | None = None,
         timeout_s: float = 600.0,
     ) -> BoardTrial:
-        """On the emulated machine of the target; with `timer`, a part that an interrupt starts too."""
-        library, chosen = self.library, script or ON_BOARD
-        machine, tools = machine_for(library.target), toolchain(library.target, zig)
-        emulated = chosen_emulator(machine, Emulator.QEMU if timer is not None else emulator)
-        flag = Options().optimise_flag(library.target)
-        with tempfile.TemporaryDirectory(prefix="edgewright-") as name:
-            folder = Path(name).resolve()
-            own = library_flags(library, flag)
-            harness = trial_harness(library, VARIANTS, timer)
-            firmware = build_image(library, harness, machine, tools, folder, own, 2 * STACK)
-            data = trial_inputs(library, chosen, self.inputs)
-            record = run_firmware(library, firmware, machine, emulated, data, timeout_s)
-            return BoardTrial(
-                self._judged((folder / TRACE).read_bytes(), record.outputs),
-                firmware.ram_linked,
-                firmware.arenas_linked,
-                record.stack,
-                record.instructions,
-                f"{emulated.value} {machine.name}",
-                f"{tools.name} {flag}",
-            )
+        """On the emulated machine of the target; with `timer`, a member that an interrupt starts too."""
+        data = trial_inputs(self.library, script or ON_BOARD, self.inputs)
+        harness = trial_harness(self.library, VARIANTS, timer)
+        chosen = Emulator.QEMU if timer is not None else emulator
+        run = run_on_board(self.library, harness, data, chosen, zig, timeout_s)
+        return BoardTrial(self._judged(run.notes, run.outputs), *run.figures)
 
     def _judged(self, notes: bytes, own: bytes) -> TrialResult:
         judge, at = _NoteJudge(self), 0
@@ -168,7 +214,7 @@ class _NoteJudge:
         for name in self.code.given(part)[1]:
             tensor = part.network.tensors[name]
             values = np.frombuffer(note.outputs, tensor.dtype.numpy, tensor.size, at).reshape(tensor.shape)
-            if not _is_same(values, expected[name]):
+            if not is_same(values, expected[name]):
                 self.wrong.append(f"run {self.runs}: network '{part.name}' computes a wrong '{name}'")
             at += tensor.bytes
         for fifo in self.code.latest:
@@ -248,7 +294,7 @@ def verify_library(library: DeploymentLibrary, script: TrialScript | None = None
     return Verified(here, board, note)
 
 
-def _is_same(found: Array, expected: Array) -> bool:
+def is_same(found: Array, expected: Array) -> bool:
     """Bit by bit for integers; real numbers may be summed up in another order."""
     if found.dtype.kind != "f":
         return found.tobytes() == expected.tobytes()
