@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import accumulate, combinations
 
 from .. import text
 from ..application.preemption_points import RunPieces, with_rows
@@ -95,8 +95,8 @@ class SwitchingApplication:
         fast = [one for one in fitting if one.worst_delay <= allowed]
         if not fast:
             raise Infeasible(
-                f"adapt.delay is {text.duration(allowed)}, and the worst switch takes {text.duration(min(delays))} under "
-                f'policy "{self.policy.value}" in this memory; allow that, or choose another policy'
+                f"adapt.delay is {text.duration(allowed)}, and the worst switch takes {text.duration(min(delays))} "
+                f'under policy "{self.policy.value}" in this memory; allow that, or choose another policy'
             )
         return min(fast, key=lambda one: one.arena_bytes)
 
@@ -144,37 +144,23 @@ def _part(name: str, network: Network, layout: SwitchLayout) -> Part:
 def switch_schedule(layout: SwitchLayout) -> SwitchSchedule:
     """When steps may run during a switch, as the code asks it."""
     steps = {name: _steps_of_stages(layout, name) for name in layout.scenarios}
+    needs: dict[tuple[str, str], tuple[int, ...]] = {}
+    overtakers: dict[str, tuple[frozenset[str], ...]] = {}
     if layout.policy is SwitchPolicy.OVERLAP:
-        needs = {
-            pair: tuple(
-                max((c for counts in one.needs[: at + 1] for c in counts), default=0) for at in range(len(one.needs))
-            )
-            for pair, one in layout.transitions.items()
-        }
-        return SwitchSchedule(layout.policy, steps, needs=needs)
+        for pair, one in layout.transitions.items():  # a step may also wait for what earlier steps needed
+            needs[pair] = tuple(accumulate((max(counts) for counts in one.needs), max))
     if layout.policy is SwitchPolicy.OVERTAKE:
-        overtakers = {
-            old: tuple(
-                frozenset(
-                    new for (a, new), one in layout.transitions.items() if a == old and _may(one.points, count, of)
-                )
-                for count in range(of + 1)
+        for old, counts in steps.items():
+            points = {new: {*one.points} for (mine, new), one in layout.transitions.items() if mine == old}
+            overtakers[old] = tuple(
+                frozenset(new for new, own in points.items() if 0 < ended < sum(counts) and ended in own)
+                for ended in range(sum(counts) + 1)
             )
-            for old, of in ((name, sum(counts)) for name, counts in steps.items())
-        }
-        return SwitchSchedule(layout.policy, steps, overtakers=overtakers)
-    return SwitchSchedule(layout.policy, steps)
-
-
-def _may(points: tuple[int, ...], count: int, of: int) -> bool:
-    """Whether a scenario may run first after this many steps; after the last one the frame has ended anyway."""
-    return 0 < count < of and count in points
+    return SwitchSchedule(layout.policy, steps, needs, overtakers)
 
 
 def _steps_of_stages(layout: SwitchLayout, name: str) -> tuple[int, ...]:
+    """The number of steps of each stage."""
     planned = layout.scenarios[name]
-    stages: Mapping[int, int] = {}
-    counts = dict(stages)
-    for _, stage, _ in planned.labels:
-        counts[stage] = counts.get(stage, 0) + 1
+    counts = Counter(stage for _, stage, _ in planned.labels)
     return tuple(counts.get(stage, 1) for stage in range(len(planned.parts[0].plan.program.stages)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,13 +21,14 @@ import numpy as np
 from ..emit.deployment import DeploymentLibrary
 from ..emit.native import FLAGS, compiler
 from ..errors import EdgewrightError, InputError
-from ..network import Array, Network
+from ..kernels.printing.constants import C_TYPES
+from ..network import Array
 from ..platform.sentences import suggestion
 from ..platform.target import TARGETS
 from ..program.switching import SwitchPolicy
-from .deploying import SwitchingApplication
+from .deploying import SwitchingApplication, switch_schedule
 from .front import SwitchLayout
-from .rules import margin_of, switching_rules
+from .rules import switching_rules
 from .scenarios import AdaptiveApplication, load_adaptive
 
 AHEAD = 4  # results that wait for their turn, before frames are held back
@@ -66,8 +67,6 @@ def adaptive(what: AdaptiveApplication | str | Path, policy: SwitchPolicy | None
 
 def on_this_machine(application: AdaptiveApplication) -> AdaptiveApplication:
     """The application for this machine's processor, without the limits of its board."""
-    from dataclasses import replace
-
     return replace(application, board=None, target=TARGETS["host"])
 
 
@@ -304,27 +303,12 @@ class _Stream:
 _CALLBACK = ctypes.CFUNCTYPE(None)
 
 
-def margin(network: Network, outputs: Mapping[str, Array]) -> float:
-    """How far the best class leads the second, in real values."""
-    tensor = network.tensors[network.outputs[0]]
-    scores = outputs[network.outputs[0]].ravel()
-    if tensor.quant is None:
-        return margin_of(scores)
-    second, best = np.sort(scores.astype(np.int64))[-2:]
-    return float(best - second) * tensor.quant.scale[0]
-
-
 def _between_steps(layout: SwitchLayout, scenario: str, times: Array, result: AdaptiveResult) -> Array:
     """Times of steps from those of switch points: the beginning of each stage, after each turn, and the end."""
-    planned = layout.scenarios[scenario]
     if not len(times):
         return np.array([result.ended - result.started])
     begins, at = [], 0
-    stages: dict[int, int] = {}
-    for _, stage, _ in planned.labels:
-        stages[stage] = stages.get(stage, 0) + 1
-    for stage in range(len(planned.parts[0].plan.program.stages)):
-        count = stages.get(stage, 1)
+    for count in switch_schedule(layout).steps[scenario]:
         begins += [times[at + n] for n in range(count)]
         at += 1 + (count if count > 1 else 0)
     return np.diff(np.array([*begins, times[-1]]))
@@ -349,28 +333,15 @@ def _step(library: DeploymentLibrary) -> str:
     part = library.deployment.parts[0]
     pulled, lines, arguments = library.code.plans[part.name].pulled, [], []
     for at, name in enumerate((*part.network.inputs, *dict.fromkeys(part.network.outputs))):
-        if name in pulled and at < len(part.network.inputs):
-            tensor = part.network.tensors[name]
-            row = tensor.strides[1]
-            parameter = library.code.parameters(part).inputs[name]
+        arguments.append(f"ends[{at}]")
+        if name in pulled:
+            row, ctype = part.network.tensors[name].strides[1], C_TYPES[part.network.tensors[name].dtype.value]
             lines += [
-                f"static void host_pull_{at}(void *context, int32_t row, {_ctype(library, parameter)} *target)",
+                f"static void host_pull_{at}(void *context, int32_t row, {ctype} *target)",
                 "{",
                 f"    memcpy(target, (const uint8_t *)context + row * {row}, {row});",
                 "}",
             ]
-            arguments += [f"host_pull_{at}", f"ends[{at}]"]
-        else:
-            arguments.append(f"ends[{at}]")
+            arguments.insert(-1, f"host_pull_{at}")
     call = f"{library.name}_step({', '.join(arguments)})"
-    lines += [f"int32_t {library.name}_host_step(void *const *ends)", "{", f"    return {call};", "}", ""]
-    return "\n".join(lines)
-
-
-def _ctype(library: DeploymentLibrary, parameter: str) -> str:
-    from ..kernels.printing.constants import C_TYPES
-
-    part = library.deployment.parts[0]
-    names = library.code.parameters(part).inputs
-    tensor = next(name for name, own in names.items() if own == parameter)
-    return C_TYPES[part.network.tensors[tensor].dtype.value]
+    return "\n".join([*lines, f"int32_t {library.name}_host_step(void *const *ends)", "{", f"    return {call};", "}", ""])

@@ -96,7 +96,7 @@ class SwitchTrial:
         inputs = [_port(part.network.tensors[name], name in pulled) for name in part.network.inputs]
         outputs = [_port(part.network.tensors[name], False) for name in dict.fromkeys(part.network.outputs)]
         arguments = [
-            f"pull_{n}, in_{n}[variant]" if port["row"] else f"(const void *)in_{n}[variant]"
+            f"pull_{n}, in_{n}[variant]" if port.row else f"(const void *)in_{n}[variant]"
             for n, port in enumerate(inputs)
         ]
         arguments += [f"(void *)out_{n}[depth]" for n in range(len(outputs))]
@@ -113,7 +113,7 @@ class SwitchTrial:
             count=len(code.parts),
             dwell=self.writer.dwell,
         )
-        sizes = [port["bytes"] * VARIANTS + 16 for port in inputs] + [2 * port["bytes"] + 16 for port in outputs]
+        sizes = [port.bytes * VARIANTS + 16 for port in inputs] + [2 * port.bytes + 16 for port in outputs]
         return HarnessGlue(text, sum(sizes) + 256)
 
     def judged(self, notes: bytes) -> SwitchTrialResult:
