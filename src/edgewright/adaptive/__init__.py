@@ -1,1 +1,1 @@
-"""Scenarios that switch at run time: the file, the paper's model, transitions between scenarios, rules."""
+"""Scenarios of one application that switch at run time: the file, the paper's model, transitions, rules."""
