@@ -13,14 +13,8 @@ import pytest
 from edgewright import samples
 from edgewright.adaptive.front import SwitchFront, SwitchLayout
 from edgewright.adaptive.plan_check import TracedScenario, overwritten
-from edgewright.adaptive.planned import (
-    Hulls,
-    PlannedPart,
-    PlannedScenario,
-    PlanTurns,
-    parts_of_deployment,
-    planned_scenarios,
-)
+from edgewright.adaptive.plan_turns import Hulls, PlanTurns
+from edgewright.adaptive.planned import PlannedPart, PlannedScenario, parts_of_deployment, planned_scenarios
 from edgewright.adaptive.switch_check import hazards
 from edgewright.adaptive.switch_conflicts import ScenarioPlan
 from edgewright.adaptive.transition import transition
@@ -48,9 +42,9 @@ def network(name: str) -> Network:
 
 
 @cache
-def timed(name: str, request: PlanRequest = PlanRequest(), is_by_rows: bool = True) -> ScenarioPlan:
+def timed(name: str, request: PlanRequest | None = None, is_by_rows: bool = True) -> ScenarioPlan:
     """A sample planned, with long layers by rows, and timed at one instruction per cycle of 100 MHz."""
-    plan = make_plan(network(name), request)
+    plan = make_plan(network(name), request or PlanRequest())
     costs = Timing("cortex-m4").costs(plan.network)
     plan = with_rows(plan, TimedPlan(plan, costs)) if is_by_rows else plan
     return ScenarioPlan(name, plan, RunPieces.of(TimedPlan(plan, costs), 1e-8))
@@ -132,7 +126,7 @@ def test_steps_cover_every_byte_of_the_trace(first):
             assert not any((live[memory] & ~kept[memory]).any() for memory in live)
             for _, touch in touches[::-1]:
                 if touch.memory in plan.arenas:
-                    for memory, cells in traced.cells(covered[touch.is_write], part, touch):
+                    for _, cells in traced.cells(covered[touch.is_write], part, touch):
                         assert cells.all(), (seed, turn.stage, turn.turn, touch)
                     for _, cells in traced.cells(live, part, touch):
                         cells[...] = not touch.is_write
@@ -269,6 +263,26 @@ def test_pipelines_switch_beside_each_other():
         assert any("still uses" in message for message in found)
 
 
+def test_parts_on_one_core_keep_what_later_parts_read():
+    """What one part leaves in a slot for the next is live between them, whatever its own plan says."""
+    two = pipeline("resnet8", 0.5, 1)
+    (first, second), everything = two.workers, sum((worker.parts for worker in two.workers), ())
+    one = replace(two, workers=(replace(first, parts=everything),))
+    one = replace(one, arenas=laid_out(one))
+    parts = parts_of_deployment(one, {part.name: pieces_of(part.plan) for part in one.parts if part.plan})
+    other = timed("tiny_densenet")
+    memory = parts[0].places_of("ram")[0][0]
+    both = planned_scenarios(
+        {"a": parts, "b": [PlannedPart("b", other.plan, other.turns, places={"ram": ((memory, 0),)})]}
+    )
+    old, new = both["a"], both["b"]
+    assert wrongs(old, new, OVERTAKE) == []
+    middle = len(parts[0].turns.turns)
+    every = replace(transition(old.scenario, new.scenario, OVERTAKE), points=(middle, len(old.scenario.steps)))
+    assert middle not in transition(old.scenario, new.scenario, OVERTAKE).points
+    assert len(list(overwritten(TracedScenario(old), TracedScenario(new), every))) == 1
+
+
 def pieces_of(plan: Plan) -> tuple[tuple[float, ...], ...]:
     return RunPieces.of(TimedPlan(plan, Timing("cortex-m4").costs(plan.network)), 1e-8).stages
 
@@ -277,7 +291,7 @@ def test_what_cannot_be_laid_out_is_refused():
     one = timed("resnet8")
     with pytest.raises(InputError, match="two or more scenarios"):
         SwitchFront([one], FINISH)
-    with pytest.raises(InputError, match="'resnet8' has switch points every .* at best, and 1 ns are allowed"):
+    with pytest.raises(InputError, match=r"'resnet8' has switch points every .* at best, and 1 ns are allowed"):
         SwitchFront([one, timed("tiny_densenet")], OVERTAKE).at(1e-9)
     with pytest.raises(InputError, match="gains nothing on one processor"):
         SwitchFront([one, timed("tiny_densenet")], OVERLAP).points(2)

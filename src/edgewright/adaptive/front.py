@@ -1,4 +1,4 @@
-"""Arena size against the worst delay of a switch: layouts of several scenarios in one arena, for falling delay limits."""
+"""Arena size against the worst delay of a switch: layouts of scenarios in one arena, for falling limits."""
 
 from __future__ import annotations
 

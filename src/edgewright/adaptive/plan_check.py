@@ -60,8 +60,8 @@ class TracedScenario:
         """The part of an array over common memories that a touch is of."""
         for common, base in part.places_of(touch.memory):
             own = memories[common][base:]
-            is_slice = isinstance(touch.where, slice)
-            yield common, own[touch.where] if is_slice else cells_of(own, touch.where, touch.element)
+            where = touch.where
+            yield common, own[where] if isinstance(where, slice) else cells_of(own, where, touch.element)
 
     def last_steps(self, processor: int, sizes: Mapping[str, int], is_write: bool) -> dict[str, Array]:
         """For each byte, how many steps of the processor have ended when the last one that touches or writes it has."""
@@ -78,9 +78,7 @@ class TracedScenario:
 
 def overwritten(old: TracedScenario, new: TracedScenario, transition: Transition) -> Iterator[str]:
     """What a switch may destroy, each as a sentence; nothing under `FINISH` and `ABORT`, where no two frames meet."""
-    sizes = {
-        memory: max(each.sizes.get(memory, 0) for each in (old, new)) for memory in {*old.sizes, *new.sizes}
-    }  # fmt: skip
+    sizes = {x: max(each.sizes.get(x, 0) for each in (old, new)) for x in (*old.sizes, *new.sizes)}
     if transition.policy is SwitchPolicy.OVERLAP:
         yield from _unsafe_starts(old, new, transition, sizes)
     if transition.policy is SwitchPolicy.OVERTAKE:

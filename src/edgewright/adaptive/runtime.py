@@ -344,4 +344,6 @@ def _step(library: DeploymentLibrary) -> str:
             ]
             arguments.insert(-1, f"host_pull_{at}")
     call = f"{library.name}_step({', '.join(arguments)})"
-    return "\n".join([*lines, f"int32_t {library.name}_host_step(void *const *ends)", "{", f"    return {call};", "}", ""])
+    return "\n".join(
+        [*lines, f"int32_t {library.name}_host_step(void *const *ends)", "{", f"    return {call};", "}", ""]
+    )

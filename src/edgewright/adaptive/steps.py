@@ -6,7 +6,7 @@ Transitions, delays and layouts are computed on this model. `planned` builds it 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,9 +22,7 @@ class ScenarioStep:
     name: str
     time: float  # in any unit; integers and fractions stay exact
     processor: int  # logical, from 0
-    after: tuple[
-        int, ...
-    ]  # earlier steps whose results it needs; steps of one processor run in the order listed anyway
+    after: tuple[int, ...]  # earlier steps whose results it needs; on one processor, steps run in the order listed
     reads: int
     writes: int
     buffers: tuple[tuple[str, int], ...] = ()  # what it touches by buffer, for messages
@@ -210,11 +208,9 @@ class CellGrid:
             count += max(0, len(edges) - 1)
         return found
 
-    def mask(self, spans: Sequence[Span]) -> int:
-        """The cells of these spans, which are among those that the grid was made of."""
-        mask = 0
-        for memory, low, high in spans:
-            edges = self.edges[memory]
-            start, stop = bisect_left(edges, low), bisect_left(edges, high)
-            mask |= ((1 << (stop - start)) - 1) << (self._first[memory] + start)
-        return mask
+    def mask(self, span: Span) -> int:
+        """The cells of a span, which is among those that the grid was made of."""
+        memory, low, high = span
+        edges = self.edges[memory]
+        start, stop = bisect_left(edges, low), bisect_left(edges, high)
+        return ((1 << (stop - start)) - 1) << (self._first[memory] + start)

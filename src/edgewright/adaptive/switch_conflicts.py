@@ -19,7 +19,7 @@ from ..errors import InputError
 from ..memory.layout import ConflictGraph
 from ..memory.layout.problem import align_up
 from ..program import Plan
-from .planned import Hulls, PlanTurns, joined
+from .plan_turns import Hulls, PlanTurns, joined
 
 ROUNDING = 1e-9  # share of a limit by which sums of floating-point times may differ
 

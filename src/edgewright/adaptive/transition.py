@@ -78,7 +78,7 @@ class Transition:
     processors: int
     rotation: int = 0  # the new scenario's processor q is the old one's (q + rotation) mod processors
     needs: tuple[tuple[int, ...], ...] = field(default=(), repr=False)  # of `OVERLAP`
-    # Of `OVERTAKE`: counts of old steps after which the new scenario overwrites no value that the old frame still reads.
+    # Of `OVERTAKE`: counts of old steps after which the new scenario overwrites nothing that the old frame still reads.
     points: tuple[int, ...] = ()
 
     @cached_property
