@@ -9,6 +9,7 @@ import difflib
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, TypeVar, get_args, get_origin
 
@@ -27,7 +28,7 @@ from pydantic_core import ErrorDetails
 
 from ..errors import EdgewrightError, InputError
 from ..text import printable
-from .units import parse_frequency, parse_power, parse_rate, parse_size, parse_time, show
+from .units import parse_energy, parse_frequency, parse_power, parse_rate, parse_size, parse_time, show
 
 T = TypeVar("T")
 
@@ -75,26 +76,20 @@ def _reads(parse: Callable[[object], T]) -> BeforeValidator:
     return BeforeValidator(validate)
 
 
-def _size_or_zero(value: object) -> int:
-    return 0 if value == 0 and not isinstance(value, bool) else parse_size(value)
-
-
-def _time_or_zero(value: object) -> float:
-    return 0.0 if value == 0 and not isinstance(value, bool) else parse_time(value)
-
-
 Name = Annotated[str, StringConstraints(strict=True, max_length=64, pattern=r"^[a-z0-9][a-z0-9_-]*$")]
 Text = Annotated[str, StringConstraints(strict=True, max_length=500)]
 Flag = StrictBool
 Whole = StrictInt
 Address = Annotated[StrictInt, Field(ge=0, lt=2**64)]
 Bytes = Annotated[int, _reads(parse_size)]
-BytesOrZero = Annotated[int, _reads(_size_or_zero)]
+BytesOrZero = Annotated[int, _reads(partial(parse_size, or_zero=True))]
 Hertz = Annotated[int, _reads(parse_frequency)]
 BitsPerSecond = Annotated[int, _reads(parse_rate)]
 Watts = Annotated[float, _reads(parse_power)]
 Seconds = Annotated[float, _reads(parse_time)]
-SecondsOrZero = Annotated[float, _reads(_time_or_zero)]
+SecondsOrZero = Annotated[float, _reads(partial(parse_time, or_zero=True))]
+Joules = Annotated[float, _reads(parse_energy)]
+JoulesOrZero = Annotated[float, _reads(partial(parse_energy, or_zero=True))]
 
 
 Location = tuple[int | str, ...]

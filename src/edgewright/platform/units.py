@@ -1,7 +1,7 @@
 """Reads and writes quantities such as "128 KiB", "180 MHz" or "2.5 W"; what they describe is left to others.
 
 Sizes come back in bytes, clocks in hertz and rates in bits per second, all as whole numbers;
-power in watts and time in seconds as floats.
+power in watts, time in seconds and energy in joules as floats.
 """
 
 from __future__ import annotations
@@ -84,14 +84,24 @@ POWER = Quantity(
 TIME = Quantity(
     "a time",
     '"0.5 ms", "80 ns" or 0.0005',
-    _units({"s": 1} | {f"{p}s": Fraction(1, f) for p, f in _PARTS.items()}),
+    _units({"s": 1} | {f"{p}s": Fraction(1, f) for p, f in _PARTS.items()} | {"min": 60, "h": 3600}),
+    integral=False,
+)
+ENERGY = Quantity(
+    "an energy",
+    '"52 Wh", "20 mJ" or 187200',
+    _units(
+        {"J": 1, "kJ": 1000, "MJ": 10**6}
+        | {f"{p}J": Fraction(1, f) for p, f in _PARTS.items()}
+        | {"Wh": 3600, "kWh": 3_600_000, "mWh": Fraction(18, 5)}
+    ),
     integral=False,
 )
 
 
-def parse_size(value: object) -> int:
+def parse_size(value: object, or_zero: bool = False) -> int:
     """Bytes: "64K" and "64 KiB" give 65536, "64 kB" gives 64000."""
-    return int(_parse(SIZE, value))
+    return int(_parse(SIZE, value, or_zero))
 
 
 def parse_frequency(value: object) -> int:
@@ -109,9 +119,14 @@ def parse_power(value: object) -> float:
     return float(_parse(POWER, value))
 
 
-def parse_time(value: object) -> float:
+def parse_time(value: object, or_zero: bool = False) -> float:
     """Seconds."""
-    return float(_parse(TIME, value))
+    return float(_parse(TIME, value, or_zero))
+
+
+def parse_energy(value: object, or_zero: bool = False) -> float:
+    """Joules."""
+    return float(_parse(ENERGY, value, or_zero))
 
 
 def format_size(size: int) -> str:
@@ -140,8 +155,10 @@ def show(value: object) -> str:
     return f'"{text}"' if isinstance(value, str) else text
 
 
-def _parse(quantity: Quantity, value: object) -> Fraction:
+def _parse(quantity: Quantity, value: object, or_zero: bool = False) -> Fraction:
     amount = _amount(quantity, value)
+    if or_zero and amount == 0:
+        return amount
     if amount <= 0:
         raise _refusal(quantity, value, "it must be more than zero")
     if amount > _LIMIT:
