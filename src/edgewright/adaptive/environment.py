@@ -1,4 +1,4 @@
-"""What happens around an application over time: signals, requests, limits on power, a battery. The file and its values."""
+"""What happens around an application over time: signals, requests, limits on power, a battery; the file of these."""
 
 from __future__ import annotations
 
@@ -214,9 +214,7 @@ def read_environment(path: Path) -> Environment:
         duration=file.duration,
         signals=tuple(_signal(entry, f"{path}: signal[{n}]", path.parent) for n, entry in enumerate(file.signals)),
         limits=limits,
-        requests=tuple(
-            TimedRequest(one.time, one.scenario) for one in sorted(file.requests, key=lambda one: one.time)
-        ),
+        requests=tuple(TimedRequest(one.time, one.scenario) for one in sorted(file.requests, key=lambda one: one.time)),
         battery=None if file.battery is None else _battery(file.battery, limits, file.duration),
         sample=file.sample,
         seed=file.seed,
@@ -225,7 +223,7 @@ def read_environment(path: Path) -> Environment:
 
 
 def _battery(entry: BatteryEntry, limits: Sequence[PowerLimit], duration: float) -> Battery:
-    """The battery. The least charge follows from the limits on power if they cover the whole time and the file says nothing else."""
+    """The battery. Limits on power that cover the whole time give the least charge if the file gives none."""
     least = tuple(zip(entry.times, entry.charge, strict=True))
     ends = [0.0, *(limit.end for limit in limits)]
     if not least and len(ends) > 1 and ends == [*(limit.begin for limit in limits), duration]:
@@ -303,7 +301,8 @@ def _broken_rules(file: EnvironmentFile) -> Iterator[tuple[str, str]]:
             yield key, f"is {after.begin:g} s, before another limit ends; expected {before.end:g} s or later"
     for index, request in enumerate(file.requests):
         if request.time >= file.duration:
-            yield f"request[{index}].time", f"is {request.time:g} s; expected a time before {file.duration:g} s, the end"
+            key = f"request[{index}].time"
+            yield key, f"is {request.time:g} s; expected a time before the end, {file.duration:g} s"
     if file.duration / file.sample > MOST_SAMPLES:
         least = file.duration / MOST_SAMPLES
         yield "sample", f"is {file.sample:g} s, too short for {file.duration:g} s; expected at least {least:g} s"

@@ -1,17 +1,18 @@
 """Which scenario applies: rules on signals, explicit requests, dwell time, confidence cascade.
 
-Everything here is a value or a pure function: the simulation, the Python runtime and the C code follow the same decisions. The order of
-precedence, from strong to weak:
+Everything here is a value or a pure function: the simulation, the Python runtime and the C code follow the same
+decisions. The order of precedence, from strong to weak:
 
-1. Dwell time. After a switch the scenario stays for at least `dwell`. What is requested meanwhile is not lost: when the dwell time is over,
-   the application switches to the scenario that is wanted then, or stays if that is the current one.
-2. An explicit request. The last one wins. It holds until the rules report something new: a rule becomes active, or the first active rule
-   becomes inactive. A rule further down that becomes inactive changes nothing. `release` ends a request early.
+1. Dwell time. After a switch the scenario stays for at least `dwell`. What is requested meanwhile is not lost: when the
+   dwell time is over, the application switches to the scenario that is wanted then, unless that is the current one.
+2. An explicit request. The last one wins. It holds until the rules report something new: a rule becomes active, or the
+   first active rule becomes inactive. A rule further down that becomes inactive changes nothing. `release` ends a
+   request early.
 3. Rules, in the order of the file. The first active one decides.
 4. The fallback, while no rule is active.
 
-The start scenario holds like a request made at the start. A cascade is not a switch: it computes single frames again, and neither the dwell
-time nor the current scenario changes.
+The start scenario holds like a request made at the start. A cascade is not a switch: it computes single frames again,
+and neither the dwell time nor the current scenario changes.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from .description import AdaptiveFile
 class SignalRule:
     """Requests a scenario from when a signal passes `threshold` to when it is back beyond `until`.
 
-    With `is_below` the rule becomes active below the threshold and inactive above `until`; else the other way round. A value that equals
-    either bound, or is not a number, leaves the rule as it is.
+    With `is_below` the rule becomes active below the threshold and inactive above `until`; else the other way round.
+    A value that equals either bound, or is not a number, leaves the rule as it is.
     """
 
     signal: str
@@ -164,7 +165,7 @@ def handed_on(rules: SwitchingRules, scenario: str, margin: float) -> str | None
 def margin_of(scores: Sequence[float]) -> float:
     """How far the best class leads the second, in real values: integers are dequantised first.
 
-    The result has the type of the scores, so that float32 scores give what C computes. It is no number if one of the scores is none.
+    The result has the type of the scores, so that float32 scores give what C computes. It is NaN if a score is.
     """
     assert len(scores) >= 2, "a cascade needs two classes or more"
     second, best = sorted(scores)[-2:]

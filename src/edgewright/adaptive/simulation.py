@@ -1,13 +1,13 @@
-"""A day in the life of an adaptive application: an environment over time gives requests, scenarios, energy, accuracy, violated limits.
+"""A day in the life of an adaptive application: an environment over time gives scenarios, energy, accuracy, violations.
 
-Power and accuracy of a scenario are constants from the application's file. The scenario changes as `rules` decides. A switch that takes time
-is counted cautiously: until the new scenario's first output, power is the larger of both scenarios' and accuracy the old one's, and no other
-switch begins. A scenario counts from the start, so that a switch at time 0 counts as one.
+Power and accuracy of a scenario are constants from the application's file. The scenario changes as `rules` decides. A
+switch that takes time is counted cautiously: until the new scenario's first output, power is the larger of both
+scenarios' and accuracy the old one's, and no other switch begins. Cascades depend on results, and are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import fsum, inf
@@ -68,7 +68,7 @@ class ScenarioSwitch:
 
 @dataclass(frozen=True, slots=True)
 class BudgetViolation:
-    """From `start` to `end` the application took more than it may: watts above a limit, or joules that should be left."""
+    """From `start` to `end` the application took too much: watts above a limit, or joules that should be left."""
 
     kind: str  # "power" or "energy"
     start: float
@@ -129,9 +129,7 @@ def scenario_figures(file: AdaptiveFile, where: str) -> Mapping[str, ScenarioFig
     for index, one in enumerate(file.scenarios):
         if one.accuracy is None or one.power is None:
             key, example = ("accuracy", "accuracy = 0.82") if one.accuracy is None else ("power", 'power = "11.2 W"')
-            raise InputError(
-                f"{where}: scenario[{index}].{key} is missing; a simulation needs it for every scenario, such as {example}"
-            )
+            raise InputError(f"{where}: scenario[{index}].{key} is missing; a simulation needs it, such as {example}")
         figures[one.name] = ScenarioFigures(one.accuracy, one.power)
     return figures
 
@@ -142,7 +140,7 @@ def simulate(
     environment: Environment,
     delays: Mapping[tuple[str, str], float] | None = None,
 ) -> Simulation:
-    """The application in this environment. `delays` holds the worst switching delay from one scenario to another, in seconds."""
+    """The application in this environment. `delays`: the worst switching delay of each pair (old, new), in seconds."""
     _check_signals(rules, environment)
     run = _Run(rules, figures, environment, delays or {})
     for time, (values, requests) in _events(environment).items():
@@ -245,9 +243,7 @@ def _check_signals(rules: SwitchingRules, environment: Environment) -> None:
     for name in given:
         if name not in rules.signals:
             known = ", ".join(rules.signals) or "none"
-            raise InputError(
-                f'{environment.name}: gives the signal "{name}", which no rule reads; expected signals of rules ({known})'
-            )
+            raise InputError(f'{environment.name}: gives the signal "{name}", which no rule reads; rules read: {known}')
     for name in rules.signals:
         if name not in given:
             raise InputError(
@@ -256,9 +252,9 @@ def _check_signals(rules: SwitchingRules, environment: Environment) -> None:
 
 
 def _violations(periods: Sequence[Period], environment: Environment) -> tuple[BudgetViolation, ...]:
-    power = [_power_violation(period, limit) for period in periods for limit in environment.limits]
-    energy = [] if environment.battery is None else _energy_violations(periods, environment.battery)
-    return (*_joined([one for one in power if one is not None]), *_joined(energy))
+    power = (_power_violation(period, limit) for period in periods for limit in environment.limits)
+    energy = () if environment.battery is None else _energy_violations(periods, environment.battery)
+    return (*_joined(one for one in power if one is not None), *_joined(energy))
 
 
 def _power_violation(period: Period, limit: PowerLimit) -> BudgetViolation | None:
@@ -270,7 +266,7 @@ def _power_violation(period: Period, limit: PowerLimit) -> BudgetViolation | Non
 
 
 def _energy_violations(periods: Sequence[Period], battery: Battery) -> Iterator[BudgetViolation]:
-    """Where the charge is below the least one. Between two times both are straight lines, and so is their difference."""
+    """Where the charge is below the least one. Between two times both are straight lines; so is their difference."""
     left = battery.capacity
     for period in periods:
         inside = (time for time, _ in battery.least if period.start < time < period.end)
@@ -291,7 +287,7 @@ def _energy_violations(periods: Sequence[Period], battery: Battery) -> Iterator[
             )
 
 
-def _joined(violations: Sequence[BudgetViolation] | Iterator[BudgetViolation]) -> Iterator[BudgetViolation]:
+def _joined(violations: Iterable[BudgetViolation]) -> Iterator[BudgetViolation]:
     """The violations, those that follow each other without a gap as one."""
     last: BudgetViolation | None = None
     for one in violations:

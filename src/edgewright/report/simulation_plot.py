@@ -1,4 +1,4 @@
-"""The picture of a simulated day: signals with their thresholds, scenario, power, charge and accuracy over time, as SVG."""
+"""The picture of a simulated day as SVG: signals with their thresholds, scenario, power, charge, accuracy over time."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class _TimeChart:
         self.height = TOP + tall + FOOT
 
     def lines(self, standalone: bool) -> Iterator[str]:
-        yield from opening("simulation", WIDTH, self.height, "signals, scenario, power and charge over time", standalone)
+        yield from opening("simulation", WIDTH, self.height, "scenario, power and charge over time", standalone)
         top = TOP
         for name, points in self.signals.items():
             yield from self._signal(name, points, top)
@@ -92,10 +92,10 @@ class _TimeChart:
         """What the lines of a panel are, above it at the right: (class of the line, words)."""
         x = self.across.end
         for style, words in reversed(entries):
-            x -= LETTER * len(words)
-            yield f'<text class="key" x="{x:.1f}" y="{panel.top - 9:g}">{escaped(words)}</text>'
-            yield f'<path class="{style}" d="M{x - 24:.1f} {panel.top - 13:g}h18"/>'
-            x -= 40
+            yield f'<text class="end" x="{x:.1f}" y="{panel.top - 9:g}">{escaped(words)}</text>'
+            x -= LETTER * len(words) + 22
+            yield f'<path class="{style}" d="M{x:.1f} {panel.top - 13:g}h18"/>'
+            x -= 14
 
     def _signal(self, name: str, points: Points, top: float) -> Iterator[str]:
         mine = [rule for rule in self.rules.rules if rule.signal == name]
@@ -104,17 +104,20 @@ class _TimeChart:
         margin = 0.08 * ((max(values) - min(values)) or 1.0)
         panel = _Panel.at(top, SIGNAL, escaped(name), min(values) - margin, max(values) + margin)
         yield from self._frame(panel, 4)
-        keys = {"threshold": "a rule begins"} | ({"until": "and ends"} if any(r.threshold != r.until for r in mine) else {})
+        keys = {"threshold": "a rule begins"} | (
+            {"until": "and ends"} if any(r.threshold != r.until for r in mine) else {}
+        )
         yield from self._key(panel, list(keys.items()))
+        yield f'<path class="signal" d="{self._path(_thinned(points, self._x), panel.up)}"/>'
         for rule in mine:
             y, end = panel.up.at(rule.threshold), panel.up.at(rule.until)
             side = "below" if rule.is_below else "above"
             told = f"{rule.request}: from {side} {rule.threshold:g} until {rule.until:g}"
-            yield f'<g><title>{escaped(told)}</title><path class="threshold" d="M{LEFT:g} {y:.1f}H{self.across.end:g}"/>'
+            yield f"<g><title>{escaped(told)}</title>"
+            yield f'<path class="threshold" d="M{LEFT:g} {y:.1f}H{self.across.end:g}"/>'
             if rule.threshold != rule.until:
                 yield f'<path class="until" d="M{LEFT:g} {end:.1f}H{self.across.end:g}"/>'
             yield "</g>"
-        yield f'<path class="signal" d="{self._path(_thinned(points, self._x), panel.up)}"/>'
 
     def _scenarios(self, top: float) -> Iterator[str]:
         count = len(self.simulation.switches)
@@ -140,7 +143,8 @@ class _TimeChart:
             x, y, end = self._x(limit.begin), panel.up.at(limit.power), self._x(limit.end)
             told = f"at most {limit.power:g} W\nfrom {self._time(limit.begin)} to {self._time(limit.end)}"
             yield f'<path class="limit" d="M{x:.1f} {y:.1f}H{end:.1f}"><title>{told}</title></path>'
-        yield f'<path class="used" d="{self._steps([(p, p.figures.power) for p in self.simulation.periods], panel.up)}"/>'
+        steps = [(period, period.figures.power) for period in self.simulation.periods]
+        yield f'<path class="used" d="{self._steps(steps, panel.up)}"/>'
 
     def _charge(self, top: float) -> Iterator[str]:
         """What is left of the battery, against what must be; without a battery, what was taken."""
@@ -148,7 +152,8 @@ class _TimeChart:
         if battery is None:
             panel = _Panel.at(top, CHARGE, "energy taken, Wh", 0.0, 1.08 * self.simulation.energy / HOUR)
             yield from self._frame(panel, 5)
-            yield f'<path class="used" d="{self._path([(t, e / HOUR) for t, e in self.simulation.spent()], panel.up)}"/>'
+            points = [(time, energy / HOUR) for time, energy in self.simulation.spent()]
+            yield f'<path class="used" d="{self._path(points, panel.up)}"/>'
             return
         panel = _Panel.at(top, CHARGE, "energy left, Wh", 0.0, 1.06 * battery.capacity / HOUR)
         yield from self._frame(panel, 5)
@@ -156,20 +161,25 @@ class _TimeChart:
         yield from self._key(panel, [*keys, *([("alone", "one scenario all the time")] if self.alone else [])])
         yield from self._violated(panel, "energy")
         for name, simulation in self.alone.items():
-            points = _charges(simulation, battery.capacity)
-            yield f'<path class="alone" d="{self._path(points, panel.up)}"/>'
-            end, left = points[-1]
-            if end < self.environment.duration:
-                x, y = self._x(end), panel.floor
-                yield f'<path class="empty" d="M{x - 4:.1f} {y - 4:.1f}l8 8m0 -8l-8 8"/>'
-                words, at = f"{name} alone: empty at {self._time(end)}", (x, y - 10)
-            else:
-                words, at = f"{name} alone", (self._x(end) - 4, panel.up.at(left) - 6)
-            yield f'<text class="value end" x="{at[0]:.1f}" y="{at[1]:.1f}">{escaped(words)}</text>'
+            yield from self._charge_alone(name, _charges(simulation, battery.capacity), panel.up)
         if battery.least:
-            points = [(time, energy / HOUR) for time, energy in battery.least]
+            end = self.environment.duration
+            times = [0.0, *(time for time, _ in battery.least if 0.0 < time < end), end]
+            points = [(time, battery.least_at(time) / HOUR) for time in times]
             yield f'<path class="limit" d="{self._path(points, panel.up)}"/>'
         yield f'<path class="used" d="{self._path(_charges(self.simulation, battery.capacity), panel.up)}"/>'
+
+    def _charge_alone(self, name: str, points: Points, up: Axis) -> Iterator[str]:
+        """The charge with one scenario all the time. Its name stands below the line, which falls, and left of it."""
+        yield f'<path class="alone" d="{self._path(points, up)}"/>'
+        (end, left), words = points[-1], f"{name} alone"
+        if left <= 0.0:
+            yield f'<path class="empty" d="M{self._x(end) - 4:.1f} {up.at(0.0) - 4:.1f}l8 8m0 -8l-8 8"/>'
+            words += f": empty at {self._time(end)}"
+        x = (self._x(0.0) + self._x(end)) / 2
+        anchor = "end" if x - LETTER * len(words) > LEFT else "start"
+        y = up.at((points[0][1] + left) / 2)
+        yield f'<text class="value {anchor}" x="{x - 4:.1f}" y="{y + 14:.1f}">{escaped(words)}</text>'
 
     def _accuracy(self, top: float) -> Iterator[str]:
         values = [100 * p.figures.accuracy for p in self.simulation.periods]

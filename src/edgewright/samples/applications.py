@@ -82,10 +82,31 @@ def tiny_application() -> Mapping[str, str | bytes]:
     return {"app.toml": _described("tiny_application"), **files}
 
 
+def uav_network(name: str, channels: int) -> onnx.ModelProto:
+    """An image classifier of three convolutions, as wide as asked."""
+    net = ModelBuilder(f"uav_{name}")
+    x = net.relu(net.conv(net.input(1, 3, 32, 32), channels, 3, 2, 1, name="first"))
+    x = net.relu(net.conv(x, 2 * channels, 3, 2, 1, name="second"))
+    x = net.relu(net.conv(x, 4 * channels, 3, 2, 1, name="third"))
+    return net.model(net.classifier(x, 10, name="classes"))
+
+
+def uav() -> Mapping[str, str | bytes]:
+    """Scenarios of Minakova M 5.4: a drone's image recognition that switches with the wind, and two flights."""
+    return {
+        "app.toml": _described("uav"),
+        "flight.toml": _described("uav_flight"),
+        "gusts.toml": _described("uav_gusts"),
+        "windy.onnx": _stored(uav_network("windy", 4)),
+        "calm.onnx": _stored(uav_network("calm", 8)),
+    }
+
+
 APPLICATIONS: dict[str, Callable[[], Mapping[str, str | bytes]]] = {
     "paper_application": paper_application,
     "paper_scenarios": paper_scenarios,
     "tiny_application": tiny_application,
+    "uav": uav,
 }
 
 
