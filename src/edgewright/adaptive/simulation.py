@@ -11,16 +11,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import fsum, inf
+from pathlib import Path
 
 from ..errors import InputError
-from .description import AdaptiveFile
-from .environment import Battery, Environment, PowerLimit
+from .description import AdaptiveFile, read_adaptive
+from .environment import Battery, Environment, PowerLimit, read_environment
 from .rules import (
     SwitchingRules,
     SwitchingState,
     advance,
     due,
     initial_state,
+    switching_rules,
     wanted,
     with_request,
     with_signals,
@@ -74,6 +76,11 @@ class BudgetViolation:
     start: float
     end: float
     excess: float  # at worst, W or J
+
+    @property
+    def said(self) -> str:
+        amount = f"{self.excess:.3g} W" if self.kind == "power" else f"{self.excess / HOUR:.3g} Wh"
+        return f"{self.kind} budget violated by up to {amount}"
 
     def to_dict(self) -> dict[str, object]:
         unit, factor = ("W", 1.0) if self.kind == "power" else ("Wh", HOUR)
@@ -154,6 +161,33 @@ def simulate_alone(scenario: str, figures: ScenarioFigures, environment: Environ
     """One scenario for the whole time, whatever is requested."""
     periods = (Period(0.0, environment.duration, scenario, figures),)
     return Simulation(environment, periods, (), _violations(periods, environment))
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationOutcome:
+    """An application in an environment, and beside it each of its scenarios for the whole time."""
+
+    rules: SwitchingRules
+    simulation: Simulation
+    alone: Mapping[str, Simulation]
+
+    def to_dict(self) -> dict[str, object]:
+        alone = {
+            name: {"energy_Wh": one.energy / HOUR, "accuracy": one.accuracy, "violations": len(one.violations)}
+            for name, one in self.alone.items()
+        }
+        return {**self.simulation.to_dict(), "alone": alone}
+
+
+def simulate_application(
+    application: Path, environment: Path, delays: Mapping[tuple[str, str], float] | None = None
+) -> SimulationOutcome:
+    """The application of this file in the environment of that one."""
+    file = read_adaptive(application)
+    rules, figures = switching_rules(file), scenario_figures(file, str(application))
+    around = read_environment(environment)
+    alone = {name: simulate_alone(name, one, around) for name, one in figures.items()}
+    return SimulationOutcome(rules, simulate(rules, figures, around, delays), alone)
 
 
 class _Run:

@@ -9,7 +9,7 @@ from math import floor
 from operator import itemgetter
 
 from ..adaptive.rules import SwitchingRules
-from ..adaptive.simulation import HOUR, BudgetViolation, Period, Simulation
+from ..adaptive.simulation import HOUR, BudgetViolation, Period, Simulation, SimulationOutcome
 from .charts import LETTER, Axis, escaped, opening
 
 WIDTH, LEFT, RIGHT, TOP, FOOT = 860.0, 62.0, 22.0, 26.0, 44.0  # px
@@ -19,15 +19,9 @@ UNITS = ((2 * HOUR / 3, HOUR, "h"), (100.0, 60.0, "min"), (0.0, 1.0, "s"))  # fr
 Points = Sequence[tuple[float, float]]
 
 
-def simulation_svg(
-    simulation: Simulation,
-    rules: SwitchingRules,
-    alone: Mapping[str, Simulation] | None = None,
-    *,
-    standalone: bool = True,
-) -> str:
-    """One SVG element. `alone` adds the charge over time with one scenario for the whole time, by its name."""
-    return "".join(_TimeChart(simulation, rules, alone or {}).lines(standalone))
+def simulation_svg(outcome: SimulationOutcome, *, standalone: bool = True) -> str:
+    """One SVG element; the charge has a line for each scenario alone. `standalone` brings style and background."""
+    return "".join(_TimeChart(outcome).lines(standalone))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +43,13 @@ class _Panel:
 
 
 class _TimeChart:
-    def __init__(self, simulation: Simulation, rules: SwitchingRules, alone: Mapping[str, Simulation]) -> None:
-        self.simulation, self.rules, self.alone = simulation, rules, alone
-        self.environment = simulation.environment
+    def __init__(self, outcome: SimulationOutcome) -> None:
+        self.simulation, self.rules, self.alone = outcome.simulation, outcome.rules, outcome.alone
+        self.environment = self.simulation.environment
         duration = self.environment.duration
         self.per_unit, self.unit = next((per, unit) for least, per, unit in UNITS if duration >= least)
         self.across = Axis(0.0, duration / self.per_unit, LEFT, WIDTH - RIGHT)
-        self.signals = _read_signals(simulation, rules)
+        self.signals = _read_signals(self.simulation, self.rules)
         tall = len(self.signals) * (SIGNAL + GAP) + LANE + POWER + CHARGE + ACCURACY + 3 * GAP
         self.height = TOP + tall + FOOT
 
@@ -208,9 +202,7 @@ class _TimeChart:
                 yield f' height="{panel.floor - panel.top:g}"><title>{self._told(one)}</title></rect>'
 
     def _told(self, violation: BudgetViolation) -> str:
-        amount = f"{violation.excess:.3g} W" if violation.kind == "power" else f"{violation.excess / HOUR:.3g} Wh"
-        when = f"from {self._time(violation.start)} to {self._time(violation.end)}"
-        return f"{violation.kind} budget violated by up to {amount}\n{when}"
+        return f"{violation.said}\nfrom {self._time(violation.start)} to {self._time(violation.end)}"
 
     def _time(self, seconds: float) -> str:
         return f"{seconds / self.per_unit:.4g} {self.unit}"
