@@ -119,8 +119,8 @@ class _TimeChart:
         yield f'<text class="name" x="{LEFT:g}" y="{top - 9:g}">{title}</text>'
         for start, end, name in _runs(self.simulation.periods):
             x, wide = self._x(start), self._x(end) - self._x(start)
-            told = f"{name}\nfrom {self._time(start)} to {self._time(end)}"
-            yield f'<g class="{self._shade(name)}"><title>{escaped(told)}</title>'
+            told = f"{escaped(name)}\nfrom {self._time(start)} to {self._time(end)}"
+            yield f'<g class="{self._shade(name)}"><title>{told}</title>'
             yield f'<rect class="run" x="{x:.2f}" y="{top:g}" width="{max(wide, 0.4):.2f}" height="{LANE:g}"/>'
             if wide > LETTER * len(name) + 8:
                 yield f'<text class="in middle" x="{x + wide / 2:.1f}" y="{top + 15:g}">{escaped(name)}</text>'
