@@ -10,6 +10,7 @@ from random import Random
 from xml.etree import ElementTree
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,6 +43,7 @@ from edgewright.adaptive.simulation import (
     simulate_alone,
     simulate_application,
 )
+from edgewright.cli import main
 from edgewright.cli.simulation_tables import clock, simulate_environment
 from edgewright.errors import InputError
 from edgewright.report.simulation_plot import simulation_svg
@@ -360,8 +362,8 @@ def test_damaged_environments_are_read_or_refused(tmp_path_factory: pytest.TempP
 
 
 def test_the_table_and_the_json(uav: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    simulate_environment(uav, uav.with_name("flight.toml"), tmp_path / "flight.svg", False)
-    printed = capsys.readouterr().out
+    flight = ["--environment", str(uav.with_name("flight.toml"))]
+    printed = CliRunner().invoke(main, ["adapt", str(uav), *flight, "--timeline", str(tmp_path / "flight.svg")]).output
     for row in (
         "with switching │            50.12 │    86.9% │        3 │ kept",
         "windy alone    │            22.40 │    82.0% │        0 │ kept",
@@ -376,6 +378,22 @@ def test_the_table_and_the_json(uav: Path, tmp_path: Path, capsys: pytest.Captur
     assert told["switches"][1]["delay"] is None
     assert told["energy_Wh"] == pytest.approx(50.12, abs=0.01)
     assert (told["capacity_Wh"], told["alone"]["calm"]["violations"]) == (52.0, 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--timeline", "x.svg"], "--timeline shows a simulated day: add --environment ENV.TOML."),
+        (
+            ["--environment", "missing.toml", "--share", "I"],
+            "--share is for the paper's model: leave --environment out.",
+        ),
+        (["--environment", "missing.toml"], "missing.toml: cannot be read: No such file or directory; expected an env"),
+    ],
+)
+def test_options_that_do_not_go_together(uav: Path, options: list[str], said: str):
+    done = CliRunner().invoke(main, ["adapt", str(uav), *options])
+    assert done.exit_code and said in done.output
 
 
 def test_times_of_day():

@@ -149,7 +149,7 @@ def simulate(
 ) -> Simulation:
     """The application in this environment. `delays`: the worst switching delay of each pair (old, new), in seconds."""
     _check_signals(rules, environment)
-    run = _Run(rules, figures, environment, delays or {})
+    run = _SimulatedRun(rules, figures, environment, delays or {})
     for time, (values, requests) in _events(environment).items():
         run.until(time)
         run.take(time, values, requests)
@@ -190,7 +190,7 @@ def simulate_application(
     return SimulationOutcome(rules, simulate(rules, figures, around, delays), alone)
 
 
-class _Run:
+class _SimulatedRun:
     """The simulation under way."""
 
     def __init__(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import click
 from rich.table import Table
 
 from .. import text
@@ -14,12 +15,27 @@ from ..adaptive.paper.layers import LayerParameters
 from ..adaptive.paper.supergraph import ControlParameter, SuperLayer
 from ..adaptive.scenarios import load_adaptive
 from .common import console, print_json, print_notes, shown, table, working
+from .simulation_tables import simulate_environment
 
 MOST_LAYERS = 60  # rows of the table of layers
 FEW_LAYERS = 12  # up to which it shows the values of parameters
 
 
-def adapt(application: Path, share: tuple[LayerAttribute, ...] | None, request_at: float, as_json: bool) -> None:
+def adapt(
+    application: Path,
+    share: tuple[LayerAttribute, ...] | None,
+    request_at: float,
+    environment: Path | None,
+    timeline: Path | None,
+    as_json: bool,
+) -> None:
+    if timeline is not None and environment is None:
+        raise click.UsageError("--timeline shows a simulated day: add --environment ENV.TOML.")
+    if environment is not None:
+        if share is not None:
+            raise click.UsageError("--share is for the paper's model: leave --environment out.")
+        simulate_environment(application, environment, timeline, as_json)
+        return
     with working("reading the networks"):
         found = load_adaptive(application)
     with working("planning all scenarios"):

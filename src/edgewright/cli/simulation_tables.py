@@ -1,4 +1,4 @@
-"""`edgewright adapt --simulate --environment`: what a simulated day comes to, beside each scenario alone."""
+"""`edgewright adapt --environment`: what a simulated day comes to, beside each scenario alone."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ MOST_VIOLATIONS = 5  # of each row of the comparison
 def simulate_environment(
     application: Path,
     environment: Path,
-    figure: Path | None,
+    timeline: Path | None,
     as_json: bool,
     delays: Mapping[tuple[str, str], float] | None = None,
 ) -> None:
-    """Simulates the application and prints what came of it; `figure` gets the picture."""
+    """Simulates the application and prints what came of it; `timeline` gets the picture."""
     with working("simulating"):
         outcome = simulate_application(application, environment, delays)
-    if figure is not None:
-        write_atomic(figure, simulation_svg(outcome))
+    if timeline is not None:
+        write_atomic(timeline, simulation_svg(outcome))
     if as_json:
         print_json(outcome.to_dict())
         return
@@ -39,7 +39,7 @@ def simulate_environment(
         for violation in one.violations[:MOST_VIOLATIONS]:
             when = f"from {clock(violation.start)} to {clock(violation.end)}"
             console.print(shown(f"{name}: {violation.said}, {when}"), style="red")
-    print_written([figure])
+    print_written([timeline])
 
 
 def comparison_table(outcome: SimulationOutcome) -> Table:
@@ -57,13 +57,14 @@ def comparison_table(outcome: SimulationOutcome) -> Table:
 
 def switch_table(simulation: Simulation) -> Table:
     """The first switches, with their delays where they are known."""
-    made = table("switches", ">time", "from", "to", ">delay at worst")
+    is_known = any(one.delay is not None for one in simulation.switches)
+    made = table("switches", ">time", "from", "to", *([">delay at worst"] if is_known else []))
     for one in simulation.switches[:MOST_SWITCHES]:
-        delay = "not known" if one.delay is None else text.duration(one.delay)
-        made.add_row(clock(one.time), shown(one.old), shown(one.new), delay)
+        delay = () if one.delay is None else (text.duration(one.delay),)
+        made.add_row(clock(one.time), shown(one.old), shown(one.new), *delay)
     more = len(simulation.switches) - MOST_SWITCHES
     if more > 0:
-        made.add_row("…", "", f"{more:,} more", "")
+        made.add_row("…", "", f"{more:,} more")
     return made
 
 

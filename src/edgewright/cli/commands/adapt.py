@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from ..options import IN_FILE, SHARE, json_option
-from ..outputs import Verb
+from ..outputs import OutFile, Verb
 
 
 @click.command(cls=Verb)
@@ -26,6 +26,17 @@ from ..outputs import Verb
     show_default=True,
     metavar="STEPS",
     help="When the request comes, in steps of the old scenario: 0.5 is in the middle of the first.",
+)
+@click.option(
+    "--environment",
+    type=IN_FILE,
+    metavar="ENV.TOML",
+    help="Simulate a day: signals, requests, limits on power and a battery over time.",
+)
+@click.option(
+    "--timeline",
+    type=OutFile(),
+    help="With --environment: write signals, scenario, power, charge and accuracy over time as an SVG picture.",
 )
 @json_option
 def adapt(**given: Any) -> None:
