@@ -86,11 +86,14 @@ def test_precedence(events, scenario):
     assert wanted_after(*events) == scenario
 
 
-def test_the_start_holds_until_the_rules_report_something():
+def test_the_start_holds_until_the_first_reading():
     rules = SwitchingRules(NAMES, "full", "mid", (LOW_BATTERY,))
     assert wanted_after(rules=rules) == "full"
-    assert wanted_after({"battery": 0.9}, rules=rules) == "full"
-    assert wanted_after({"battery": 0.2}, {"battery": 0.9}, rules=rules) == "mid"
+    assert wanted_after({"battery": nan}, rules=rules) == "full"
+    assert wanted_after({"battery": 0.9}, rules=rules) == "mid"
+    assert wanted_after({"battery": 0.2}, rules=rules) == "eco"
+    assert wanted_after("eco", {"battery": 0.9}, rules=rules) == "eco"  # a request outlives the reading
+    assert wanted_after("eco", None, rules=rules) == "full"
 
 
 def test_unknown_names_are_refused():
@@ -196,7 +199,7 @@ def replayed_wanted(rules: SwitchingRules, events: list[Event]) -> str:
         return max(past, default=-1) > max(back, default=-1)
 
     active = [[is_on(rule, upto) for rule in rules.rules] for upto in range(len(events) + 1)]
-    request: str | None = rules.start
+    request: str | None = None
     for event, before, now in zip(events, active, active[1:], strict=False):
         if isinstance(event, dict):
             becomes_active = any(b > a for a, b in zip(before, now, strict=True))
@@ -205,7 +208,8 @@ def replayed_wanted(rules: SwitchingRules, events: list[Event]) -> str:
         else:
             request = event
     requests = [rule.request for rule, on in zip(rules.rules, active[-1], strict=True) if on]
-    return request or (requests or [rules.fallback])[0]
+    is_read = any(value == value for event in events if isinstance(event, dict) for value in event.values())
+    return request or (requests or [rules.fallback if is_read else rules.start])[0]
 
 
 @given(histories())

@@ -9,10 +9,9 @@ decisions. The order of precedence, from strong to weak:
    first active rule becomes inactive. A rule further down that becomes inactive changes nothing. `release` ends a
    request early.
 3. Rules, in the order of the file. The first active one decides.
-4. The fallback, while no rule is active.
+4. The fallback, while no rule is active. Before the first reading of a signal it is the start scenario.
 
-The start scenario holds like a request made at the start. A cascade is not a switch: it computes single frames again,
-and neither the dwell time nor the current scenario changes.
+A cascade is not a switch: it computes single frames again, and neither the dwell time nor the current scenario changes.
 """
 
 from __future__ import annotations
@@ -78,8 +77,9 @@ class SwitchingState:
     """Everything that decisions depend on besides the rules."""
 
     current: str
-    requested: str | None  # explicitly, and still in force
     active: tuple[bool, ...]  # of each rule
+    requested: str | None = None  # explicitly, and still in force
+    has_reading: bool = False  # of any signal
     switched_at: float | None = None  # the last switch; the start is none
 
 
@@ -97,7 +97,7 @@ def switching_rules(file: AdaptiveFile) -> SwitchingRules:
 
 def initial_state(rules: SwitchingRules) -> SwitchingState:
     """The state at the start: no signal has a value yet, so no rule is active."""
-    return SwitchingState(rules.start, rules.start, (False,) * len(rules.rules))
+    return SwitchingState(rules.start, (False,) * len(rules.rules))
 
 
 def with_signals(rules: SwitchingRules, state: SwitchingState, values: Mapping[str, float]) -> SwitchingState:
@@ -112,7 +112,8 @@ def with_signals(rules: SwitchingRules, state: SwitchingState, values: Mapping[s
     )
     is_news = any(now and not was for now, was in zip(active, state.active, strict=True))
     is_news |= _first(active) != _first(state.active)
-    return replace(state, active=active, requested=None if is_news else state.requested)
+    has_reading = state.has_reading or not all(map(isnan, values.values()))
+    return replace(state, active=active, has_reading=has_reading, requested=None if is_news else state.requested)
 
 
 def with_request(rules: SwitchingRules, state: SwitchingState, scenario: str) -> SwitchingState:
@@ -133,7 +134,9 @@ def wanted(rules: SwitchingRules, state: SwitchingState) -> str:
     if state.requested is not None:
         return state.requested
     first = _first(state.active)
-    return rules.fallback if first is None else rules.rules[first].request
+    if first is not None:
+        return rules.rules[first].request
+    return rules.fallback if state.has_reading else rules.start
 
 
 def due(rules: SwitchingRules, state: SwitchingState) -> float | None:
