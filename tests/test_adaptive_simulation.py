@@ -214,6 +214,22 @@ def test_until_the_first_output_of_the_new_scenario_accuracy_is_the_old_one_and_
     assert [(one.time, one.delay) for one in day.switches] == [(10.0, 5.0), (15.0, 1.0)]
 
 
+def test_of_requests_within_a_switch_the_newest_is_carried_out():
+    rules = SwitchingRules(NAMES, "eco", "eco")
+    requests = tuple(TimedRequest(*one) for one in ((10.0, "full"), (11.0, "eco"), (12.0, "mid")))
+    day = simulate(rules, FIGURES, Environment(30.0, requests=requests), {("eco", "full"): 5.0})
+    assert [(one.time, one.new) for one in day.switches] == [(10.0, "full"), (15.0, "mid")]
+
+
+def test_the_charge_falls_within_a_switch():
+    """A switch from 40 s to 50 s; after 49 s the charge falls below 461 J, which the sample at 52 s sees."""
+    rule = SignalRule("charge", "mid", 0.461, 0.9, is_below=True)
+    rules = SwitchingRules(NAMES, "full", "full", (rule,))
+    around = Environment(80.0, (), (), (TimedRequest(40.0, "eco"),), Battery(1000.0, signal="charge"), sample=4.0)
+    day = simulate(rules, FIGURES, around, {("full", "eco"): 10.0})
+    assert [(one.time, one.new) for one in day.switches] == [(40.0, "eco"), (52.0, "mid")]
+
+
 def test_signals_that_only_one_side_knows_are_refused():
     rules = SwitchingRules(NAMES, "eco", "eco", (SignalRule("wind", "full", 5.0, 4.0, is_below=False),))
     with pytest.raises(

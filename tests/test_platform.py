@@ -23,6 +23,7 @@ from edgewright.platform import (
     format_size,
     load_board,
     parse_board,
+    parse_energy,
     parse_frequency,
     parse_power,
     parse_rate,
@@ -91,6 +92,10 @@ def test_other_quantities() -> None:
     assert parse_power(2.5) == 2.5
     assert parse_time("0.5 ms") == 0.0005
     assert parse_time("80 ns") == parse_time("0.08 µs") == 8e-8
+    assert parse_time("1.5 h") == parse_time("90 min") == 5400
+    assert parse_energy("52 Wh") == parse_energy("0.052 kWh") == parse_energy("187.2 kJ") == 187_200
+    assert parse_energy("5 mWh") == parse_energy("18 J") == 18
+    assert parse_time("0 h", or_zero=True) == parse_energy(0, or_zero=True) == parse_size("0 KiB", or_zero=True) == 0
 
 
 @settings(deadline=None)
@@ -158,7 +163,7 @@ def test_wrong_powers(value: object) -> None:
 @settings(deadline=None)
 @given(st.one_of(st.text(), st.integers(), st.floats(), st.none(), st.from_regex(r"[0-9.]+ ?[kKMGiBHz/sbtW]*")))
 def test_parsers_give_a_positive_number_or_an_input_error(value: object) -> None:
-    for parse in (parse_size, parse_frequency, parse_rate, parse_power, parse_time):
+    for parse in (parse_size, parse_frequency, parse_rate, parse_power, parse_time, parse_energy):
         try:
             result = parse(value)
         except InputError:
