@@ -111,16 +111,6 @@ class Part:
         return self.plan.arenas if self.plan else self.built.arenas if self.built else {}
 
     @property
-    def owner(self) -> str:
-        """The network that it is, or is a part of."""
-        return next(iter(self.outputs.values())).network
-
-    def own(self, fifo: Fifo) -> str:
-        """Its own name of the tensor that a FIFO carries."""
-        ends = self.outputs if fifo.source == self.name else self.inputs
-        return next(name for name, what in ends.items() if what == fifo.what)
-
-    @property
     def where(self) -> str:
         """The part as a message names it."""
         layers = self.built.layers if self.built else tuple(self.network.by_name)

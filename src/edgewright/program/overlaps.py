@@ -133,7 +133,7 @@ def release_stage(deployment: Deployment, fifo: Fifo, reader: str) -> int:
 
 def _pulling(deployment: Deployment, fifo: Fifo, reader: PartRun) -> int:
     """The last stage that takes rows out of a ring."""
-    own = deployment.part_named[reader.part].own(fifo)
+    own = _own_name(deployment, fifo, reader.part)
     stages = enumerate(reader.plan.program.stages)
     by_name = reader.plan.network.by_name
     return max(n for n, stage in stages if any(own in by_name[layer].inputs for layer in stage.layers))
@@ -156,7 +156,7 @@ def _overwritten_frames(deployment: Deployment, fifo: Fifo, run: PartRun) -> Ite
 def _kept_mask(fifo: Fifo, run: PartRun, home: Home) -> Array:
     """The bytes that a part writes, but for a kept frame itself: the output that it is, the input that is copied."""
     if run.part == fifo.source:
-        own = run.deployment.part_named[run.part].own(fifo)
+        own = _own_name(run.deployment, fifo, run.part)
         return run.placed(home, run.trace.written(home[1], but=run.plan.views[own].buffer))
     return run.placed(home, run.trace.computed(home[1])) if run.part == fifo.writer else run.written(home)
 
@@ -181,8 +181,13 @@ def _harmful_stages(deployment: Deployment, fifo: Fifo, run: PartRun) -> Collect
 
 def _is_beside(deployment: Deployment, fifo: Fifo, part: str) -> bool:
     """Whether a part may run while frames of the FIFO's network are under way."""
-    own = [each.name for each in deployment.parts if each.owner == fifo.what.network]
+    own = [each.name for each in deployment.parts if _owner(deployment, each.name) == fifo.what.network]
     return any(deployment.may_meet(part, name) for name in own)
+
+
+def _owner(deployment: Deployment, part: str) -> str:
+    """The network that a part is cut from: that of its outputs."""
+    return next(iter(deployment.part_named[part].outputs.values())).network
 
 
 def _frame_places(deployment: Deployment, fifo: Fifo) -> Iterator[tuple[Home, int, int]]:
@@ -199,6 +204,12 @@ def _frame_places(deployment: Deployment, fifo: Fifo) -> Iterator[tuple[Home, in
             return
 
 
+def _own_name(deployment: Deployment, fifo: Fifo, part: str) -> str:
+    """What a part calls the tensor of a FIFO that it writes or reads."""
+    ends = deployment.writes[part] if part == fifo.source else deployment.reads[part]
+    return next(name for name, each in ends.items() if each == fifo)
+
+
 def _has_slots(deployment: Deployment, fifo: Fifo) -> bool:
     return any(fifo.what in layout.slots for layout in deployment.arenas.values())
 
@@ -206,7 +217,7 @@ def _has_slots(deployment: Deployment, fifo: Fifo) -> bool:
 def _place(deployment: Deployment, fifo: Fifo, part: str) -> tuple[Home, int, int] | None:
     """Where the plan of a part has the tensor of a FIFO; None where it is not in its arena as a whole."""
     plan = deployment.part_named[part].plan
-    own = deployment.part_named[part].own(fifo)
+    own = _own_name(deployment, fifo, part)
     if plan is None or own in plan.outside or own not in plan.views:
         return None
     view, worker = plan.views[own], deployment.workers_of[part][0]
@@ -232,7 +243,7 @@ def _moved_ends(deployment: Deployment, runs: list[PartRun]) -> Iterator[str]:
 
 def _is_dense(deployment: Deployment, fifo: Fifo, part: str) -> bool:
     plan = deployment.part_named[part].plan
-    own = deployment.part_named[part].own(fifo)
+    own = _own_name(deployment, fifo, part)
     return plan is not None and plan.network.tensors[own].is_dense(plan.views[own].strides)
 
 
@@ -265,7 +276,7 @@ def _overlapping_slots(deployment: Deployment) -> Iterator[str]:
     for home, layout in deployment.arenas.items():
         things: list[tuple[str, range, frozenset[str] | None]] = []
         for fifo in deployment.fifos:
-            own = frozenset(each.name for each in deployment.parts if each.owner == fifo.what.network)
+            own = frozenset(p.name for p in deployment.parts if _owner(deployment, p.name) == fifo.what.network)
             places = [(at, size) for where, at, size in _frame_places(deployment, fifo) if where == home]
             if fifo.is_kept or _has_slots(deployment, fifo) or OUTSIDE not in fifo.ends or fifo.keeps_latest:
                 users = None if fifo.is_kept or fifo.keeps_latest else own
