@@ -64,7 +64,7 @@ class RingPipeline:
         self.statistics: RunStatistics | None = None
         self._fault: BaseException | None = None  # of a thread
         self._library = library
-        self._parts = [part for part in library.deployment.parts if part.owner == owner]
+        self._parts = library.deployment.parts_of(owner)
         for part in self._parts:
             if any(map(library.parts[part.name].plan.is_by_rows, library.code.given(part)[0])):
                 raise InputError(f"network '{owner}' pulls rows of its input; a pipeline is run here with whole frames")

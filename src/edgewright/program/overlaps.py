@@ -114,7 +114,7 @@ def _together(deployment: Deployment, one: PartRun, other: PartRun) -> Iterator[
         only = [x for x in deployment.fifos if x.source == source.part and reader.part in x.reading and x.slots == 1]
         if not only or only[0].keeps_latest:
             continue
-        released = max(release_stage(deployment, fifo, reader.part) for fifo in only)
+        released = max(deployment.release_stage(fifo, reader.part) for fifo in only)
         pairs: list[tuple[Stages, Stages]] = [(None, range(released + 1, len(reader.plan.program.stages)))]
         if any(fifo.rows for fifo in only):
             last = len(source.plan.program.stages) - 1
@@ -122,13 +122,6 @@ def _together(deployment: Deployment, one: PartRun, other: PartRun) -> Iterator[
         yield from (pair if source is one else pair[::-1] for pair in pairs if pair[1])
         return
     yield None, None
-
-
-def release_stage(deployment: Deployment, fifo: Fifo, reader: str) -> int:
-    """The stage after which a reader's slot is free; its last one where that is when it has run."""
-    stage = next(each.stage for each in fifo.readers if each.part == reader)
-    plan = deployment.part_named[reader].plan
-    return stage if stage is not None else len(plan.program.stages) - 1 if plan else 0
 
 
 def _pulling(deployment: Deployment, fifo: Fifo, reader: PartRun) -> int:
@@ -174,15 +167,14 @@ def _harmful_stages(deployment: Deployment, fifo: Fifo, run: PartRun) -> Collect
     if not is_end:
         return stages if _is_beside(deployment, fifo, run.part) else ()
     if fifo.rows and run.part in fifo.reading:
-        pulling, released = _pulling(deployment, fifo, run), release_stage(deployment, fifo, run.part)
+        pulling, released = _pulling(deployment, fifo, run), deployment.release_stage(fifo, run.part)
         return [stage for stage in stages if stage <= pulling or stage > released]
     return ()
 
 
 def _is_beside(deployment: Deployment, fifo: Fifo, part: str) -> bool:
     """Whether a part may run while frames of the FIFO's network are under way."""
-    own = [each.name for each in deployment.parts if each.owner == fifo.what.network]
-    return any(deployment.may_meet(part, name) for name in own)
+    return any(deployment.may_meet(part, own.name) for own in deployment.parts_of(fifo.what.network))
 
 
 def _frame_places(deployment: Deployment, fifo: Fifo) -> Iterator[tuple[Home, int, int]]:
@@ -265,7 +257,7 @@ def _overlapping_slots(deployment: Deployment) -> Iterator[str]:
     for home, layout in deployment.arenas.items():
         things: list[tuple[str, range, frozenset[str] | None]] = []
         for fifo in deployment.fifos:
-            own = frozenset(each.name for each in deployment.parts if each.owner == fifo.what.network)
+            own = frozenset(part.name for part in deployment.parts_of(fifo.what.network))
             places = [(at, size) for where, at, size in _frame_places(deployment, fifo) if where == home]
             if fifo.is_kept or _has_slots(deployment, fifo) or OUTSIDE not in fifo.ends or fifo.keeps_latest:
                 users = None if fifo.is_kept or fifo.keeps_latest else own

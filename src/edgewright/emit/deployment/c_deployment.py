@@ -10,16 +10,13 @@ from importlib import resources
 from ...errors import InputError
 from ...network import Network, Tensor
 from ...network.parts import cut, given_outside
-from ...program import Plan
 from ...program.deployment import (
     OUTSIDE,
     ArenaLayout,
     Deployment,
     Fifo,
     FirmwareBuffer,
-    InterruptionPoints,
     Part,
-    RelationKind,
 )
 from ..files import renamed
 from ..names import Parameters, arena_names, parameters
@@ -55,7 +52,7 @@ class CDeployment:
 
     def parameters(self, part: Part) -> Parameters:
         """The parameters of the part's functions, as headers call them."""
-        return parameters(self.prefix(part), part.network, self.plans[part.name].arenas)
+        return parameters(self.prefix(part), part.network, self.deployment.plans[part.name].arenas)
 
     def text(self, file: str) -> list[str]:
         """Lines of C that is the same for all deployments but for its names."""
@@ -78,10 +75,6 @@ class CDeployment:
         return self.deployment.parts
 
     @cached_property
-    def plans(self) -> Mapping[str, Plan]:
-        return {part.name: part.plan for part in self.parts if part.plan is not None}
-
-    @cached_property
     def references(self) -> Mapping[str, Network]:
         """Each part as the model has it, without what planning added."""
         whole = self.deployment.network_named
@@ -96,61 +89,28 @@ class CDeployment:
         """A bit for each of these parts."""
         return sum(1 << self.index[name] for name in set(names))
 
-    @cached_property
-    def queues(self) -> tuple[Fifo, ...]:
-        """What parts make for each other, of which every frame is read."""
-        return tuple(x for x in self.deployment.fifos if not x.keeps_latest and OUTSIDE not in x.ends)
-
-    @cached_property
-    def rings(self) -> tuple[Fifo, ...]:
-        """The queues whose frames cross row by row."""
-        return tuple(fifo for fifo in self.queues if fifo.rows)
-
     def frame(self, part: str) -> str:
         """C of the number of the frame that a part is at, during its run; a part that fills a ring counts it first."""
         number = f"done[{self.index[part]}]"
-        return f"({number} - 1u)" if any(ring.source == part for ring in self.rings) else number
-
-    @cached_property
-    def latest(self) -> tuple[Fifo, ...]:
-        """What parts hand over to each other, of which the latest frame alone is kept."""
-        return tuple(fifo for fifo in self.deployment.fifos if fifo.keeps_latest)
-
-    @cached_property
-    def preemptions(self) -> Mapping[tuple[str, str], InterruptionPoints | None]:
-        """Where the first part may interrupt the second; None: anywhere."""
-        found = [one for one in self.deployment.relations if one.kind is RelationKind.PREEMPTS]
-        return {(one.parts[0], one.parts[1]): one.points for one in found}
+        return f"({number} - 1u)" if any(ring.source == part for ring in self.deployment.rings) else number
 
     def beside(self, part: str) -> frozenset[str]:
         """The parts that run parallel to this one."""
-        kinds = (RelationKind.PARALLEL, RelationKind.PIPELINED)
-        others = self.index.keys() - {part}
-        return frozenset(name for name in others if self.deployment.concurrency(part, name).kind in kinds)
-
-    def is_interruptible(self, part: str) -> bool:
-        """Whether another part may start while this one runs."""
-        return bool(self.beside(part)) or any(low == part for _, low in self.preemptions)
+        return frozenset(other for other in self.index if self.deployment.are_parallel(part, other))
 
     @property
     def is_polled(self) -> bool:
         """Whether any part may be interrupted."""
-        return any(map(self.is_interruptible, self.index))
+        return any(map(self.deployment.may_be_interrupted, self.index))
 
     @property
     def is_shared(self) -> bool:
         """Whether threads, cores or interrupts may start parts at the same time."""
-        return None in self.preemptions.values() or any(map(self.beside, self.index))
-
-    def points(self, low: str) -> InterruptionPoints:
-        """The ends of stages, and the turns, after which others may interrupt the part."""
-        found = [points for pair, points in self.preemptions.items() if pair[1] == low and points is not None]
-        after = frozenset[int]().union(*(points.after for points in found))
-        return InterruptionPoints(after, frozenset[tuple[int, int]]().union(*(points.rows for points in found)))
+        return any(one.points is None for one in self.deployment.preemptions) or any(map(self.beside, self.index))
 
     def turns(self, low: str) -> Mapping[int, tuple[int, ...]]:
         """For each stage, the turns after which others may interrupt the part."""
-        places = sorted(self.points(low).rows)
+        places = sorted(self.deployment.points_of(low).rows)
         return {stage: tuple(turn for at, turn in places if at == stage) for stage, _ in places}
 
     @cached_property
@@ -177,7 +137,7 @@ class CDeployment:
 
     def place(self, part: Part, tensor: str) -> tuple[str, int]:
         """The memory in which a part has a tensor, and where it begins there."""
-        plan = self.plans[part.name]
+        plan = self.deployment.plans[part.name]
         view = plan.views[tensor]
         buffer = plan.buffer_named[view.buffer]
         return buffer.memory, self.base(part, buffer.memory) + buffer.offset + view.offset
@@ -200,7 +160,10 @@ class CDeployment:
 
     def _passed(self, part: Part) -> frozenset[str]:
         """The inputs and outputs that go from part to part."""
-        fifos = (*self.queues, *(x for x in self.latest if (x.source, x.writer) != (OUTSIDE, part.name)))
+        fifos = (
+            *self.deployment.queues,
+            *(x for x in self.deployment.shared if (x.source, x.writer) != (OUTSIDE, part.name)),
+        )
         return frozenset(part.own(fifo) for fifo in fifos if part.name in fifo.ends)
 
     def given(self, part: Part) -> tuple[list[str], list[str]]:
@@ -211,14 +174,14 @@ class CDeployment:
 
     def resident(self, part: Part) -> frozenset[str]:
         """The inputs and outputs that stay in the arena, for other parts or from them."""
-        return self._passed(part) - set(self.plans[part.name].outside)
+        return self._passed(part) - set(self.deployment.plans[part.name].outside)
 
     def handed(self, part: Part) -> Iterator[str]:
         """Sentences: what the part reads that others have brought or made."""
-        for fifo in self.latest:
+        for fifo in self.deployment.shared:
             if part.name in fifo.reading and fifo.writer != part.name:
                 yield f"{part.own(fifo)} is {fifo.what.tensor} of {fifo.what.network}, where it lies"
-        for fifo in self.queues:
+        for fifo in self.deployment.queues:
             if part.name in fifo.reading:
                 yield f"{part.own(fifo)} comes from {fifo.source}"
 
@@ -252,6 +215,6 @@ def checked_for_c(code: CDeployment) -> CDeployment:
             )
     if len(code.parts) > MOST:
         raise InputError(f"{len(code.parts)} networks and partitions are too many: at most {MOST}")
-    if (handed := sum(len(fifo.readers) for fifo in code.latest)) > MOST:
+    if (handed := sum(len(fifo.readers) for fifo in code.deployment.shared)) > MOST:
         raise InputError(f"{handed} inputs that other networks hand over are too many: at most {MOST}")
     return code

@@ -38,7 +38,7 @@ class PartCall:
 
     @property
     def plan(self) -> Plan:
-        return self.code.plans[self.part.name]
+        return self.code.deployment.plans[self.part.name]
 
     @property
     def prefix(self) -> str:
@@ -72,13 +72,13 @@ class PartCall:
     @property
     def asked(self) -> tuple[str, ...]:
         """The inputs whose rows the part asks its caller for, and not a ring."""
-        out_of_rings = {self.part.own(ring) for ring in self.code.rings if self.part.name in ring.reading}
+        out_of_rings = {self.part.own(ring) for ring in self.code.deployment.rings if self.part.name in ring.reading}
         return tuple(name for name in self.plan.pulled if name not in out_of_rings)
 
     @property
     def outlet(self) -> RowOutlet | None:
         """Where the rows of the part's output leave, if it fills a ring."""
-        for number, ring in enumerate(self.code.rings):
+        for number, ring in enumerate(self.code.deployment.rings):
             if ring.source == self.part.name:
                 room, made = (f"{self.code.name}_{asked}_{number}({{stop}})" for asked in ("room", "made"))
                 return RowOutlet(self.part.own(ring), room, made)
@@ -102,7 +102,7 @@ class PartCall:
     @cached_property
     def kept(self) -> dict[str, str]:
         """C variables for the parameters of a run that may go on later: whom it asks for rows."""
-        numbers = [n for n, ring in enumerate(self.code.rings) if ring.source == self.part.name]
+        numbers = [n for n, ring in enumerate(self.code.deployment.rings) if ring.source == self.part.name]
         local, kept = local_names(self.names).inputs, dict[str, str]()
         for tensor in self.asked if numbers else ():
             variable = f"kept_{numbers[0]}_{self.names.inputs[tensor]}"
@@ -114,7 +114,7 @@ class PartCall:
         for memory in names.arenas:
             base = code.base(part, memory)
             yield code.address((memory, base)) if base else code.arena(memory)
-        rings = enumerate(code.rings)
+        rings = enumerate(code.deployment.rings)
         pulled = {part.own(ring): number for number, ring in rings if part.name in ring.reading}
         given = {tensor for ends in code.given(part) for tensor in ends}
         for group, is_input in ((names.inputs, True), (names.outputs, False)):
@@ -128,12 +128,12 @@ class PartCall:
                     yield f"({C_TYPES[part.network.tensors[tensor].dtype.value]} *)(void *)({self._slot(tensor)})"
                 else:
                     yield "0"
-        yield from (f"paused_{n}" for n, ring in enumerate(code.rings) if ring.source == part.name)
+        yield from (f"paused_{n}" for n, ring in enumerate(code.deployment.rings) if ring.source == part.name)
 
     def _slot(self, tensor: str) -> str:
         """C of where the slot of the part's frame begins; slots lie anywhere."""
         code, part = self.code, self.part
-        fifo = next(x for x in code.queues if part.name in x.ends and part.own(x) == tensor)
+        fifo = next(x for x in code.deployment.queues if part.name in x.ends and part.own(x) == tensor)
         frame, places = code.frame(part.name), [code.address(place) for place in code.slots(fifo)]
         text = places[-1]
         for n in range(len(places) - 2, -1, -1):

@@ -19,7 +19,7 @@ class Gate:
     @cached_property
     def _ends(self) -> Mapping[tuple[Fifo, str], int]:
         """A bit for each reader of a latest frame, but for the part that brings it."""
-        latest = self.code.latest
+        latest = self.code.deployment.shared
         return {end: n for n, end in enumerate((x, name) for x in latest for name in x.reading if name != x.writer)}
 
     @cached_property
@@ -31,30 +31,30 @@ class Gate:
     def words(self) -> Mapping[str, int]:
         """Words of RAM that the gate keeps: how many of each kind."""
         single = {"running": True, "between": self.code.is_polled, "at_row": self.turns, "waiting": self._ends}
-        for_each_part = {"turns": self.turns, "done": self.code.queues, "given": self.code.queues}
+        for_each_part = {"turns": self.turns, "done": self.code.deployment.queues, "given": self.code.deployment.queues}
         words = {word: int(bool(is_kept)) for word, is_kept in single.items()}
         return words | {word: len(self.code.index) * bool(is_kept) for word, is_kept in for_each_part.items()}
 
     def _before(self, reader: str) -> frozenset[str]:
         """The parts that may have to go on making rows when this one wants some."""
-        sources = {ring.source for ring in self.code.rings if reader in ring.reading}
+        sources = {ring.source for ring in self.code.deployment.rings if reader in ring.reading}
         return frozenset(sources).union(*map(self._before, sources))
 
     def text(self) -> str:
         """C of tables and functions; `enter` and `leave` are what run functions call."""
         code, tables = self.code, self._tables
-        fills = f"{code.bits(ring.source for ring in code.rings):#x}u" if code.rings else ""  # count at their beginning
+        filling = code.bits(ring.source for ring in code.deployment.rings)  # their frames count from their beginning
         gone = [f"{name}[which]" for name in ("reads", "makes", "brings") if name in tables]
         follows = " || (waiting & follows[which])" if "follows" in tables else ""
         return code.render(
             "gate.c",
             tables={name: _braced(f"{word:#x}u" for word in table) for name, table in tables.items()},
-            stages=_braced(len(code.plans[name].program.stages) for name in code.index),
+            stages=_braced(len(code.deployment.plans[name].program.stages) for name in code.index),
             last_reads=_braced(map(self._release_stage, code.index)),
             frames=list(self._refusals()),
             busy=self._busy(),
             unread=f"(reads[which] & ~waiting){follows}" if self._ends else "",
-            fills=fills,
+            fills=f"{filling:#x}u" if filling else "",
             gone=" | ".join(gone) if self._ends else "",
             is_polled=code.is_polled,
             points=list(self._points()),
@@ -72,11 +72,11 @@ class Gate:
         """The parts that exclude it, those it may interrupt, the frames that it reads, those that others must read
         before it, and the frames that it makes by its end or brings at its beginning."""
         code, name = self.code, part.name
-        lows = {low: points for (high, low), points in code.preemptions.items() if high == name}
-        made = [fifo for fifo in code.latest if fifo.source == name]
-        brought = [fifo for fifo in code.latest if fifo.source == OUTSIDE and fifo.writer == name]
+        lows = {one.parts[1]: one.points for one in code.deployment.preemptions if one.parts[0] == name}
+        made = [fifo for fifo in code.deployment.shared if fifo.source == name]
+        brought = [fifo for fifo in code.deployment.shared if fifo.source == OUTSIDE and fifo.writer == name]
         readers = {reader for fifo in (*made, *brought) for reader in fifo.reading if reader != name}
-        is_early = code.is_interruptible(name)  # others may read the frame while it runs
+        is_early = code.deployment.may_be_interrupted(name)  # others may read the frame while it runs
         return {
             "excludes": code.bits((code.index.keys() - lows.keys() - code.beside(name)) | readers),
             "interrupts": code.bits(lows),
@@ -98,17 +98,19 @@ class Gate:
 
     def _release_stage(self, part: str) -> int:
         """The stage after which the part releases what it reads; -2 where it does when it has run."""
-        stages = [reader.stage for fifo in self.code.queues for reader in fifo.readers if reader.part == part]
+        stages = [
+            reader.stage for fifo in self.code.deployment.queues for reader in fifo.readers if reader.part == part
+        ]
         known = [stage for stage in stages if stage is not None]
         return max(known) if known and len(known) == len(stages) else -2
 
     def _refusals(self) -> Iterator[tuple[str, str]]:
         """Why a part of a pipeline, or one that excludes such a part, may not start, and what it is told."""
         code, alone = self.code, f"{self.code.guard}_ALONE"
-        for fifo in code.queues:
+        for fifo in code.deployment.queues:
             source = code.index[fifo.source]
-            own = code.bits(part.name for part in code.parts if part.owner == fifo.what.network)
-            ring = code.rings.index(fifo) if fifo.rows else None
+            own = code.bits(part.name for part in code.deployment.parts_of(fifo.what.network))
+            ring = code.deployment.rings.index(fifo) if fifo.rows else None
             for name in fifo.reading:
                 reader = code.index[name]
                 under_way = f"done[{source}] - done[{reader}]"
@@ -123,7 +125,7 @@ class Gate:
     def _busy(self) -> str:
         """C of whether something runs that keeps a part from starting."""
         busy = "running & excludes[which]"
-        if not self.code.preemptions:
+        if not self.code.deployment.preemptions:
             return busy
         allowed = "between" + (" | anywhere[which]" if "anywhere" in self._tables else "")
         allowed += " | (at_row & by_rows[which])" if self.turns else ""
@@ -131,9 +133,9 @@ class Gate:
 
     def _points(self) -> Iterator[tuple[int, str]]:
         """C of the preemption points of parts that may not be interrupted between any two stages."""
-        for low in dict.fromkeys(low for (_, low), points in self.code.preemptions.items() if points is not None):
-            after = self.code.points(low).after
-            if len(after) < len(self.code.plans[low].program.stages) - 1:
+        for low in dict.fromkeys(one.parts[1] for one in self.code.deployment.preemptions if one.points is not None):
+            after = self.code.deployment.points_of(low).after
+            if len(after) < len(self.code.deployment.plans[low].program.stages) - 1:
                 yield self.code.index[low], " || ".join(f"stage == {stage}" for stage in sorted(after)) or "0"
 
     def _rows(self) -> Iterator[tuple[int, int, str]]:

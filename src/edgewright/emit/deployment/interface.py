@@ -38,13 +38,13 @@ def overwriters(code: CDeployment, part: Part, tensor: str) -> tuple[str, ...]:
 def _written(code: CDeployment) -> Iterator[tuple[str, str, int, int]]:
     """Who writes where: the memory, its first byte, and how many bytes."""
     for part in code.parts:
-        received = {part.own(x) for x in code.latest if part.name in x.reading and part.name != x.writer}
-        plan = code.plans[part.name]
+        received = {part.own(x) for x in code.deployment.shared if part.name in x.reading and part.name != x.writer}
+        plan = code.deployment.plans[part.name]
         for buffer in plan.buffers:
             inside = {tensor for tensor, view in plan.views.items() if view.buffer == buffer.name}
             if buffer.memory in code.arenas and not (inside and inside <= received):
                 yield part.name, buffer.memory, code.base(part, buffer.memory) + buffer.offset, buffer.size
-    for fifo in code.queues:
+    for fifo in code.deployment.queues:
         for memory, at in code.slots(fifo):
             yield fifo.source, memory, at, code.deployment.slot_size(fifo)
     for own in code.deployment.buffers:
@@ -60,9 +60,9 @@ def call_order(code: CDeployment) -> tuple[Part, ...]:
     """
     before: dict[str, dict[str, None]] = {network.name: {} for network in code.deployment.networks}
     owners = {part.name: part.owner for part in code.parts}
-    for fifo in code.latest:
+    for fifo in code.deployment.shared:
         for reader in fifo.reading:
             earlier = code.deployment.read_before(fifo, reader) | ({fifo.writer} - {reader, OUTSIDE})
             before[owners[reader]] |= dict.fromkeys(owners[name] for name in sorted(earlier))
     order = TopologicalSorter(before).static_order()
-    return tuple(part for owner in order for part in code.parts if part.owner == owner)
+    return tuple(part for owner in order for part in code.deployment.parts_of(owner))

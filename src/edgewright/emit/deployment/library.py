@@ -69,10 +69,10 @@ def _part_library(code: CDeployment, part: Part, target: Target, shared: SharedC
     number = code.index[part.name]
     share = LibraryShare(
         shared,
-        probe=f"{code.name}_at({number}, stage)" if code.is_interruptible(part.name) else "",
+        probe=f"{code.name}_at({number}, stage)" if code.deployment.may_be_interrupted(part.name) else "",
         resident=code.resident(part),
         row_probe=f"{code.name}_at_row({number}, stage)",
         rows=frozenset(code.turns(part.name)),
         outlet=PartCall(code, part).outlet,
     )
-    return emit(code.plans[part.name], target, part.network, code.prefix(part), share=share)
+    return emit(code.deployment.plans[part.name], target, part.network, code.prefix(part), share=share)

@@ -44,14 +44,14 @@ def deployment_package(
     code, deployment = library.code, library.deployment
     networks = [network.name for network in deployment.networks]
     calls = [_call(library, part) for part in call_order(code)]
-    urgent = {high for high, _ in code.preemptions}
+    urgent = {one.parts[0] for one in deployment.preemptions}
     facts = {
         "calls": calls,
         "urgent": [call for call in calls if call.part in urgent and not call.reads],
         "rows": any(end.row for call in calls for end in call.inputs),
         "is_polled": code.is_polled,
         "is_shared": code.is_shared,
-        "is_pipelined": bool(code.queues),
+        "is_pipelined": bool(deployment.queues),
         "buffers": [
             {"function": code.buffer_function(own), "bytes": own.bytes, "when": _when(code, own)}
             for own in deployment.buffers

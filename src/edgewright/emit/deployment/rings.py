@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from ...kernels.printing.constants import C_TYPES
 from ...network import Tensor
-from ...program import ROWS
 from ...program.deployment import Fifo
 from ..streaming import paused_words
 from .c_deployment import CDeployment
@@ -42,10 +41,6 @@ class CRing:
         return [self.call.names.inputs[tensor] for tensor in self.call.asked]
 
     @property
-    def frame_rows(self) -> int:
-        return self.fifo.what.region.shape[ROWS]
-
-    @property
     def tensor(self) -> Tensor:
         return self.code.deployment.tensor(self.fifo)
 
@@ -55,17 +50,17 @@ class CRing:
 
     @property
     def row_bytes(self) -> int:
-        return self.tensor.bytes // self.frame_rows
+        return self.tensor.bytes // self.fifo.frame_rows
 
     @property
     def row_made(self) -> str:
         """C of the number of a row that the producer has made, counted over all frames."""
-        return f"{self.code.frame(self.fifo.source)} * {self.frame_rows}u + (uint32_t)stop"
+        return f"{self.code.frame(self.fifo.source)} * {self.fifo.frame_rows}u + (uint32_t)stop"
 
     @property
     def row_wanted(self) -> str:
         """C of the number of the row that the reader asks for."""
-        return f"{self.code.frame(self.fifo.reading[0])} * {self.frame_rows}u + (uint32_t)row"
+        return f"{self.code.frame(self.fifo.reading[0])} * {self.fifo.frame_rows}u + (uint32_t)row"
 
     @property
     def place(self) -> str:

@@ -31,7 +31,7 @@ class DeploymentWriter:
 
     @cached_property
     def rings(self) -> tuple[CRing, ...]:
-        return tuple(CRing(n, ring, self.calls[ring.source]) for n, ring in enumerate(self.code.rings))
+        return tuple(CRing(n, ring, self.calls[ring.source]) for n, ring in enumerate(self.code.deployment.rings))
 
     @property
     def state_words(self) -> int:

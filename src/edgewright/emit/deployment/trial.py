@@ -183,7 +183,7 @@ class _NoteJudge:
         self.runs = self.nested = self.refused = 0
         self.wrong: list[str] = []
         self._open: list[_OpenCall] = []  # calls that have not come back
-        self._unread: dict[Fifo, set[str]] = {fifo: set() for fifo in self.code.latest}
+        self._unread: dict[Fifo, set[str]] = {fifo: set() for fifo in self.code.deployment.shared}
         self._values: dict[Fifo, Array] = {}  # the latest frame of each of them
         self._made: dict[tuple[str, int], Mapping[str, Array]] = {}  # what parts made of each frame
         self._done = dict.fromkeys(self.code.index, 0)
@@ -217,7 +217,7 @@ class _NoteJudge:
             if not is_same(values, expected[name]):
                 self.wrong.append(f"run {self.runs}: network '{part.name}' computes a wrong '{name}'")
             at += tensor.bytes
-        for fifo in self.code.latest:
+        for fifo in self.code.deployment.shared:
             if fifo.source == part.name:
                 self._values[fifo], self._unread[fifo] = expected[part.own(fifo)], set(fifo.reading)
         self._made[part.name, self._done[part.name]] = expected
@@ -228,7 +228,7 @@ class _NoteJudge:
         if call.is_started:
             return
         call.is_started, name = True, call.part.name
-        for fifo in self.code.latest:
+        for fifo in self.code.deployment.shared:
             self._unread[fifo].discard(name)
             if fifo.writer == name:
                 self._unread[fifo] = set(fifo.reading) - {name} if fifo.source == OUTSIDE else set()
@@ -237,9 +237,9 @@ class _NoteJudge:
 
     def _is_legal(self, part: Part) -> bool | None:
         """Whether a call may start that nothing runs beside; None where others do, or queues count frames."""
-        if self._open or self.code.queues:
+        if self._open or self.code.deployment.queues:
             return None
-        read = [fifo for fifo in self.code.latest if part.name in fifo.reading and fifo.writer != part.name]
+        read = [fifo for fifo in self.code.deployment.shared if part.name in fifo.reading and fifo.writer != part.name]
         return all(
             part.name in self._unread[fifo] and not self.deployment.read_before(fifo, part.name) & self._unread[fifo]
             for fifo in read
