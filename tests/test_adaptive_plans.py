@@ -266,7 +266,7 @@ def test_pipelines_switch_beside_each_other():
 def test_parts_on_one_core_keep_what_later_parts_read():
     """What one part leaves in a slot for the next is live between them, whatever its own plan says."""
     two = pipeline("resnet8", 0.5, 1)
-    (first, second), everything = two.workers, sum((worker.parts for worker in two.workers), ())
+    (first, _), everything = two.workers, sum((worker.parts for worker in two.workers), ())
     one = replace(two, workers=(replace(first, parts=everything),))
     one = replace(one, arenas=laid_out(one))
     parts = parts_of_deployment(one, {part.name: pieces_of(part.plan) for part in one.parts if part.plan})

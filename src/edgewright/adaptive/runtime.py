@@ -331,7 +331,7 @@ def _loaded(library: DeploymentLibrary, folder: Path) -> ctypes.CDLL:
 def _step(library: DeploymentLibrary) -> str:
     """C of a frame whose inputs and outputs come as pointers; rows of pulled inputs are copied out of whole frames."""
     part = library.deployment.parts[0]
-    pulled, lines, arguments = library.code.plans[part.name].pulled, [], []
+    pulled, lines, arguments = library.code.deployment.plans[part.name].pulled, [], []
     for at, name in enumerate((*part.network.inputs, *dict.fromkeys(part.network.outputs))):
         arguments.append(f"ends[{at}]")
         if name in pulled:

@@ -14,8 +14,8 @@ from math import fsum, inf
 from pathlib import Path
 
 from ..errors import InputError
-from .description import AdaptiveFile, read_adaptive
 from ..program.switching import SwitchingRules
+from .description import AdaptiveFile, read_adaptive
 from .environment import Battery, Environment, PowerLimit, read_environment
 from .rules import (
     SwitchingState,

@@ -92,7 +92,7 @@ class SwitchTrial:
 
     def harness(self) -> HarnessGlue:
         part, code = self.library.code.parts[0], self.library.code
-        pulled = code.plans[part.name].pulled
+        pulled = code.deployment.plans[part.name].pulled
         inputs = [_port(part.network.tensors[name], name in pulled) for name in part.network.inputs]
         outputs = [_port(part.network.tensors[name], False) for name in dict.fromkeys(part.network.outputs)]
         arguments = [
@@ -146,23 +146,27 @@ class SwitchTrial:
     def _final(self, scenario: str, variant: int) -> str:
         """The scenario whose result stands, after cascades."""
         for rule in self.writer.rules.cascades:
-            part = self.library.deployment.part_named[scenario]
-            if (
-                rule.scenario == scenario
-                and not self._margin(part.network.tensors[part.network.outputs[0]], scenario, variant)
-                >= rule.margin_below
-            ):
+            if rule.scenario == scenario and not self._margin(scenario, variant) >= rule.margin_below:
                 return self._final(rule.request, variant)
         return scenario
 
-    def _margin(self, tensor: Tensor, scenario: str, variant: int) -> float:
-        scores = self.expected[scenario, variant][0].ravel()
-        if tensor.quant is None:
-            second, best = np.sort(scores)[-2:]
-            return float(best - second)
-        second, best = np.sort(scores.astype(np.int64))[-2:]
-        return float(best - second) * tensor.quant.scale[0]
+    def _margin(self, scenario: str, variant: int) -> float:
+        network = self.library.deployment.part_named[scenario].network
+        quant, scores = network.tensors[network.outputs[0]].quant, self.expected[scenario, variant][0].ravel()
+        if quant is not None:
+            scores = scores.astype(np.int64)
+        second, best = np.sort(scores)[-2:]
+        return float(best - second) * (1.0 if quant is None else quant.scale[0])
 
 
-def _port(tensor: Tensor, is_pulled: bool) -> dict[str, object]:
-    return {"bytes": tensor.bytes, "ctype": C_TYPES[tensor.dtype.value], "row": tensor.strides[1] if is_pulled else 0}
+@dataclass(frozen=True, slots=True)
+class _FramePort:
+    """An input or output in the harness."""
+
+    bytes: int
+    ctype: str
+    row: int  # bytes of a row where an input is pulled; else 0
+
+
+def _port(tensor: Tensor, is_pulled: bool) -> _FramePort:
+    return _FramePort(tensor.bytes, C_TYPES[tensor.dtype.value], tensor.strides[1] if is_pulled else 0)

@@ -159,7 +159,7 @@ class SwitchWriter:
         return part.network.tensors[name]
 
     def _pulled(self, part: Part) -> tuple[str, ...]:
-        return self.code.plans[part.name].pulled
+        return self.code.deployment.plans[part.name].pulled
 
     def _signature(self, is_public: bool) -> str:
         """The parameters of `NAME_step`: those of the first scenario, since all scenarios have the same."""
@@ -183,7 +183,7 @@ class SwitchWriter:
 
     def _call(self, part: Part) -> Mapping[str, object]:
         """C of a frame of the scenario, and whether the call says how it went."""
-        plan = self.code.plans[part.name]
+        plan = self.code.deployment.plans[part.name]
         arenas = (self.code.arena(memory) for memory in plan.arenas)
         text = f"{self.code.prefix(part)}_run_in({', '.join([*arenas, *self._argument_names])})"
         return {"text": text, "returns": bool(plan.pulled) or self.policy is SwitchPolicy.ABORT}
@@ -249,7 +249,7 @@ def emit_switching(
     libraries: dict[str, Library] = {}
     for part in code.parts:
         share = writer.share(part, shared)
-        libraries[part.name] = emit(code.plans[part.name], target, part.network, code.prefix(part), share=share)
+        libraries[part.name] = emit(code.deployment.plans[part.name], target, part.network, code.prefix(part), share=share)
     files: dict[str, str | bytes] = {f"{code.name}.h": writer.header(), f"{code.name}.c": writer.source()}
     if writer.has_points:
         files[f"{code.name}_probe.h"] = writer.probe_header()
@@ -279,6 +279,6 @@ def _check(writer: SwitchWriter) -> None:
         )
     if writer.dwell >= MOST_DWELL:
         raise InputError(f"adapt.dwell is {writer.rules.dwell:g} s; the C library counts at most 24 days")
-    pulling = {part.name for part in code.parts if writer.code.plans[part.name].pulled}
+    pulling = {part.name for part in code.parts if writer.code.deployment.plans[part.name].pulled}
     if pulling and len(pulling) < len(code.parts):
         raise InputError(f"some scenarios pull rows of their input ({', '.join(sorted(pulling))}), and others do not")
