@@ -16,6 +16,7 @@ from .. import text
 from ..application.conflicts import trailing
 from ..application.preemption_points import RunPieces
 from ..errors import InputError
+from ..kernels.check import SCRATCH_ALIGNMENT
 from ..memory.layout import ConflictGraph
 from ..memory.layout.problem import align_up
 from ..program import Plan
@@ -111,7 +112,9 @@ class SwitchConflicts:
 
     @cached_property
     def alignment(self) -> int:
-        return max(one.plan.alignment for one in self.scenarios)
+        """Of all buffers: that of the plans, and what kernels expect of their scratch."""
+        scratch = (SCRATCH_ALIGNMENT for one in self.scenarios if one.plan.selections)
+        return max(*(one.plan.alignment for one in self.scenarios), *scratch)
 
     @cached_property
     def sizes(self) -> Mapping[str, int]:

@@ -248,8 +248,8 @@ def emit_switching(
     shared = SharedCode.called(code.name)
     libraries: dict[str, Library] = {}
     for part in code.parts:
-        share = writer.share(part, shared)
-        libraries[part.name] = emit(code.deployment.plans[part.name], target, part.network, code.prefix(part), share=share)
+        plan, share = code.deployment.plans[part.name], writer.share(part, shared)
+        libraries[part.name] = emit(plan, target, part.network, code.prefix(part), share=share)
     files: dict[str, str | bytes] = {f"{code.name}.h": writer.header(), f"{code.name}.c": writer.source()}
     if writer.has_points:
         files[f"{code.name}_probe.h"] = writer.probe_header()
