@@ -92,6 +92,13 @@ def trial_harness(library: AppLibrary, variants: int, timer: str | None = None) 
     return _HarnessWriter(library, variants, timer).written()
 
 
+def write_pull(c: CWriter, name: str, tensor: Tensor) -> None:
+    """Writes the function that hands out the rows of an input; its context is the whole of it."""
+    ctype, row = C_TYPES[tensor.dtype.value], tensor.strides[1]
+    with c.block(f"static void pull_{name}(void *context, int32_t row, {ctype} *target)"):
+        c.line(f"memcpy(target, (const uint8_t *)context + row * {row}, {row});")
+
+
 @dataclass(frozen=True)
 class _HarnessWriter:
     library: AppLibrary
@@ -151,9 +158,7 @@ class _HarnessWriter:
         count = f"[{self.variants}]" if is_input else ""
         c.line(f"BOARD_MEMORY static uint8_t {name}{count}[{tensor.bytes}];")
         if member is not None and self._is_pulled(member, tensor):
-            ctype, row = C_TYPES[tensor.dtype.value], tensor.strides[1]
-            with c.block(f"static void pull_{name}(void *context, int32_t row, {ctype} *target)"):
-                c.line(f"memcpy(target, (const uint8_t *)context + row * {row}, {row});")
+            write_pull(c, name, tensor)
         return tensor.bytes * (self.variants if is_input else 1) + 16
 
     def _write_inputs(self, c: CWriter) -> None:
