@@ -150,7 +150,8 @@ class AppGate:
             yield f"static const int32_t stages[] = {{{', '.join(map(str, stages))}}};"
         if freed := self.layout.problem.freed:
             last = [freed.get(member.name, -2) for member in members]
-            yield "/* The stage at whose end a partition gives its slots back. */"
+            last = [-2 if stage + 1 == count else stage for stage, count in zip(last, stages, strict=True)]
+            yield "/* The stage at whose end a partition gives its slots back; -2: when its run has ended. */"
             yield f"static const int32_t last_reads[] = {{{', '.join(map(str, last))}}};"
         yield ""
 

@@ -195,9 +195,12 @@ class HostApplication:
 def _built(library: AppLibrary, groups: Sequence[Sequence[str]], folder: Path) -> Any:
     """The driver's function, compiled with the library."""
     where, name = folder.resolve(), library.name
-    for file, content in {**library.files, "host_drive.c": _driver(library, groups)}.items():
+    for file, content in {**library.files, f"{name}_host_drive.c": _driver(library, groups)}.items():
         (where / file).write_bytes(content.encode() if isinstance(content, str) else content)
-    sources = ["host_drive.c", *(file for file in library.sources if file != f"{name}.c")]  # which the driver includes
+    sources = [
+        f"{name}_host_drive.c",
+        *(file for file in library.sources if file != f"{name}.c"),
+    ]  # which the driver includes
     compiler().run([*FLAGS, "-shared", "-fPIC", "-pthread", "-I.", "-o", f"lib{name}.so", *sources, "-lm"], where)
     return ctypes.CDLL(str(where / f"lib{name}.so"))[f"{name}_host_drive"]
 

@@ -1,47 +1,73 @@
 /* Threads that drive the application on this machine. Each runs its own parts, frame by frame, as soon as the library
- * lets them start, and notes when they started and ended. */
-static uint32_t app_host_ended[APP_PARTS]; /* frames that each part has ended */
+ * lets them start, and notes when they start and end. */
+#define APP_MOMENT 50000 /* ns until a refused run is tried again: others may let it start before they end */
 
-static double app_host_now(void)
+static pthread_mutex_t app_host_guard = PTHREAD_MUTEX_INITIALIZER; /* of the variables below */
+static pthread_cond_t app_host_end = PTHREAD_COND_INITIALIZER;
+static uint32_t app_host_ends, app_host_frames[APP_PARTS]; /* runs that have ended: all, and those of each part */
+
+static double app_host_seconds(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Whether a network that this one shares tensors with is still at an earlier frame. */
+static void app_host_pause(void)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += APP_MOMENT;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&app_host_end, &app_host_guard, &until);
+}
+
+/* Whether a network that hands tensors over to this one's, or takes them, is still at an earlier frame. */
 static int32_t app_host_is_ahead(int32_t part)
 {
-    const uint32_t own = app_host_ended[part];
     uint32_t n;
     for (n = 0; n < APP_PARTS; n++) {
-        if ((app_host_mates[part] >> n & 1u) && (int32_t)(__atomic_load_n(&app_host_ended[n], __ATOMIC_ACQUIRE) - own) < 0)
+        if ((app_host_mates[part] >> n & 1u) && app_host_frames[n] < app_host_frames[part])
             return 1;
     }
     return 0;
 }
 
-/* Runs these parts `count` times; `ends` and `times` are those of all parts. The status of a run that failed, or 0. */
+/* The status of a run, started as soon as possible; when it started and ended. */
+static int32_t app_host_once(int32_t part, void *const *ends, double *time)
+{
+    int32_t status = APP_BUSY;
+    pthread_mutex_lock(&app_host_guard);
+    while (app_host_is_ahead(part))
+        pthread_cond_wait(&app_host_end, &app_host_guard);
+    while (status == APP_BUSY || status == APP_EMPTY) {
+        const uint32_t before = app_host_ends;
+        pthread_mutex_unlock(&app_host_guard);
+        time[0] = app_host_seconds();
+        status = app_host_run(part, ends);
+        time[1] = app_host_seconds();
+        pthread_mutex_lock(&app_host_guard);
+        if ((status == APP_BUSY || status == APP_EMPTY) && app_host_ends == before)
+            app_host_pause();
+    }
+    app_host_frames[part]++;
+    app_host_ends++;
+    pthread_cond_broadcast(&app_host_end);
+    pthread_mutex_unlock(&app_host_guard);
+    return status;
+}
+
+/* Runs these parts `count` times; `ends` are those of each frame and part, `times` those of each part. The status of a
+ * run that failed, or 0. */
 int32_t app_host_drive(const int32_t *parts, int32_t size, int32_t count, void *const *const *ends, double *const *times)
 {
     int32_t frame, n, failed = APP_OK;
     for (frame = 0; frame < count; frame++) {
         for (n = 0; n < size; n++) {
-            const int32_t part = parts[n];
-            double *time = times[part] + 2 * frame;
-            int32_t status;
-            while (app_host_is_ahead(part))
-                sched_yield();
-            for (;;) {
-                time[0] = app_host_now();
-                status = app_host_run(part, ends[frame % APP_VARIETY * APP_PARTS + part]);
-                if (status != APP_BUSY && status != APP_EMPTY)
-                    break;
-                sched_yield();
-            }
-            time[1] = app_host_now();
+            void *const *const own = ends[frame % APP_VARIETY * APP_PARTS + parts[n]];
+            const int32_t status = app_host_once(parts[n], own, times[parts[n]] + 2 * frame);
             failed = status != APP_OK ? status : failed;
-            __atomic_add_fetch(&app_host_ended[part], 1u, __ATOMIC_RELEASE);
         }
     }
     return failed;
