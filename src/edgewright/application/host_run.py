@@ -22,7 +22,7 @@ import numpy as np
 from ..emit.native import FLAGS, compiler
 from ..errors import EdgewrightError, Infeasible
 from ..kernels.printing.source import CWriter
-from ..network import Array, random_inputs
+from ..network import Array, Network, random_inputs
 from ..network.kernels import execute
 from ..network.reference import difference
 from ..platform.target import TARGETS
@@ -31,11 +31,11 @@ from ..run.measurement import WARM_UP, combine_rounds
 from ..run.statistics import FrameLog, MemoryUse, RunStatistics
 from .app_ends import c_name, given_ends
 from .app_interface import call_order
-from .app_locks import POSIX
-from .handover import End, joined
+from .handover import joined
 from .harness import write_pull
 from .joint import JointLayout
 from .library import AppLibrary, emit_application
+from .members import AppMember
 
 ROUNDS = 3  # of all networks in turns
 VARIETY = 2  # different frames
@@ -93,12 +93,11 @@ def check_throughput(found: Sequence[MeasuredNetwork]) -> None:
 
 @dataclass(frozen=True)
 class PartFrame:
-    """The arrays that a part is called with for one frame, and what its outputs should hold."""
+    """What a part is called with for one frame."""
 
     network: str
-    inputs: Sequence[Array]
-    outputs: Mapping[str, Array]  # by tensor of the network
-    expected: Mapping[str, Array]
+    ends: Sequence[Array]  # inputs and outputs, in the order of the run function's parameters
+    checks: Sequence[tuple[Network, str, Array, Array]]  # of outputs: network, tensor, as computed, as expected
 
 
 class HostApplication:
@@ -110,14 +109,14 @@ class HostApplication:
         owners = {part.name: part.owner for part in self.parts}
         links = [[owners[end] for end in fifo.ends if end != OUTSIDE] for fifo in self.deployment.fifos]
         groups = joined([*([owner] for owner in owners.values()), *links])
-        self.turns: list[list[str]] = []  # networks that run together: what is handed over stays among them
+        self.turns: list[list[str]] = []  # networks that run together: tensors are handed over within a turn
         for group in groups:
             free = (turn for turn in self.turns if all(starmap(self._are_parallel, product(turn, group))))
             if (turn := next(free, None)) is None:
                 self.turns.append(turn := [])
             turn += group
         self.frames = [frame for seed in range(VARIETY) for frame in self._frames(seed)]
-        self._drive = _built(library, groups, folder)
+        self._drive = _built(library, groups, folder.resolve())
 
     def beside(self, name: str) -> tuple[str, ...]:
         """The networks that run at the same time as this one."""
@@ -126,42 +125,38 @@ class HostApplication:
 
     def measure(self, networks: Sequence[str], count: int) -> Mapping[str, RunStatistics]:
         """The figures of networks that run together, over `count` frames of each; an error if any result is wrong."""
-        for output in (output for frame in self.frames for output in frame.outputs.values()):
+        checks = [check for frame in self.frames if frame.network in networks for check in frame.checks]
+        for _, _, output, _ in checks:
             output.fill(0)
         times = [np.zeros((WARM_UP + count, 2)) for _ in self.parts]
         failed: list[int] = []
 
-        def work(parts: Sequence[int]) -> None:  # it goes on after an interrupt, and keeps what C writes to
-            tables = [_pointers([*frame.inputs, *frame.outputs.values()]) for frame in self.frames]
+        def work(parts: Sequence[AppMember]) -> None:  # it goes on after an interrupt, and keeps what C writes to
+            tables = [_pointers(frame.ends) for frame in self.frames]
             ends = (ctypes.c_void_p * len(tables))(*map(ctypes.addressof, tables))
-            numbers = (ctypes.c_int32 * len(parts))(*parts)
+            numbers = (ctypes.c_int32 * len(parts))(*map(self.parts.index, parts))
             failed.append(self._drive(numbers, len(parts), WARM_UP + count, ends, _pointers(times)))
 
-        threads = [Thread(target=work, args=(parts,), daemon=True) for parts in self._threads(networks)]
+        order = [part for part in self.order if part.owner in networks]
+        is_one = not any(self._may_overlap(a, b) for a, b in combinations(order, 2))
+        threads = [
+            Thread(target=work, args=(x,), daemon=True) for x in ([order] if is_one else zip(order, strict=True))
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        for frame in (frame for frame in self.frames if frame.network in networks):
-            network = self.deployment.network_named[frame.network]
-            pairs = ((name, frame.outputs[name], value) for name, value in frame.expected.items())
-            if any(failed) or not all(difference(network, *pair).passes for pair in pairs):
-                raise EdgewrightError(f"network '{network.name}' computes something wrong here; please report this")
+        wrong = [network.name for network, *values in checks if not difference(network, *values).passes]
+        if wrong or any(failed):
+            name = ", ".join(dict.fromkeys(wrong or networks))
+            raise EdgewrightError(f"network '{name}' computes something wrong here; please report this")
         return {name: self._statistics(name, times) for name in networks}
-
-    def _threads(self, networks: Sequence[str]) -> list[list[int]]:
-        """The parts of each thread: one for all, in a legal order, or one for each where any may overlap."""
-        order = [part for part in self.order if part.owner in networks]
-        numbers = [self.parts.index(part) for part in order]
-        is_one = not any(self._may_overlap(a.name, b.name) for a, b in combinations(order, 2))
-        return [numbers] if is_one else [[number] for number in numbers]
 
     def _statistics(self, name: str, times: Sequence[Array]) -> RunStatistics:
         runs = np.array([times[n][WARM_UP:] for n, part in enumerate(self.parts) if part.owner == name])
         taken, done = runs[:, :, 0].min(0), runs[:, :, 1].max(0)
         if len(runs) == 1:  # the network's clock stands while others have the thread
-            done = np.cumsum(spent := done - taken)
-            taken = done - spent
+            done, taken = np.cumsum(done - taken), np.cumsum(done - taken) - (done - taken)
         log = FrameLog()
         for pair in zip(taken.tolist(), done.tolist(), strict=True):
             log.add(*pair)
@@ -169,15 +164,15 @@ class HostApplication:
         return log.statistics(float(done[-1] - taken[0]), {}, memory)
 
     def _are_parallel(self, a: str, b: str) -> bool:
-        first = {part.owner: part.name for part in self.parts}
+        first = {part.owner: part for part in self.parts}
         return self._may_overlap(first[a], first[b])
 
-    def _may_overlap(self, a: str, b: str) -> bool:
-        return self.deployment.concurrency(a, b).kind is RelationKind.PARALLEL
+    def _may_overlap(self, a: AppMember, b: AppMember) -> bool:
+        return self.deployment.concurrency(a.name, b.name).kind is RelationKind.PARALLEL
 
     def _frames(self, seed: int) -> Iterator[PartFrame]:
-        """A frame of all networks. What is handed over is what its writer has."""
-        values: dict[End, Array] = {}
+        """A frame of each part. What is handed over is what its writer has."""
+        values: dict[tuple[str, str], Array] = {}  # by network, and input or output
         for part in self.order:
             network = self.deployment.network_named[part.owner]
             if (part.owner, network.outputs[0]) not in values:
@@ -185,41 +180,41 @@ class HostApplication:
                 inputs = random_inputs(network, seed) | {x: values[y] for x, y in handed.items() if y in values}
                 values |= {(part.owner, x): y for x, y in {**inputs, **execute(network, inputs)}.items()}
         for part in self.parts:
-            read, made = given_ends(self.library.layout, part)
-            ends = (part.inputs[name] for name in read)
-            given = [np.ascontiguousarray(values[x.network, x.tensor][x.region.slices]) for x in ends]
-            expected = {part.outputs[x].tensor: values[part.owner, part.outputs[x].tensor] for x in made}
-            yield PartFrame(part.owner, given, {x: np.empty_like(y) for x, y in expected.items()}, expected)
+            network, (inputs, outputs) = (
+                self.deployment.network_named[part.owner],
+                given_ends(self.library.layout, part),
+            )
+            given = (part.inputs[x] for x in inputs)
+            ends = [np.ascontiguousarray(values[x.network, x.tensor][x.region.slices]) for x in given]
+            expected = {x: values[part.owner, x] for x in (part.outputs[own].tensor for own in outputs)}
+            checks = [(network, x, np.empty_like(value), value) for x, value in expected.items()]
+            yield PartFrame(part.owner, [*ends, *(output for _, _, output, _ in checks)], checks)
 
 
 def _built(library: AppLibrary, groups: Sequence[Sequence[str]], folder: Path) -> Any:
-    """The driver's function, compiled with the library."""
-    where, name = folder.resolve(), library.name
-    for file, content in {**library.files, f"{name}_host_drive.c": _driver(library, groups)}.items():
-        (where / file).write_bytes(content.encode() if isinstance(content, str) else content)
-    sources = [
-        f"{name}_host_drive.c",
-        *(file for file in library.sources if file != f"{name}.c"),
-    ]  # which the driver includes
-    compiler().run([*FLAGS, "-shared", "-fPIC", "-pthread", "-I.", "-o", f"lib{name}.so", *sources, "-lm"], where)
-    return ctypes.CDLL(str(where / f"lib{name}.so"))[f"{name}_host_drive"]
+    """The function of `c/host_drive.c`, compiled with the library, which it includes."""
+    name, driver = library.name, f"{library.name}_host_drive"
+    text = (resources.files(__package__) / "c" / "host_drive.c").read_text(encoding="utf-8")
+    text = text.replace('"app_.c"', f'"{name}.c"').replace("APP_", f"{name.upper()}_").replace("app_", f"{name}_")
+    for file, content in {
+        **library.files,
+        f"{name}_host_calls.h": _calls(library, groups),
+        f"{driver}.c": text,
+    }.items():
+        (folder / file).write_bytes(content.encode() if isinstance(content, str) else content)
+    sources = [f"{driver}.c", *(file for file in library.sources if file != f"{name}.c")]
+    compiler().run([*FLAGS, "-shared", "-fPIC", "-pthread", "-I.", "-o", f"{driver}.so", *sources, "-lm"], folder)
+    return ctypes.CDLL(str(folder / f"{driver}.so"))[driver]
 
 
-def _driver(library: AppLibrary, groups: Sequence[Sequence[str]]) -> str:
-    """C of the driver: the library, in which partitions wait for each other's rows, and `c/host_drive.c`."""
-    name, guard, parts, c = library.name, library.name.upper(), library.layout.application.members, CWriter()
-    c.lines += [
-        *POSIX,
-        "#include <sched.h>",
-        "#include <string.h>",
-        "#include <time.h>",
-        f"#define {guard}_WAIT() sched_yield()",
-    ]
-    c.lines += [f'#include "{name}.c"', f"#define {guard}_VARIETY {VARIETY}", f"#define {guard}_PARTS {len(parts)}"]
+def _calls(library: AppLibrary, groups: Sequence[Sequence[str]]) -> str:
+    """C of what differs from application to application: calls by number, and parts that keep step."""
+    name, parts, c = library.name, library.layout.application.members, CWriter()
     group = {owner: frozenset(one) - {owner} for one in groups for owner in one}
     mates = [sum((other.owner in group[part.owner]) << n for n, other in enumerate(parts)) for part in parts]
+    c.line(f"enum {{ {name.upper()}_PARTS = {len(parts)}, {name.upper()}_VARIETY = {VARIETY} }};")
     c.line(f"static const uint32_t {name}_host_mates[] = {{{', '.join(f'{mask:#x}u' for mask in mates)}}};")
-    cases = [f"default: return {guard}_WRONG;"]
+    cases = []
     for number, part in enumerate(parts):
         inputs, outputs = given_ends(library.layout, part)
         arguments = [f"ends[{at}]" for at in range(len(inputs) + len(outputs))]
@@ -229,9 +224,8 @@ def _driver(library: AppLibrary, groups: Sequence[Sequence[str]]) -> str:
                 arguments[at] = f"pull_{number}_{at}, ends[{at}]"
         cases.append(f"case {number}: return {name}_run_{c_name(part)}({', '.join(arguments)});")
     with c.block(f"static int32_t {name}_host_run(int32_t part, void *const *ends)"), c.block("switch (part)"):
-        c.add(cases)
-    text = (resources.files(__package__) / "c" / "host_drive.c").read_text(encoding="utf-8")
-    return c.text() + text.replace("APP_", f"{guard}_").replace("app_", f"{name}_")
+        c.add([*cases, f"default: return {name.upper()}_WRONG;"])
+    return c.text()
 
 
 def _pointers(arrays: Sequence[Array]) -> ctypes.Array[ctypes.c_void_p]:

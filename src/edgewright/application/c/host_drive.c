@@ -1,16 +1,31 @@
 /* Threads that drive the application on this machine. Each runs its own parts, frame by frame, as soon as the library
  * lets them start, and notes when they start and end. */
-#define APP_MOMENT 50000 /* ns until a refused run is tried again: others may let it start before they end */
+#if defined(__linux__)
+#define _POSIX_C_SOURCE 200809L
+#endif
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+#include <time.h>
+
+#define APP_HAS_POLL
+#define APP_WAIT() (app_poll(), sched_yield())
+#include "app_.c"
+#include "app_host_calls.h" /* app_host_run, which calls a part's run function, and app_host_mates */
+
+#define APP_MOMENT 1000000 /* ns until a refused run is tried again, although nothing seems to have changed */
 
 static pthread_mutex_t app_host_guard = PTHREAD_MUTEX_INITIALIZER; /* of the variables below */
-static pthread_cond_t app_host_end = PTHREAD_COND_INITIALIZER;
-static uint32_t app_host_ends, app_host_frames[APP_PARTS]; /* runs that have ended: all, and those of each part */
+static pthread_cond_t app_host_change = PTHREAD_COND_INITIALIZER;
+static uint32_t app_host_changes, app_host_frames[APP_PARTS]; /* frames that each part has ended */
 
-static double app_host_seconds(void)
+/* Called between stages, when a slot may have been given back, and while a row is waited for. */
+void app_poll(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+    pthread_mutex_lock(&app_host_guard);
+    app_host_changes++;
+    pthread_cond_broadcast(&app_host_change);
+    pthread_mutex_unlock(&app_host_guard);
 }
 
 static void app_host_pause(void)
@@ -20,7 +35,14 @@ static void app_host_pause(void)
     until.tv_nsec += APP_MOMENT;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
-    pthread_cond_timedwait(&app_host_end, &app_host_guard, &until);
+    pthread_cond_timedwait(&app_host_change, &app_host_guard, &until);
+}
+
+static double app_host_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 /* Whether a network that hands tensors over to this one's, or takes them, is still at an earlier frame. */
@@ -40,21 +62,20 @@ static int32_t app_host_once(int32_t part, void *const *ends, double *time)
     int32_t status = APP_BUSY;
     pthread_mutex_lock(&app_host_guard);
     while (app_host_is_ahead(part))
-        pthread_cond_wait(&app_host_end, &app_host_guard);
+        pthread_cond_wait(&app_host_change, &app_host_guard);
     while (status == APP_BUSY || status == APP_EMPTY) {
-        const uint32_t before = app_host_ends;
+        const uint32_t before = app_host_changes;
         pthread_mutex_unlock(&app_host_guard);
         time[0] = app_host_seconds();
         status = app_host_run(part, ends);
         time[1] = app_host_seconds();
         pthread_mutex_lock(&app_host_guard);
-        if ((status == APP_BUSY || status == APP_EMPTY) && app_host_ends == before)
+        if ((status == APP_BUSY || status == APP_EMPTY) && app_host_changes == before)
             app_host_pause();
     }
     app_host_frames[part]++;
-    app_host_ends++;
-    pthread_cond_broadcast(&app_host_end);
     pthread_mutex_unlock(&app_host_guard);
+    app_poll();
     return status;
 }
 
