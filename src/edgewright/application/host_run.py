@@ -8,18 +8,17 @@ the reference.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from itertools import combinations, product, starmap
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
-from typing import Any
 
 import numpy as np
 
-from ..emit.native import FLAGS, compiler
+from ..emit.native import build_shared
 from ..errors import EdgewrightError, Infeasible
 from ..kernels.printing.source import CWriter
 from ..network import Array, Network, random_inputs
@@ -31,7 +30,7 @@ from ..run.measurement import WARM_UP, combine_rounds
 from ..run.statistics import FrameLog, MemoryUse, RunStatistics
 from .app_ends import c_name, given_ends
 from .app_interface import call_order
-from .handover import joined
+from .handover import End, joined
 from .harness import write_pull
 from .joint import JointLayout
 from .library import AppLibrary, emit_application
@@ -91,15 +90,6 @@ def check_throughput(found: Sequence[MeasuredNetwork]) -> None:
             )
 
 
-@dataclass(frozen=True)
-class PartFrame:
-    """What a part is called with for one frame."""
-
-    network: str
-    ends: Sequence[Array]  # inputs and outputs, in the order of the run function's parameters
-    checks: Sequence[tuple[Network, str, Array, Array]]  # of outputs: network, tensor, as computed, as expected
-
-
 class HostApplication:
     """The library, compiled into a folder and loaded, and the frames that it is tried with."""
 
@@ -115,8 +105,12 @@ class HostApplication:
             if (turn := next(free, None)) is None:
                 self.turns.append(turn := [])
             turn += group
-        self.frames = [frame for seed in range(VARIETY) for frame in self._frames(seed)]
-        self._drive = _built(library, groups, folder.resolve())
+        self.ends: list[list[Array]] = []  # of each frame and part: arrays for the parameters of the run function
+        self.checks: list[tuple[Network, str, Array, Array]] = []  # outputs: as computed, as expected
+        for seed in range(VARIETY):
+            self._add_frame(self._values(seed))
+        loaded = ctypes.CDLL(str(build_shared(_driven(library, groups), folder)))
+        self._drive = loaded[f"{library.name}_host_drive"]
 
     def beside(self, name: str) -> tuple[str, ...]:
         """The networks that run at the same time as this one."""
@@ -125,31 +119,29 @@ class HostApplication:
 
     def measure(self, networks: Sequence[str], count: int) -> Mapping[str, RunStatistics]:
         """The figures of networks that run together, over `count` frames of each; an error if any result is wrong."""
-        checks = [check for frame in self.frames if frame.network in networks for check in frame.checks]
+        checks = [check for check in self.checks if check[0].name in networks]
         for _, _, output, _ in checks:
             output.fill(0)
         times = [np.zeros((WARM_UP + count, 2)) for _ in self.parts]
         failed: list[int] = []
 
         def work(parts: Sequence[AppMember]) -> None:  # it goes on after an interrupt, and keeps what C writes to
-            tables = [_pointers(frame.ends) for frame in self.frames]
+            tables = [*map(_pointers, self.ends)]
             ends = (ctypes.c_void_p * len(tables))(*map(ctypes.addressof, tables))
             numbers = (ctypes.c_int32 * len(parts))(*map(self.parts.index, parts))
             failed.append(self._drive(numbers, len(parts), WARM_UP + count, ends, _pointers(times)))
 
         order = [part for part in self.order if part.owner in networks]
-        is_one = not any(self._may_overlap(a, b) for a, b in combinations(order, 2))
-        threads = [
-            Thread(target=work, args=(x,), daemon=True) for x in ([order] if is_one else zip(order, strict=True))
-        ]
+        is_one = not any(starmap(self._may_overlap, combinations(order, 2)))
+        parts_of_threads = [order] if is_one else [[part] for part in order]
+        threads = [Thread(target=work, args=(parts,), daemon=True) for parts in parts_of_threads]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        wrong = [network.name for network, *values in checks if not difference(network, *values).passes]
-        if wrong or any(failed):
-            name = ", ".join(dict.fromkeys(wrong or networks))
-            raise EdgewrightError(f"network '{name}' computes something wrong here; please report this")
+        for network, name, found, expected in checks:
+            if any(failed) or not difference(network, name, found, expected).passes:
+                raise EdgewrightError(f"network '{network.name}' computes something wrong here; please report this")
         return {name: self._statistics(name, times) for name in networks}
 
     def _statistics(self, name: str, times: Sequence[Array]) -> RunStatistics:
@@ -170,41 +162,34 @@ class HostApplication:
     def _may_overlap(self, a: AppMember, b: AppMember) -> bool:
         return self.deployment.concurrency(a.name, b.name).kind is RelationKind.PARALLEL
 
-    def _frames(self, seed: int) -> Iterator[PartFrame]:
-        """A frame of each part. What is handed over is what its writer has."""
-        values: dict[tuple[str, str], Array] = {}  # by network, and input or output
+    def _values(self, seed: int) -> Mapping[End, Array]:
+        """Inputs and outputs of all networks for one frame. What is handed over is what its writer has."""
+        values: dict[End, Array] = {}
         for part in self.order:
             network = self.deployment.network_named[part.owner]
             if (part.owner, network.outputs[0]) not in values:
                 handed = {x: (what.network, what.tensor) for x, what in part.inputs.items()}
                 inputs = random_inputs(network, seed) | {x: values[y] for x, y in handed.items() if y in values}
                 values |= {(part.owner, x): y for x, y in {**inputs, **execute(network, inputs)}.items()}
+        return values
+
+    def _add_frame(self, values: Mapping[End, Array]) -> None:
         for part in self.parts:
-            network, (inputs, outputs) = (
-                self.deployment.network_named[part.owner],
-                given_ends(self.library.layout, part),
-            )
-            given = (part.inputs[x] for x in inputs)
-            ends = [np.ascontiguousarray(values[x.network, x.tensor][x.region.slices]) for x in given]
-            expected = {x: values[part.owner, x] for x in (part.outputs[own].tensor for own in outputs)}
-            checks = [(network, x, np.empty_like(value), value) for x, value in expected.items()]
-            yield PartFrame(part.owner, [*ends, *(output for _, _, output, _ in checks)], checks)
+            network = self.deployment.network_named[part.owner]
+            inputs, outputs = given_ends(self.library.layout, part)
+            read, made = [part.inputs[x] for x in inputs], [part.outputs[x].tensor for x in outputs]
+            given = [np.ascontiguousarray(values[x.network, x.tensor][x.region.slices]) for x in read]
+            found = [np.empty(network.tensors[x].shape, network.tensors[x].dtype.numpy) for x in made]
+            self.ends.append([*given, *found])
+            self.checks += [(network, x, array, values[part.owner, x]) for x, array in zip(made, found, strict=True)]
 
 
-def _built(library: AppLibrary, groups: Sequence[Sequence[str]], folder: Path) -> Any:
-    """The function of `c/host_drive.c`, compiled with the library, which it includes."""
-    name, driver = library.name, f"{library.name}_host_drive"
-    text = (resources.files(__package__) / "c" / "host_drive.c").read_text(encoding="utf-8")
-    text = text.replace('"app_.c"', f'"{name}.c"').replace("APP_", f"{name.upper()}_").replace("app_", f"{name}_")
-    for file, content in {
-        **library.files,
-        f"{name}_host_calls.h": _calls(library, groups),
-        f"{driver}.c": text,
-    }.items():
-        (folder / file).write_bytes(content.encode() if isinstance(content, str) else content)
-    sources = [f"{driver}.c", *(file for file in library.sources if file != f"{name}.c")]
-    compiler().run([*FLAGS, "-shared", "-fPIC", "-pthread", "-I.", "-o", f"{driver}.so", *sources, "-lm"], folder)
-    return ctypes.CDLL(str(folder / f"{driver}.so"))[driver]
+def _driven(library: AppLibrary, groups: Sequence[Sequence[str]]) -> AppLibrary:
+    """The library with `c/host_drive.c` around its own C."""
+    name, text = library.name, (resources.files(__package__) / "c" / "host_drive.c").read_text(encoding="utf-8")
+    text = text.replace("APP_", f"{name.upper()}_").replace("app_", f"{name}_")
+    text = text.replace('#include "app.c"', str(library.files[f"{name}.c"]) + _calls(library, groups))
+    return replace(library, files={**library.files, f"{name}.c": text})
 
 
 def _calls(library: AppLibrary, groups: Sequence[Sequence[str]]) -> str:

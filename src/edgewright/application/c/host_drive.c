@@ -10,8 +10,8 @@
 
 #define APP_HAS_POLL
 #define APP_WAIT() (app_poll(), sched_yield())
-#include "app_.c"
-#include "app_host_calls.h" /* app_host_run, which calls a part's run function, and app_host_mates */
+#include "app.c"
+/* Behind it: app_host_run, which calls a part's run function, app_host_mates, APP_PARTS and APP_VARIETY. */
 
 #define APP_MOMENT 1000000 /* ns until a refused run is tried again, although nothing seems to have changed */
 
