@@ -90,16 +90,30 @@ def test_rows_of_an_image_are_handed_out(tmp_path: Path) -> None:
     assert {one.name: one.beside for one in run_application(layout, 6)} == {"a": ("b",), "b": ("a",)}
 
 
+def change(monkeypatch: pytest.MonkeyPatch, file: str, old: str, new: str) -> None:
+    """Lets `run_application` compile a library in which C was changed."""
+
+    def changed(layout: JointLayout) -> AppLibrary:
+        library = emit_application(layout)
+        text = str(library.files[file]).replace(old, new)
+        assert text != library.files[file]
+        return replace(library, files={**library.files, file: text})
+
+    monkeypatch.setattr(host_run, "emit_application", changed)
+
+
+def test_results_are_copied_before_the_producer_starts_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next image may lie where the result of a partition is that reads its frame in its last stage."""
+    layout = JointSearch(load_application(samples.write_application("paper_application", tmp_path))).least.layout
+    assert layout.problem.freed["cnn2.2"] + 1 == len(layout.plans["cnn2.2"].program.stages)
+    wait = "for (volatile int32_t n = 0; n < 200000; n++) {}\n"
+    change(monkeypatch, "cnn2_2.c", "        memcpy(out_", f"        {wait}        memcpy(out_")
+    assert {one.statistics.frames for one in run_application(layout, 30)} == {30}
+
+
 def test_a_wrong_result_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     layout = chained(tmp_path, "", "ab")
-
-    def spoiled(layout: JointLayout) -> AppLibrary:
-        library = emit_application(layout)
-        text = str(library.files["b.c"]).replace("memcpy(out_", "memset(out_")  # the copy out of the arena
-        assert text != library.files["b.c"]
-        return replace(library, files={**library.files, "b.c": text})
-
-    monkeypatch.setattr(host_run, "emit_application", spoiled)
+    change(monkeypatch, "b.c", "memcpy(out_", "memset(out_")
     with pytest.raises(EdgewrightError, match="network 'b' computes something wrong here"):
         run_application(layout, 3)
 
