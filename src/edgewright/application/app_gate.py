@@ -149,9 +149,12 @@ class AppGate:
         if self.is_polled:
             yield f"static const int32_t stages[] = {{{', '.join(map(str, stages))}}};"
         if freed := self.layout.problem.freed:
-            last = [freed.get(member.name, -2) for member in members]
-            last = [-2 if stage + 1 == count else stage for stage, count in zip(last, stages, strict=True)]
-            yield "/* The stage at whose end a partition gives its slots back; -2: when its run has ended. */"
+            filling = {ring.source for ring in self.layout.rings}  # which copy no output after their last stage
+            last = [
+                -2 if name not in freed or (freed[name] + 1 == count and name not in filling) else freed[name]
+                for name, count in zip(self.index, stages, strict=True)
+            ]
+            yield "/* The stage at whose end a partition gives its slots back; -2: it does when its run has ended. */"
             yield f"static const int32_t last_reads[] = {{{', '.join(map(str, last))}}};"
         yield ""
 
