@@ -8,6 +8,7 @@ it: the caller passes it to that one's run function.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from ..errors import InputError
 from ..network import Network, Region
@@ -15,6 +16,7 @@ from ..network.parts import TensorRegion
 from ..program.deployment import OUTSIDE, Fifo, Reader, RelationKind, all_before
 from .description import ApplicationFile, RelationEntry
 
+T = TypeVar("T")
 End = tuple[str, str]  # a network, and one of its inputs or outputs
 
 
@@ -55,16 +57,16 @@ def shared_fifos(
         if name in pipelined:
             raise InputError(f"network '{name}' is pipelined, and its ends cannot be handed over; run it whole")
     fifos, inputs = [], dict[End, TensorRegion]()
-    for ends in _joined([*map(list, after), *frames]):
+    for ends in joined([*map(list, after), *frames]):
         fifo = _fifo(file, networks, ends, after)
         fifos.append(fifo)
         inputs |= {end: fifo.what for end in ends if end[0] != fifo.source}
     return tuple(fifos), inputs
 
 
-def _joined(links: Iterable[Sequence[End]]) -> list[list[End]]:
-    """Groups of ends that are the same tensor."""
-    groups: list[list[End]] = []
+def joined(links: Iterable[Sequence[T]]) -> list[list[T]]:
+    """What is linked to each other, directly or through others: such as ends that are the same tensor."""
+    groups: list[list[T]] = []
     for link in links:
         touched = [group for group in groups if set(group) & set(link)]
         joined = list(dict.fromkeys(end for group in (*touched, link) for end in group))
