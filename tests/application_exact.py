@@ -90,7 +90,7 @@ class ExactProblem:
         reads = self.deployment.reads[part]
         given = [own for own, fifo in reads.items() if fifo.source != OUTSIDE or fifo.readers[0].part != part]
         held = [own for own, fifo in reads.items() if fifo.keeps_latest and not self._is_last(fifo, part)]
-        return PlanTrace(plan, self.cell, given, held)
+        return PlanTrace(plan, self.cell, given, held, self.is_free)
 
     def _is_last(self, fifo: Fifo, reader: str) -> bool:
         """Whether all others have read a frame by the time that this reader begins."""
@@ -214,11 +214,13 @@ class ExactProblem:
         if fifo.keeps_latest:
             yield from ((frame, self.traces[p].used(b)) for p, b in y.roles if p not in fifo.ends)
             others = [other for other in y.frames if other.keeps_latest]
-            if others or y.slot is not None or (y.firmware is not None):
+            if others or y.slot is not None or y.firmware is not None:
                 yield frame, self._cells(y)
             return
         if OUTSIDE in fifo.ends:
             return
+        if y.firmware is not None and any(self._is_beside(part, fifo) for part in y.firmware.parts or ()):
+            yield frame, self._cells(y)
         if y.slot is not None and any(self._is_beside(part, fifo) for part in self._pipeline(y.slot)):
             yield frame, self._cells(y)
         for part, buffer in y.roles:

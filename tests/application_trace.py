@@ -43,9 +43,15 @@ def cell_bytes(plan: Plan) -> int:
 
 
 class PlanTrace:
-    """`given` are the inputs that others put in place before the run, `held` those that others read after it."""
+    """`given` are the inputs that others put in place before the run, `held` those that others read after it.
 
-    def __init__(self, plan: Plan, cell: int, given: Collection[str] = (), held: Collection[str] = ()) -> None:
+    In a stage of several layers a step reads and writes in any order, unless `is_fine`.
+    """
+
+    def __init__(
+        self, plan: Plan, cell: int, given: Collection[str] = (), held: Collection[str] = (), is_fine: bool = False
+    ) -> None:
+        self.is_fine = is_fine
         self.plan, self.network, self.cell = plan, plan.network, cell
         self._origins: dict[tuple[str, int], int] = {}  # (buffer, axis from the end): the first index of the tile
         self._pulled = dict.fromkeys(plan.pulled, 0)
@@ -186,11 +192,12 @@ class PlanTrace:
             moment.add(buffer, cells, True)
             return [*found, moment]
         shapes = self.network.shapes(layer)
-        for atom in _atoms(step, layer.op.grain):
+        is_alone = self.is_fine or len(self.plan.program.stages[stage].layers) == 1
+        for atom in _atoms(step, layer.op.grain if is_alone else Grain.WHOLE):
             reading = _Moment(stage, turn)
             self._read(reading, layer, layer.op.needs(atom, shapes))
             # A kernel may read and write the numbers of one pixel in any order; one number is read, then written.
-            is_in_order = layer.op.grain is Grain.ELEMENT or step.sweep is Sweep.CHANNELS
+            is_in_order = (is_alone and layer.op.grain is Grain.ELEMENT) or step.sweep is Sweep.CHANNELS
             writing = _Moment(stage, turn) if is_in_order else reading
             writing.add(view.buffer, self._cells(layer.output, atom), True)
             if step.sweep is Sweep.CHANNELS:
