@@ -26,6 +26,8 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from application_trace import PlanTrace, cell_bytes
+from edgewright.application.deploying import deployment_of
+from edgewright.application.joint import JointLayout
 from edgewright.network import Array
 from edgewright.program import Plan
 from edgewright.program.deployment import (
@@ -38,6 +40,7 @@ from edgewright.program.deployment import (
     Relation,
     RelationKind,
 )
+from edgewright.program.deployment_check import deployment_faults
 
 Role = tuple[str, str]  # a part, and a buffer of its plan
 Cells = tuple[Array, Array]  # of two things: pairs that must not be the same byte
@@ -319,6 +322,28 @@ class ExactProblem:
                 found[at - np.flatnonzero(theirs) + cells[1]] = True
         return found
 
+    def wrong(self) -> Iterator[str]:
+        """What is wrong with the addresses that the deployment has."""
+        at: dict[str, int] = {}
+        for thing in self.things:
+            if thing.roles:
+                found = {self.traces[part].plan.buffer_named[name].offset for part, name in thing.roles}
+            elif thing.slot is not None:
+                found = {self.arena.slots[thing.slot.what][self._slots_of(thing.slot).index(thing)]}
+            else:
+                found = {self.arena.buffers[thing.name]}
+            if len(found) > 1 or min(found) < 0 or max(found) + thing.bytes > self.arena.bytes:
+                yield f"'{thing.name}' has no address of its own in the arena"
+            at[thing.name] = min(found)
+        for x, y in combinations(self.things, 2):
+            apart = at[y.name] - at[x.name]
+            cells, below = self.forbidden(x, y), -(-y.bytes // self.cell)
+            if 0 <= apart // self.cell + below < len(cells) and cells[apart // self.cell + below]:
+                yield f"'{x.name}' and '{y.name}' destroy each other"
+
+    def _slots_of(self, fifo: Fifo) -> list[Thing]:
+        return [thing for thing in self.things if thing.slot == fifo]
+
     # The least peak.
 
     def solve(self, limit: int, seconds: float = 60.0) -> ExactLayout | None:
@@ -396,3 +421,23 @@ class ExactProblem:
         own = {buffer.name: layout.offsets[buffer.name] for buffer in self.deployment.buffers}
         arena = ArenaLayout(layout.peak, self.arena.workers, slots, own)
         return replace(self.deployment, parts=tuple(parts), arenas={self.home: arena})
+
+
+def compared(layout: JointLayout, seconds: float = 60.0, is_free: bool = False) -> dict[str, object]:
+    """What a layout says of its size, and what is true of it: `verdict` is true, false (less than its bound is enough),
+    loose (more is needed than its bound), undecided, or refused (the product's judge refuses the exact layout)."""
+    problem = ExactProblem(deployment_of(layout, layout.plans), layout.problem.plans, is_free)
+    exact = problem.solve(layout.peak_bytes, seconds)
+    row = {
+        "things": len(problem.things),
+        "peak": layout.peak_bytes,
+        "bound": layout.bound_bytes,
+        "is_proven": layout.is_optimal,
+        "exact": exact and exact.peak,
+    }
+    if exact is None or (exact.peak > layout.bound_bytes >= exact.bound):
+        return row | {"verdict": "undecided"}
+    if (fault := next(deployment_faults(problem.placed(exact)), None)) is not None:
+        return row | {"verdict": "refused", "why": fault.message}
+    verdict = "false" if exact.peak < layout.bound_bytes else "loose" if layout.bound_bytes < exact.bound else "true"
+    return row | {"verdict": verdict}

@@ -138,6 +138,15 @@ def lay_out_jointly(
     return JointLayout(problem, buffers, graph, placement, moved_plans(problem, buffers, placement))
 
 
+def proven(layout: JointLayout) -> JointLayout:
+    """The layout, proven least or made smaller where a longer search can."""
+    if layout.is_optimal or layout.homes:
+        return layout
+    problem = layout.problem
+    longer = lay_out_jointly(problem.application, problem.plans, problem.points, LayoutEffort.THOROUGH)
+    return min(layout, longer, key=lambda one: (one.peak_bytes, -one.bound_bytes))
+
+
 def _place(
     graph: ConflictGraph,
     buffers: Mapping[str, JointBuffer],
