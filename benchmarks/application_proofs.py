@@ -60,7 +60,7 @@ def main(applications: int, first: int, seconds: float, jobs: int, file: Path | 
     rows.sort(key=lambda row: row["seed"])
     counts = Counter(str(row["verdict"]) for row in rows)
     checked = [row for row in rows if row["verdict"] != "not planned"]
-    table = Table("applications", "said to be proven least", "false", "bound loose", "undecided", "refused by the judge")
+    table = Table("applications", "said to be least", "false", "bound loose", "undecided", "refused by the judge")
     claimed = sum(bool(row["is_proven"]) for row in checked)
     loose = counts["loose"] / max(1, len(checked))
     table.add_row(

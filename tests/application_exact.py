@@ -1,4 +1,4 @@
-"""The smallest arena for given plans of an application, by an exact model that shares no code with the product's layout.
+"""The smallest arena for given plans of an application, by an exact model that shares no code with layouts.
 
 **The question.** Fixed are the parts with their plans (stages, sizes and reservations of buffers, which buffers of one
 plan may share bytes at all: those that do in the plan alone), the slots and rings of FIFOs, the relations with their
@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import gcd
 
 import networkx as nx
@@ -137,7 +137,7 @@ class ExactProblem:
                 continue
             ends = [name for name in fifo.ends if name != OUTSIDE][: 1 if fifo.rows else None]
             roles = [(name, self.traces[name].plan.views[self._own(fifo, name)].buffer) for name in ends]
-            graph.add_edges_from(zip(roles, roles[1:], strict=False))
+            graph.add_edges_from(pairwise(roles))
             frames.setdefault(roles[0], []).append(fifo)
         for group in nx.connected_components(graph):
             roles = sorted(group)
@@ -148,7 +148,8 @@ class ExactProblem:
             yield Thing(buffer.name, buffer.bytes, firmware=buffer)
 
     def _own(self, fifo: Fifo, part: str) -> str:
-        ends = self.deployment.part_named[part].outputs if part == fifo.source else self.deployment.part_named[part].inputs
+        own = self.deployment.part_named[part]
+        ends = own.outputs if part == fifo.source else own.inputs
         return next(own for own, what in ends.items() if what == fifo.what)
 
     # Which cells of two things must be different bytes.
@@ -188,9 +189,8 @@ class ExactProblem:
         if y.firmware is not None and y.firmware.parts is not None:
             if any(a == b or self._may_meet(a, b) for a in parts for b in y.firmware.parts):
                 yield whole, self._cells(y)
-        elif y.slot is not None:
-            if any(self._is_beside(part, y.slot) for part in parts):
-                yield whole, self._cells(y)
+        elif y.slot is not None and any(self._is_beside(part, y.slot) for part in parts):
+            yield whole, self._cells(y)
         for part, buffer in y.roles:
             for other in parts:
                 relation = self._relations.get(frozenset((part, other)))
@@ -347,13 +347,11 @@ class ExactProblem:
     # The least peak.
 
     def solve(self, limit: int, seconds: float = 60.0) -> ExactLayout | None:
-        """The least peak of at most `limit` bytes; None where there is none, or none was found in time."""
+        """The least peak of at most `limit` bytes, in which a layout is known; None where none was found in time."""
         unit, a = self.alignment, self.alignment // self.cell
         sizes = {thing.name: -(-thing.bytes // unit) for thing in self.things}
         model = cp_model.CpModel()
         top = limit // unit
-        if any(size > top for size in sizes.values()):
-            return None
         offset = {name: model.new_int_var(0, top - size, name) for name, size in sizes.items()}
         peak = model.new_int_var(0, top, "peak")
         for name, size in sizes.items():
@@ -377,7 +375,7 @@ class ExactProblem:
             intervals = [[-far, -high]] + [[d, d] for d in allowed] + [[high, far]]
             domain = cp_model.Domain.from_intervals(intervals)
             model.add_linear_expression_in_domain(offset[y.name] - offset[x.name], domain)
-        clique, weight = nx.max_weight_clique(apart)
+        _, weight = nx.max_weight_clique(apart)
         model.add(peak >= weight)
         rooms = {n: model.new_fixed_size_interval_var(offset[n], size, n) for n, size in sizes.items()}
         for group in {self._clique_around(apart, name) for name in sizes}:
@@ -388,7 +386,8 @@ class ExactProblem:
         solver.parameters.num_workers = 1
         solver.parameters.max_time_in_seconds = seconds
         status = solver.solve(model)
-        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        assert status != cp_model.INFEASIBLE, "the model forbids the layout that is there"
+        if status == cp_model.UNKNOWN:
             return None
         offsets = {name: solver.value(var) * unit for name, var in offset.items()}
         return ExactLayout(solver.value(peak) * unit, round(solver.best_objective_bound) * unit, offsets)

@@ -105,15 +105,13 @@ class PlanTrace:
         for name in network.inputs:
             if name in self.plan.views and name not in given and name not in self._pulled:
                 yield self._whole(-1, name, is_write=True)
-        touched: set[str] = set()
         for number in range(len(stages)):
-            for moment in self._stage(number):
-                touched |= moment.reads.keys() | moment.writes.keys()
-                yield moment
+            yield from self._stage(number)
         last = _Moment(len(stages), 0)
         for name in {*network.outputs, *held}:
             if name in self.plan.views and self.plan.views[name].window is None:
-                last.add(self.plan.views[name].buffer, self._cells(name, Region.whole(network.tensors[name].shape)), False)
+                cells = self._cells(name, Region.whole(network.tensors[name].shape))
+                last.add(self.plan.views[name].buffer, cells, False)
         yield last
 
     def _whole(self, stage: int, name: str, is_write: bool) -> _Moment:
@@ -180,8 +178,8 @@ class PlanTrace:
             if name in self._pulled and not needed.is_empty:
                 axis = (self.plan.views[name].window or (0, 0))[0]
                 for row in range(self._pulled[name], needed.bounds[axis][1]):
-                    whole = Region.whole(self.network.tensors[name].shape)
-                    coming.add(self.plan.views[name].buffer, self._cells(name, whole.with_axis(axis, (row, row + 1))), True)
+                    part = Region.whole(self.network.tensors[name].shape).with_axis(axis, (row, row + 1))
+                    coming.add(self.plan.views[name].buffer, self._cells(name, part), True)
                 self._pulled[name] = max(self._pulled[name], needed.bounds[axis][1])
         found += [coming] if coming.writes else []
         if step.partial is not None:

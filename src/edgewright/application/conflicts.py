@@ -315,7 +315,7 @@ def trailing(plan: Plan, x: str, y: str, alignment: int) -> tuple[int, int] | No
 
     A plan lets them share where an output trails its dying input: at its own distance, further into the direction of
     the sweep, and as close as the stage allows. Those that come and go with the same stages share by their calls, which
-    nobody knows here, unless they are an input and an output.
+    are known where a stage is all that they live for.
     """
     one, two = plan.buffer_named[x], plan.buffer_named[y]
     if one.memory != two.memory or not (one.offset < two.end and two.offset < one.end):
@@ -323,7 +323,8 @@ def trailing(plan: Plan, x: str, y: str, alignment: int) -> tuple[int, int] | No
     if (one.first, one.last) == (two.first, two.last):
         inputs, outputs = ({plan.views[name].buffer for name in ends} for ends in _own_ends(plan))
         if {x, y} & inputs & outputs or not ({x, y} & inputs and {x, y} & outputs):
-            return None
+            inside = least_distance(plan, x, y) if one.first == one.last else None
+            return inside and (align_up(inside.above, alignment), align_up(inside.below, alignment))
         is_swapped = y in inputs
     else:
         is_swapped = (one.first, one.last) > (two.first, two.last)

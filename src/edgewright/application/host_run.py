@@ -206,9 +206,12 @@ def _deployment(layout: JointLayout, owner: str, selected: Mapping[str, Plan]) -
 
 
 def _parts(layout: JointLayout, owner: str, selected: Mapping[str, Plan]) -> Iterator[Part]:
-    application = layout.application
-    for member in application.members_of(owner):
-        yield Part(member.name, member.network, selected[member.name], member.inputs, member.outputs)
+    """The parts of a network; what another network hands to it comes from outside here."""
+    for member in layout.application.members_of(owner):
+        inputs = {
+            own: what if what.network == owner else _whole(layout, owner, own) for own, what in member.inputs.items()
+        }
+        yield Part(member.name, member.network, selected[member.name], inputs, member.outputs)
 
 
 def _whole(layout: JointLayout, owner: str, tensor: str) -> TensorRegion:

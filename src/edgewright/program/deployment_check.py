@@ -184,12 +184,13 @@ def _flaws_of_parts(deployment: Deployment) -> Iterator[str]:
         for own_name, what in (*part.inputs.items(), *part.outputs.items()):
             if problem := _mismatch(deployment, part, own_name, what):
                 yield f"tensor '{own_name}' of part '{part.name}' is not {region_text(what)}: {problem}"
-        if part.plan is not None and (differing := _differing(network, part.plan.network)):
+        if part.plan is not None and (differing := difference(network, part.plan.network)):
             yield f"the plan of part '{part.name}' is one of another network: its {differing} differ"
 
 
-def _differing(network: Network, planned: Network) -> str:
-    """How the network of a plan differs from its part's, but for copies that join tensors; empty where it does not."""
+def difference(network: Network, planned: Network) -> str:
+    """How the network of a plan differs from the one that it is for, but for copies that join tensors; empty where it
+    does not."""
     copies = {
         layer.output: layer.inputs[0]
         for layer in planned.layers
