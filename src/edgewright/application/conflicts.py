@@ -13,6 +13,8 @@ from itertools import combinations
 from ..errors import Infeasible, InputError
 from ..memory.layout import ConflictGraph
 from ..memory.layout.problem import align_up
+from ..memory.overlap import Distance
+from ..memory.trailing import least_distance
 from ..program import Plan, Sweep
 from ..program.deployment import Fifo, InterruptionPoints
 from .description import ALWAYS, PreemptionPoints
@@ -155,7 +157,8 @@ class JointProblem:
             yield None
         for one, other in ((x, y), (y, x)):
             members = {use.member for use in other.uses}
-            if one.during & members or any(self.relations.may_run_together(a, b) for a in one.during for b in members):
+            is_frame = one.fifo is not None or other.fifo is not None  # which waits between runs
+            if any(self._is_in_use_beside(a, use, is_frame) for a in one.during for use in other.uses):
                 yield None
             if one.is_waiting and not members <= {use.member for use in one.uses}:
                 yield None
@@ -170,6 +173,14 @@ class JointProblem:
                         yield a, b
                 elif self._meet(a, b) or self._meet(b, a):
                     yield None
+
+    def _is_in_use_beside(self, member: str, use: BufferUse, is_frame: bool) -> bool:
+        """Whether a buffer is in use while a member runs; one that the member may interrupt only as far as it is alive
+        at points of interruption."""
+        preemption = self.relations.preemptions.get((member, use.member))
+        if preemption is None or preemption.points is PreemptionPoints.ANYWHERE or is_frame:
+            return member == use.member or self.relations.may_run_together(member, use.member)
+        return use.buffer in self.spans(use.member, preemption.points)
 
     def _slot_causes(self, slot: JointBuffer, own: JointBuffer) -> Iterator[tuple[BufferUse, BufferUse] | None]:
         """Why a partition's buffer meets the only slot: while it is in use, and when the producer may fill it again."""
@@ -219,14 +230,17 @@ class JointProblem:
     ) -> tuple[int, int] | None:
         """The gaps at which the two buffers may overlap because the shared bytes of one are dead whenever it is
         interrupted."""
-        if len(x.uses) != 1 or len(y.uses) != 1 or x.is_always or y.is_always:
-            return None
         for low, high in ((x, y), (y, x)):
-            own, other = low.uses[0], high.uses[0]
-            preemption = self.relations.preemptions.get((other.member, own.member))
-            if preemption is None or preemption.points is PreemptionPoints.ANYWHERE:
+            is_simple = low.fifo is None and high.fifo is None and not (low.is_always or high.is_always)
+            if not is_simple or len(low.uses) != 1 or len(high.uses) > 1:
                 continue
-            first, end = self.spans(own.member, preemption.points)[own.buffer]
+            own, others = low.uses[0], {use.member for use in high.uses} | high.during
+            met = {other for other in others if self.relations.may_run_together(other, own.member)}
+            found = {self.relations.preemptions.get((other, own.member)) for other in met}
+            kinds = {preemption.points if preemption else PreemptionPoints.ANYWHERE for preemption in found}
+            if own.member in others or len(kinds) != 1 or PreemptionPoints.ANYWHERE in kinds:
+                continue
+            first, end = self.spans(own.member, kinds.pop())[own.buffer]
             above, below = align_up(end, alignment), sizes[high.name] - first // alignment * alignment
             return (above, below) if low is x else (below, above)
         return None
@@ -299,9 +313,9 @@ def held_inputs(application: Application, member: str) -> frozenset[str]:
 def trailing(plan: Plan, x: str, y: str, alignment: int) -> tuple[int, int] | None:
     """The gaps (x below y, y below x) at which two buffers of a plan may share bytes; None where they may not.
 
-    A plan lets them share at one distance where an output trails its dying input; further into the direction of the
-    sweep is as safe. Those that come and go with the same stages share by their calls, which nobody knows here, unless
-    they are an input and an output.
+    A plan lets them share where an output trails its dying input: at its own distance, further into the direction of
+    the sweep, and as close as the stage allows. Those that come and go with the same stages share by their calls, which
+    are known where a stage is all that they live for.
     """
     one, two = plan.buffer_named[x], plan.buffer_named[y]
     if one.memory != two.memory or not (one.offset < two.end and two.offset < one.end):
@@ -309,20 +323,21 @@ def trailing(plan: Plan, x: str, y: str, alignment: int) -> tuple[int, int] | No
     if (one.first, one.last) == (two.first, two.last):
         inputs, outputs = ({plan.views[name].buffer for name in ends} for ends in _own_ends(plan))
         if {x, y} & inputs & outputs or not ({x, y} & inputs and {x, y} & outputs):
-            return None
+            inside = least_distance(plan, x, y) if one.first == one.last else None
+            return inside and (align_up(inside.above, alignment), align_up(inside.below, alignment))
         is_swapped = y in inputs
     else:
         is_swapped = (one.first, one.last) > (two.first, two.last)
     if is_swapped:
         gap = trailing(plan, y, x, alignment)
         return gap and (gap[1], gap[0])
-    distance = two.offset - one.offset
-    sweep = plan.program.stages[max(one.first, two.first)].sweep
-    if distance % alignment:
+    delta = two.offset - one.offset
+    if delta % alignment:
         return None
-    if sweep is Sweep.BACKWARD:
-        return distance, align_up(two.size, alignment)
-    return align_up(one.size, alignment), -distance
+    safe = least_distance(plan, x, y) or Distance(-delta, delta)
+    if plan.program.stages[max(one.first, two.first)].sweep is Sweep.BACKWARD:
+        return min(delta, align_up(safe.above, alignment)), align_up(two.size, alignment)
+    return align_up(one.size, alignment), min(-delta, align_up(safe.below, alignment))
 
 
 def _own_ends(plan: Plan) -> tuple[list[str], list[str]]:

@@ -138,6 +138,15 @@ def lay_out_jointly(
     return JointLayout(problem, buffers, graph, placement, moved_plans(problem, buffers, placement))
 
 
+def proven(layout: JointLayout) -> JointLayout:
+    """The layout, proven least or made smaller where a longer search can."""
+    if layout.is_optimal or layout.homes:
+        return layout
+    problem = layout.problem
+    longer = lay_out_jointly(problem.application, problem.plans, problem.points, LayoutEffort.THOROUGH)
+    return min(layout, longer, key=lambda one: (one.peak_bytes, -one.bound_bytes))
+
+
 def _place(
     graph: ConflictGraph,
     buffers: Mapping[str, JointBuffer],
@@ -151,8 +160,11 @@ def _place(
     for part in sorted(components(graph), key=lambda part: -sum(part.sizes.values())):
         planned = _as_planned(part, buffers)
         if planned is not None:
+            trying = effort if effort is LayoutEffort.THOROUGH else LayoutEffort.QUICK
+            again = _placed_together(part, buffers, peak, trying)
+            planned = again if again.peak < planned.peak else planned
             offsets |= planned.offsets
-            peak, method = max(peak, planned.peak), planned.method
+            peak, bound, method = max(peak, planned.peak), max(bound, min(again.bound, planned.peak)), planned.method
         else:
             found = _placed_together(part, buffers, peak, effort)
             around = _around_the_largest(part, buffers, plans)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 import numpy as np
@@ -14,7 +14,7 @@ from ..memory.layout import place_graph
 from .combinations import JointPlan
 from .deploying import deployment_of
 from .description import Precision
-from .joint import JointLayout
+from .joint import JointLayout, proven
 from .members import Application, fifo_name, frame_rows
 from .paper.edges import paper_application
 from .paper.reduction import reduce_buffers
@@ -132,6 +132,7 @@ def plan_application(
         found = search.least
         if there is not None and found.peak_bytes > there:
             found = search.within(there)
+    found = replace(found, layout=proven(found.layout))
     check_flash(application)
     return outcome_of(search, found, there, tuple(search.next_steps(found, steps)))
 

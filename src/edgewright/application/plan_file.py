@@ -9,12 +9,14 @@ from pathlib import Path
 from ..errors import InputError
 from ..memory.layout import Placement
 from ..program.deployment import Deployment, InterruptionPoints, Relation, RelationKind
+from ..program.deployment_check import difference
 from ..program.deployment_file import load_alone, save_alone
 from .conflicts import JointProblem
 from .deploying import deployment_of, unjudged_deployment
 from .description import PreemptionPoints
 from .joint import ARENA, JointLayout
 from .members import Application, slot_name
+from .rings import reading_rows, ring_ends
 from .slots import is_live
 
 
@@ -47,16 +49,20 @@ def _layout(application: Application, deployment: Deployment) -> JointLayout:
     for fifo in application.fifos:
         if fifo.what not in stored:
             raise InputError(f"it has no FIFO for '{fifo.what.tensor}' of '{fifo.what.network}'; plan it anew")
-        own = stored[fifo.what]
-        fifos.append(replace(fifo, slots=own.slots, rows=own.rows, readers=own.readers))
+        crossing = stored[fifo.what]
+        fifos.append(replace(fifo, slots=crossing.slots, rows=crossing.rows, readers=crossing.readers))
+    sized = replace(application, fifos=tuple(fifos))
     plans = {}
     for part in deployment.parts:
         if part.plan is None:
             raise InputError(f"part '{part.name}' has no plan; plan it anew")
         member = application.by_name[part.name]
+        pulled, _ = ring_ends(sized, part.name)
+        own = member.network if pulled is None else reading_rows(member.network, pulled)
+        if differing := difference(own, part.network):
+            raise InputError(f"part '{part.name}' computes something else than the application: its {differing} differ")
         network = replace(part.plan.network, constants={**part.network.constants, **member.network.constants})
         plans[part.name] = replace(part.plan, program=replace(part.plan.program, network=network))
-    sized = replace(application, fifos=tuple(fifos))
     problem = JointProblem(sized, plans, dict(_points(deployment, JointProblem(sized, plans))))
     buffers = problem.buffers()
     offsets: dict[str, int] = {}
