@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from ..dataflow.cnn.rows import row_count
 from ..errors import InputError
 from ..fusion.by_hand import layer_range
 from ..memory.row_windows import pullable
@@ -16,6 +15,7 @@ from ..network.parts import NetworkPart, TensorRegion, cut, given_outside
 from ..platform import Board, load_board
 from ..platform.target import TARGETS, Target, target_of
 from ..program.deployment import OUTSIDE, Fifo, Reader, RelationKind
+from ..program.steps import row_count
 from .description import ApplicationFile, AppNetworkEntry, read_application
 from .handed_images import with_handed_images
 from .handover import shared_fifos

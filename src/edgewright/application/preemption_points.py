@@ -12,11 +12,11 @@ from functools import cached_property
 from itertools import accumulate
 from math import ceil
 
-from ..dataflow.cnn.rows import has_rows
 from ..fusion.timing import TimedPlan
 from ..program import ROWS, Buffer, FusedLayers, Plan, Split, Stage, Step, Sweep, even_ends, faults, sums_name
 from ..program.deployment import InterruptionPoints
 from ..program.legal import problems
+from ..program.steps import has_rows
 from .description import PreemptionPoints
 
 PIECES = 100  # of a run: no piece between two rows shall take longer than such a part, where layers have rows

@@ -40,7 +40,7 @@ What it means, for everybody who makes, judges or executes one:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from itertools import chain, permutations
@@ -50,6 +50,7 @@ from ..network import Network, Tensor
 from ..network.part_draft import tensor_part
 from ..network.parts import TensorRegion
 from .plan import Plan
+from .steps import row_count
 
 OUTSIDE = ""  # the source of frames, and the reader of results
 SLOT_ALIGNMENT = 64  # bytes: a cache line, so that two workers never write to one
@@ -111,6 +112,16 @@ class Part:
         return self.plan.arenas if self.plan else self.built.arenas if self.built else {}
 
     @property
+    def owner(self) -> str:
+        """The name of the network that it is, or is cut from."""
+        return next(iter(self.outputs.values())).network
+
+    def own(self, fifo: Fifo) -> str:
+        """Its own name of the tensor that a FIFO carries."""
+        ends = self.outputs if fifo.source == self.name else self.inputs
+        return next(own for own, what in ends.items() if what == fifo.what)
+
+    @property
     def where(self) -> str:
         """The part as a message names it."""
         layers = self.built.layers if self.built else tuple(self.network.by_name)
@@ -158,6 +169,15 @@ class Fifo:
     is_kept: bool = False  # nothing may overlay it at any time: others fill it or read it while parts run
 
     @property
+    def name(self) -> str:
+        return f"{self.what.network}:{self.what.tensor}"
+
+    @property
+    def frame_rows(self) -> int:
+        """Rows of a frame."""
+        return row_count(self.what.region.shape)
+
+    @property
     def reading(self) -> tuple[str, ...]:
         """The parts that read it, or OUTSIDE."""
         return tuple(reader.part for reader in self.readers)
@@ -200,7 +220,9 @@ class InterruptionPoints:
 class Relation:
     kind: RelationKind
     parts: tuple[str, ...]
-    points: InterruptionPoints | None = None  # of the second part, for PREEMPTS; None: anywhere
+    points: InterruptionPoints | None = (
+        None  # of the second part, for PREEMPTS; None: anywhere; empty before it is planned
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +284,34 @@ class Deployment:
         return {part.name: part for part in self.parts}
 
     @cached_property
+    def plans(self) -> Mapping[str, Plan]:
+        """The plans of the parts that have one."""
+        return {part.name: part.plan for part in self.parts if part.plan is not None}
+
+    def with_plans(self, plans: Mapping[str, Plan]) -> Deployment:
+        """The deployment with these plans. A part's network is the planned one: planning may add layers that copy."""
+        return replace(self, parts=tuple(_planned(part, plans[part.name]) for part in self.parts))
+
+    def parts_of(self, network: str) -> tuple[Part, ...]:
+        """The network as one part, or its partitions."""
+        return tuple(part for part in self.parts if part.owner == network)
+
+    @cached_property
+    def queues(self) -> tuple[Fifo, ...]:
+        """The FIFOs that carry every frame from part to part."""
+        return tuple(fifo for fifo in self.fifos if OUTSIDE not in fifo.ends and not fifo.keeps_latest)
+
+    @property
+    def rings(self) -> tuple[Fifo, ...]:
+        """Those that carry it row by row."""
+        return tuple(fifo for fifo in self.queues if fifo.rows)
+
+    @cached_property
+    def shared(self) -> tuple[Fifo, ...]:
+        """The FIFOs of which readers find the latest frame."""
+        return tuple(fifo for fifo in self.fifos if fifo.keeps_latest)
+
+    @cached_property
     def workers_of(self) -> Mapping[str, tuple[Worker, ...]]:
         """The workers that run each part: its replicas, in their order."""
         return {part.name: tuple(w for w in self.workers if part.name in w.parts) for part in self.parts}
@@ -300,6 +350,38 @@ class Deployment:
         """Whether one of two parts may run while the other is in progress."""
         return a == b or self.concurrency(a, b).kind is not RelationKind.EXCLUSIVE
 
+    def are_parallel(self, a: str, b: str) -> bool:
+        """Whether two parts may run at the same time."""
+        return self.concurrency(a, b).kind in (RelationKind.PARALLEL, RelationKind.PIPELINED)
+
+    @cached_property
+    def preemptions(self) -> tuple[Relation, ...]:
+        return tuple(relation for relation in self.relations if relation.kind is RelationKind.PREEMPTS)
+
+    def preemption(self, high: str, low: str) -> Relation | None:
+        """The relation that lets one part interrupt another."""
+        relation = self.concurrency(high, low)
+        return relation if relation.kind is RelationKind.PREEMPTS and relation.parts == (high, low) else None
+
+    def may_be_interrupted(self, part: str) -> bool:
+        """Whether another part may start while this one runs."""
+        others = (other.name for other in self.parts)
+        return any(self.are_parallel(part, other) or self.preemption(other, part) for other in others)
+
+    def points_of(self, part: str) -> InterruptionPoints:
+        """The points at which any other part may interrupt this one; those that may anywhere do not count."""
+        points = [one.points for one in self.preemptions if one.parts[1] == part and one.points is not None]
+        return InterruptionPoints(
+            frozenset(chain.from_iterable(one.after for one in points)),
+            frozenset(chain.from_iterable(one.rows for one in points)),
+        )
+
+    def release_stage(self, fifo: Fifo, reader: str) -> int:
+        """The stage after which a reader's slot is free; its last one where that is when it has run."""
+        stage = next(each.stage for each in fifo.readers if each.part == reader)
+        plan = self.part_named[reader].plan
+        return stage if stage is not None else len(plan.program.stages) - 1 if plan else 0
+
     def read_before(self, fifo: Fifo, reader: str) -> frozenset[str]:
         """The readers of a FIFO that read each frame before this one does."""
         orders = [relation.parts for relation in self.relations if relation.kind is RelationKind.SAME_INPUT]
@@ -330,7 +412,7 @@ class Deployment:
     def slot_size(self, fifo: Fifo) -> int:
         """Bytes of a slot, or of the ring that stands for it."""
         tensor = self.tensor(fifo)
-        return tensor.bytes if not fifo.rows else tensor.bytes // tensor.shape[1] * fifo.rows
+        return tensor.bytes if not fifo.rows else tensor.bytes // fifo.frame_rows * fifo.rows
 
     def slot_bytes(self, fifo: Fifo) -> int:
         """Bytes from one slot to the next."""
@@ -340,6 +422,11 @@ class Deployment:
         """The devices that have its slots: those of all workers that write or read it."""
         workers = chain.from_iterable(self.workers_of.get(name, ()) for name in fifo.ends)
         return tuple(dict.fromkeys(worker.device for worker in workers))
+
+
+def _planned(part: Part, plan: Plan) -> Part:
+    constants = {**plan.network.constants, **part.network.constants}
+    return replace(part, network=replace(plan.network, constants=constants), plan=plan)
 
 
 def all_before(name: str, orders: Sequence[Sequence[str]]) -> frozenset[str]:

@@ -114,7 +114,7 @@ def _together(deployment: Deployment, one: PartRun, other: PartRun) -> Iterator[
         only = [x for x in deployment.fifos if x.source == source.part and reader.part in x.reading and x.slots == 1]
         if not only or only[0].keeps_latest:
             continue
-        released = max(release_stage(deployment, fifo, reader.part) for fifo in only)
+        released = max(deployment.release_stage(fifo, reader.part) for fifo in only)
         pairs: list[tuple[Stages, Stages]] = [(None, range(released + 1, len(reader.plan.program.stages)))]
         if any(fifo.rows for fifo in only):
             last = len(source.plan.program.stages) - 1
@@ -124,16 +124,9 @@ def _together(deployment: Deployment, one: PartRun, other: PartRun) -> Iterator[
     yield None, None
 
 
-def release_stage(deployment: Deployment, fifo: Fifo, reader: str) -> int:
-    """The stage after which a reader's slot is free; its last one where that is when it has run."""
-    stage = next(each.stage for each in fifo.readers if each.part == reader)
-    plan = deployment.part_named[reader].plan
-    return stage if stage is not None else len(plan.program.stages) - 1 if plan else 0
-
-
 def _pulling(deployment: Deployment, fifo: Fifo, reader: PartRun) -> int:
     """The last stage that takes rows out of a ring."""
-    own = _own_name(deployment, fifo, reader.part)
+    own = deployment.part_named[reader.part].own(fifo)
     stages = enumerate(reader.plan.program.stages)
     by_name = reader.plan.network.by_name
     return max(n for n, stage in stages if any(own in by_name[layer].inputs for layer in stage.layers))
@@ -156,7 +149,7 @@ def _overwritten_frames(deployment: Deployment, fifo: Fifo, run: PartRun) -> Ite
 def _kept_mask(fifo: Fifo, run: PartRun, home: Home) -> Array:
     """The bytes that a part writes, but for a kept frame itself: the output that it is, the input that is copied."""
     if run.part == fifo.source:
-        own = _own_name(run.deployment, fifo, run.part)
+        own = run.deployment.part_named[run.part].own(fifo)
         return run.placed(home, run.trace.written(home[1], but=run.plan.views[own].buffer))
     return run.placed(home, run.trace.computed(home[1])) if run.part == fifo.writer else run.written(home)
 
@@ -174,20 +167,14 @@ def _harmful_stages(deployment: Deployment, fifo: Fifo, run: PartRun) -> Collect
     if not is_end:
         return stages if _is_beside(deployment, fifo, run.part) else ()
     if fifo.rows and run.part in fifo.reading:
-        pulling, released = _pulling(deployment, fifo, run), release_stage(deployment, fifo, run.part)
+        pulling, released = _pulling(deployment, fifo, run), deployment.release_stage(fifo, run.part)
         return [stage for stage in stages if stage <= pulling or stage > released]
     return ()
 
 
 def _is_beside(deployment: Deployment, fifo: Fifo, part: str) -> bool:
     """Whether a part may run while frames of the FIFO's network are under way."""
-    own = [each.name for each in deployment.parts if _owner(deployment, each.name) == fifo.what.network]
-    return any(deployment.may_meet(part, name) for name in own)
-
-
-def _owner(deployment: Deployment, part: str) -> str:
-    """The network that a part is cut from: that of its outputs."""
-    return next(iter(deployment.part_named[part].outputs.values())).network
+    return any(deployment.may_meet(part, own.name) for own in deployment.parts_of(fifo.what.network))
 
 
 def _frame_places(deployment: Deployment, fifo: Fifo) -> Iterator[tuple[Home, int, int]]:
@@ -204,12 +191,6 @@ def _frame_places(deployment: Deployment, fifo: Fifo) -> Iterator[tuple[Home, in
             return
 
 
-def _own_name(deployment: Deployment, fifo: Fifo, part: str) -> str:
-    """What a part calls the tensor of a FIFO that it writes or reads."""
-    ends = deployment.writes[part] if part == fifo.source else deployment.reads[part]
-    return next(name for name, each in ends.items() if each == fifo)
-
-
 def _has_slots(deployment: Deployment, fifo: Fifo) -> bool:
     return any(fifo.what in layout.slots for layout in deployment.arenas.values())
 
@@ -217,7 +198,7 @@ def _has_slots(deployment: Deployment, fifo: Fifo) -> bool:
 def _place(deployment: Deployment, fifo: Fifo, part: str) -> tuple[Home, int, int] | None:
     """Where the plan of a part has the tensor of a FIFO; None where it is not in its arena as a whole."""
     plan = deployment.part_named[part].plan
-    own = _own_name(deployment, fifo, part)
+    own = deployment.part_named[part].own(fifo)
     if plan is None or own in plan.outside or own not in plan.views:
         return None
     view, worker = plan.views[own], deployment.workers_of[part][0]
@@ -243,7 +224,7 @@ def _moved_ends(deployment: Deployment, runs: list[PartRun]) -> Iterator[str]:
 
 def _is_dense(deployment: Deployment, fifo: Fifo, part: str) -> bool:
     plan = deployment.part_named[part].plan
-    own = _own_name(deployment, fifo, part)
+    own = deployment.part_named[part].own(fifo)
     return plan is not None and plan.network.tensors[own].is_dense(plan.views[own].strides)
 
 
@@ -276,7 +257,7 @@ def _overlapping_slots(deployment: Deployment) -> Iterator[str]:
     for home, layout in deployment.arenas.items():
         things: list[tuple[str, range, frozenset[str] | None]] = []
         for fifo in deployment.fifos:
-            own = frozenset(p.name for p in deployment.parts if _owner(deployment, p.name) == fifo.what.network)
+            own = frozenset(part.name for part in deployment.parts_of(fifo.what.network))
             places = [(at, size) for where, at, size in _frame_places(deployment, fifo) if where == home]
             if fifo.is_kept or _has_slots(deployment, fifo) or OUTSIDE not in fifo.ends or fifo.keeps_latest:
                 users = None if fifo.is_kept or fifo.keeps_latest else own

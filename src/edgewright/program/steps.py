@@ -39,6 +39,16 @@ ROWS = 1  # the axis of an image (NHWC)
 MOST_ROWS = 1 << 13  # of an image that goes row by row: beyond, following every row takes longer than it can save
 
 
+def has_rows(shape: Shape) -> bool:
+    """Whether a tensor is one image, so that it can come row by row (M 4.2: batch 1)."""
+    return len(shape) == 4 and shape[0] == 1
+
+
+def row_count(shape: Shape) -> int:
+    """Rows of an image; anything else comes in one piece."""
+    return shape[ROWS] if has_rows(shape) else 1
+
+
 def rows_needed(network: Network, reader: Layer, name: str, axis: int = ROWS) -> tuple[Interval, ...] | None:
     """The rows of tensor `name` that each output row reads; None where they do not move from top to bottom."""
     out = network.tensors[reader.output].shape

@@ -13,9 +13,9 @@ from functools import cached_property
 from ...dataflow import cnn_to_csdf, minimum_buffers
 from ...dataflow import phases as by_rows
 from ...dataflow.cnn.counts import input_actors, output_actors
-from ...dataflow.cnn.rows import row_count
 from ...network import Network
 from ...network.operators import Reshape
+from ...program.steps import row_count
 from ..members import Application, partition
 from ..relations import Relations
 

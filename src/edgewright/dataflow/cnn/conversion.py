@@ -25,12 +25,13 @@ from typing import Literal
 from ... import text
 from ...errors import ModelError, Unsupported
 from ...network import Interval, Layer, Network, Tensor, describe
+from ...program.steps import has_rows, row_count
 from ..graph import Actor, Channel, Graph, Rates, serial_loop
 from ..graph import fold as folded
 from .counts import input_actors, output_actors
 from .counts import phases as by_rows
 from .durations import Given, durations
-from .rows import has_rows, parts, reads, row_count, steps, use
+from .rows import parts, reads, steps, use
 
 MOST_ROWS = 100_000  # of an image
 Reuse = Literal["window", "self-loop", "resend"]

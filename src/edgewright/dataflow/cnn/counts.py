@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping
 
 from ...network import Layer, Network
 from ...network.operators import AvgPool2d, Conv2d, MaxPool2d, Pair
-from .rows import reads, row_count
+from ...program.steps import row_count
+from .rows import reads
 
 
 def phases(network: Network) -> dict[str, int]:

@@ -8,9 +8,10 @@ from math import inf
 
 from ...errors import ModelError
 from ...network import Network
+from ...program.steps import row_count
 from ..graph import Time
 from .counts import input_actors, output_actors
-from .rows import part_region, parts, row_count
+from .rows import part_region, parts
 
 Given = Mapping[str, int | float | Fraction]  # times of layers, all in one unit
 RESOLUTION = 10**9  # a float is taken to so many parts of a unit, so that exact sums stay short

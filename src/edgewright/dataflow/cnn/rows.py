@@ -9,17 +9,7 @@ from itertools import accumulate, pairwise
 
 from ...network import Interval, Layer, Network, Region, Shape
 from ...network.operators import Op
-from ...program import ROWS
-
-
-def has_rows(shape: Shape) -> bool:
-    """Whether a tensor is one image, so that it can come row by row (M 4.2: batch 1)."""
-    return len(shape) == 4 and shape[0] == 1
-
-
-def row_count(shape: Shape) -> int:
-    """Rows of an image; anything else comes in one piece."""
-    return shape[ROWS] if has_rows(shape) else 1
+from ...program.steps import ROWS, has_rows, row_count
 
 
 def parts(rows: int, count: int) -> tuple[Interval, ...]:
