@@ -9,10 +9,9 @@ from itertools import combinations, starmap
 
 from ..emit.library import Library
 from ..kernels.printing.source import CWriter
-from ..program.deployment import Fifo
+from ..memory.joint.liveness import Liveness
+from ..program.deployment import Deployment, Fifo
 from .app_ends import polled_rows
-from .description import PreemptionPoints
-from .joint import JointLayout
 
 ARRAYS = ("done", "given", "turns")  # with a word for each network
 MEANING = {
@@ -30,32 +29,29 @@ MEANING = {
 class AppGate:
     """The functions that run functions call when they begin and end, and networks at their preemption points."""
 
-    layout: JointLayout
+    name: str
+    deployment: Deployment
     libraries: Mapping[str, Library]
-
-    @property
-    def name(self) -> str:
-        return self.layout.application.file.prefix
 
     @cached_property
     def index(self) -> Mapping[str, int]:
-        return {member.name: n for n, member in enumerate(self.layout.application.members)}
+        return {part.name: n for n, part in enumerate(self.deployment.parts)}
 
     @cached_property
     def ends(self) -> Mapping[tuple[Fifo, str], int]:
         """A bit for each reader of what networks hand over, but for those that bring it."""
-        shared = self.layout.application.shared
+        shared = self.deployment.shared
         return {end: n for n, end in enumerate((x, name) for x in shared for name in x.reading if name != x.writer)}
 
     @property
     def is_polled(self) -> bool:
         """Whether any network may be interrupted."""
-        return any(map(self.layout.problem.relations.may_be_interrupted, self.index))
+        return any(map(self.deployment.may_be_interrupted, self.index))
 
     @property
     def has_rows(self) -> bool:
         """Whether any network may be interrupted between two rows."""
-        return any(polled_rows(self.layout, name) for name in self.index)
+        return any(polled_rows(self.deployment, name) for name in self.index)
 
     @property
     def words(self) -> Mapping[str, int]:
@@ -64,30 +60,29 @@ class AppGate:
         found |= {"between": 1} if self.is_polled else {}
         found |= {"at_row": 1, "turns": len(self.index)} if self.has_rows else {}
         found |= {"waiting": 1} if self.ends else {}
-        if self.layout.application.fifos:
+        if self.deployment.queues:
             found |= {"done": len(self.index), "given": len(self.index)}
         return found
 
     def frame(self, member: str) -> str:
         """C of the number of the frame that a member is at, during its run."""
-        is_counted = any(ring.source == member for ring in self.layout.rings)
+        is_counted = any(ring.source == member for ring in self.deployment.rings)
         return f"(done[{self.index[member]}] - 1u)" if is_counted else f"done[{self.index[member]}]"
 
     def _fills(self, which: str) -> str:
         """C of whether a network fills a ring: its frames count from their beginning, for they may be read by then."""
-        return f"({self._members(ring.source for ring in self.layout.rings):#x}u >> {which} & 1u)"
+        return f"({self._members(ring.source for ring in self.deployment.rings):#x}u >> {which} & 1u)"
 
     def _before(self, reader: str) -> int:
         """A bit for each network that may have to go on making rows when this one wants some."""
-        sources = [ring.source for ring in self.layout.rings if reader in ring.reading]
+        sources = [ring.source for ring in self.deployment.rings if reader in ring.reading]
         return sum(1 << self.index[name] | self._before(name) for name in sources)
 
     @property
     def is_shared(self) -> bool:
         """Whether threads, cores or interrupts may start networks at the same time."""
-        relations = self.layout.problem.relations
-        kinds = {preemption.points for preemption in relations.preemptions.values()}
-        return PreemptionPoints.ANYWHERE in kinds or any(starmap(relations.are_parallel, combinations(self.index, 2)))
+        is_anywhere = any(preemption.points is None for preemption in self.deployment.preemptions)
+        return is_anywhere or any(starmap(self.deployment.are_parallel, combinations(self.index, 2)))
 
     def declared_words(self) -> Iterator[str]:
         for word, count in self.words.items():
@@ -96,7 +91,7 @@ class AppGate:
     def write(self, c: CWriter) -> None:
         """Tables and functions; `enter` and `leave` are what run functions call."""
         c.lines += self._tables()
-        c.lines += self._frames() if self.layout.application.fifos else ()
+        c.lines += self._frames() if self.deployment.queues else ()
         self._entering(c)
 
     @cached_property
@@ -108,30 +103,28 @@ class AppGate:
     def _rows_of_tables(self) -> tuple[Mapping[str, int], ...]:
         """For each network: those that exclude it, those it may interrupt, the frames that it reads, those that others
         must read before it, and the frames that it makes by its end or brings at its beginning."""
-        relations, members = self.layout.problem.relations, self.layout.application.members
+        deployment, members = self.deployment, self.deployment.parts
         table: list[Mapping[str, int]] = []
         for member in members:
-            preempted = {low: one.points for (high, low), one in relations.preemptions.items() if high == member.name}
-            beside = {other.name for other in members if relations.are_parallel(member.name, other.name)}
-            made = [fifo for fifo in self.layout.application.shared if fifo.source == member.name]
-            brought = [
-                fifo for fifo in self.layout.application.shared if fifo.writer == member.name and fifo not in made
-            ]
+            preempted = {one.parts[1]: one.points for one in deployment.preemptions if one.parts[0] == member.name}
+            beside = {other.name for other in members if deployment.are_parallel(member.name, other.name)}
+            made = [fifo for fifo in deployment.shared if fifo.source == member.name]
+            brought = [fifo for fifo in deployment.shared if fifo.writer == member.name and fifo not in made]
             reading = {name for fifo in (*made, *brought) for name in fifo.reading if name != member.name}
             barred = (self.index.keys() - preempted.keys() - beside) | reading
-            is_early = relations.may_be_interrupted(member.name)  # others may read the frame while it runs
+            is_early = deployment.may_be_interrupted(member.name)  # others may read the frame while it runs
             table.append(
                 {
                     "excludes": self._members(barred),
                     "interrupts": self._members(preempted),
-                    "anywhere": self._members(x for x, kind in preempted.items() if kind is PreemptionPoints.ANYWHERE),
-                    "by_rows": self._members(x for x, kind in preempted.items() if kind is PreemptionPoints.ROWS),
+                    "anywhere": self._members(x for x, points in preempted.items() if points is None),
+                    "by_rows": self._members(x for x, points in preempted.items() if points and points.rows),
                     "reads": self._bits(end for end in self.ends if end[1] == member.name),
                     "follows": self._bits(
                         (fifo, name)
                         for fifo, reader in self.ends
                         if reader == member.name
-                        for name in relations.before(fifo, reader) - {fifo.writer}
+                        for name in deployment.read_before(fifo, reader) - {fifo.writer}
                     ),
                     "makes": self._bits(end for end in self.ends if end[0] in (made if is_early else made + brought)),
                     "brings": self._bits(end for end in self.ends if is_early and end[0] in brought),
@@ -140,7 +133,7 @@ class AppGate:
         return tuple(table)
 
     def _tables(self) -> Iterator[str]:
-        members, table = self.layout.application.members, self._rows_of_tables
+        members, table = self.deployment.parts, self._rows_of_tables
         stages = [len(self.libraries[member.name].stages) for member in members]
         for key in table[0]:
             values = [row[key] for row in table]
@@ -148,11 +141,15 @@ class AppGate:
                 yield f"static const uint32_t {key}[] = {{{', '.join(f'{value:#x}u' for value in values)}}};"
         if self.is_polled:
             yield f"static const int32_t stages[] = {{{', '.join(map(str, stages))}}};"
-        if freed := self.layout.problem.freed:
-            last = [freed.get(member.name, -2) for member in members]
+        if self.deployment.queues:
+            last = [self._last_read(member.name) for member in members]
             yield "/* The stage at whose end a partition gives its slots back. */"
             yield f"static const int32_t last_reads[] = {{{', '.join(map(str, last))}}};"
         yield ""
+
+    def _last_read(self, member: str) -> int:
+        fifos = (fifo for fifo in self.deployment.queues if member in fifo.reading)
+        return max((self.deployment.release_stage(fifo, member) for fifo in fifos), default=-2)
 
     def _bits(self, ends: Iterable[tuple[Fifo, str]]) -> int:
         return sum(1 << self.ends[end] for end in set(ends))
@@ -163,25 +160,25 @@ class AppGate:
 
     def _frames(self) -> Iterator[str]:
         """The frames in flight in pipelines: a partition needs one for itself, and others may have to wait."""
-        application, guard = self.layout.application, self.name.upper()
+        deployment, guard = self.deployment, self.name.upper()
         yield "/* Whether a partition finds its frame and room for what it makes, and no pipeline holds others up. */"
         yield "static int32_t frames(int32_t which)"
         yield "{"
-        for fifo in application.fifos:
+        for fifo in deployment.queues:
             source = self.index[fifo.source]
-            own = self._members(member.name for member in application.members_of(fifo.what.network))
+            own = self._members(part.name for part in deployment.parts_of(fifo.what.network))
             for name in fifo.reading:
                 reader = self.index[name]
                 under_way = f"done[{source}] - done[{reader}]"
                 under = f"done[{source}] - given[{reader}] >= {fifo.slots}u"
                 if fifo.rows:
-                    under = f"(paused_{self.layout.rings.index(fifo)}[0] || {under})"
+                    under = f"(paused_{deployment.rings.index(fifo)}[0] || {under})"
                 yield f"    if (which == {source} && {under})"
                 yield f"        return {guard}_BUSY;"
                 yield f"    if (which == {reader} && {under_way} == 0u)"
                 yield f"        return {guard}_EMPTY;"
                 if fifo.rows:
-                    ring = self.layout.rings.index(fifo)
+                    ring = deployment.rings.index(fifo)
                     none = f"made[{ring}] == taken[{ring}] || ({guard}_ALONE && (running & {self._before(name):#x}u))"
                     yield f"    if (which == {reader} && ({none}))"
                     yield f"        return {guard}_EMPTY;"
@@ -196,8 +193,11 @@ class AppGate:
         yield "/* Whether a network may be interrupted after a stage. */"
         yield "static int32_t is_point(int32_t network, int32_t stage)"
         yield "{"
-        for name, allowed in self.layout.problem.points.items():
-            places = " || ".join(f"stage == {stage}" for stage in sorted(allowed.after)) or "0"
+        for name in dict.fromkeys(one.parts[1] for one in self.deployment.preemptions if one.points is not None):
+            after = self.deployment.points_of(name).after
+            if after == Liveness(self.deployment.plans[name]).stage_ends.after:
+                continue
+            places = " || ".join(f"stage == {stage}" for stage in sorted(after)) or "0"
             yield f"    if (network == {self.index[name]})"
             yield f"        return {places};"
         yield "    return stage >= 0 && stage + 1 < stages[network];"
@@ -210,7 +210,7 @@ class AppGate:
         yield "static int32_t is_row(int32_t network, int32_t stage, uint32_t turn)"
         yield "{"
         for name, number in self.index.items():
-            for stage, turns in polled_rows(self.layout, name).items():
+            for stage, turns in polled_rows(self.deployment, name).items():
                 starts = [turn for turn in turns if turn - 1 not in turns]
                 ends = [turn for turn in turns if turn + 1 not in turns]
                 parts = zip(starts, ends, strict=True)  # turns that follow each other
@@ -222,13 +222,12 @@ class AppGate:
         yield ""
 
     def _entering(self, c: CWriter) -> None:
-        name, guard, relations = self.name, self.name.upper(), self.layout.problem.relations
-        is_pipelined = self.layout.application.fifos
+        name, guard, preemptions = self.name, self.name.upper(), self.deployment.preemptions
+        is_pipelined = self.deployment.queues
         busy = "running & excludes[which]"
-        if relations.preemptions:
-            kinds = {p.points for p in relations.preemptions.values()}
+        if preemptions:
             allowed = "(between"
-            allowed += " | anywhere[which]" if PreemptionPoints.ANYWHERE in kinds else ""
+            allowed += " | anywhere[which]" if any(one.points is None for one in preemptions) else ""
             allowed += " | (at_row & by_rows[which]))" if self.has_rows else ")"
             busy = f"({busy}) || (running & interrupts[which] & ~{allowed})"
         with c.block("static int32_t enter(int32_t which)"):
@@ -244,7 +243,7 @@ class AppGate:
                 c.line(f"    status = {guard}_EMPTY;")
             with c.block(f"if (status == {guard}_OK)"):
                 c.line("running |= 1u << which;")
-                if self.layout.rings:
+                if self.deployment.rings:
                     c.line(f"done[which] += {self._fills('which')};")
                 if self.ends:
                     gone = [key for key in ("reads", "makes", "brings") if key in self._tabled]
@@ -257,7 +256,7 @@ class AppGate:
             c.line("running &= ~(1u << which);")
             if "makes" in self._tabled:
                 c.line("waiting |= makes[which];")
-            if self.layout.rings:  # a run that fills one may have stopped, and says itself what it has read
+            if self.deployment.rings:  # a run that fills one may have stopped, and says itself what it has read
                 with c.block(f"if (!{self._fills('which')})"):
                     c.line("given[which] = ++done[which];")
             elif is_pipelined:
@@ -295,10 +294,10 @@ class AppGate:
             c.line("mark(place, network, 0u);")
         c.line()
         with c.block(f"void {name}_at(int32_t network, int32_t stage)"):
-            if self.layout.application.fifos:
+            if self.deployment.queues:
                 with c.block("if (stage == last_reads[network] + 1)"):
                     c.line(f"{guard}_LOCK();")
-                    counted = f" - {self._fills('network')}" if self.layout.rings else ""
+                    counted = f" - {self._fills('network')}" if self.deployment.rings else ""
                     c.line(f"given[network] = done[network] + 1u{counted};")
                     c.line(f"{guard}_UNLOCK();")
             if "brings" in self._tabled:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 
+from ..memory.joint.layout import JointLayout
 from ..network import Network
 from ..network.operators.window import AvgPool2d, Conv2d, ConvTranspose2d, MaxPool2d
-from .joint import JointLayout
-from .members import AppMember
+from ..program.deployment import Deployment, Part
 
 IMAGES = (AvgPool2d, Conv2d, ConvTranspose2d, MaxPool2d)  # operators whose first input and output are NHWC
 
@@ -27,9 +27,9 @@ def described_end(network: Network, name: str) -> str:
     return text
 
 
-def overwriters(layout: JointLayout, member: AppMember, tensor: str) -> tuple[str, ...]:
+def overwriters(layout: JointLayout, deployment: Deployment, member: Part, tensor: str) -> tuple[str, ...]:
     """The other members, and buffers of the firmware, whose bytes overlap those of an input or output in the arena."""
-    plan = layout.plans[member.name]
+    plan = deployment.plans[member.name]
     own = plan.buffer_named[plan.views[tensor].buffer]
     low = own.offset + plan.views[tensor].offset
     high = low + member.network.tensors[tensor].bytes
@@ -39,12 +39,12 @@ def overwriters(layout: JointLayout, member: AppMember, tensor: str) -> tuple[st
 
     names = [
         other.name
-        for other in layout.application.members
+        for other in deployment.parts
         if other.name != member.name
         and any(
             overlaps(buffer.offset, buffer.size, buffer.memory)
-            for buffer in layout.plans[other.name].buffers
-            if not _is_only_read(layout, other, buffer.name)
+            for buffer in deployment.plans[other.name].buffers
+            if not _is_only_read(deployment, other, buffer.name)
         )
     ]
     for buffer in layout.buffers:
@@ -56,32 +56,31 @@ def overwriters(layout: JointLayout, member: AppMember, tensor: str) -> tuple[st
     return tuple(name for name in dict.fromkeys(names) if name != member.name)
 
 
-def _is_only_read(layout: JointLayout, member: AppMember, buffer: str) -> bool:
+def _is_only_read(deployment: Deployment, member: Part, buffer: str) -> bool:
     """Whether a member's buffer holds nothing but an input that another network hands over."""
-    inside = [tensor for tensor, view in layout.plans[member.name].views.items() if view.buffer == buffer]
-    shared = [fifo for fifo in layout.application.shared if member.name in fifo.reading and fifo.writer != member.name]
+    inside = [tensor for tensor, view in deployment.plans[member.name].views.items() if view.buffer == buffer]
+    shared = [fifo for fifo in deployment.shared if member.name in fifo.reading and fifo.writer != member.name]
     return bool(inside) and {member.own(fifo) for fifo in shared} >= set(inside)
 
 
-def call_order(layout: JointLayout) -> tuple[AppMember, ...]:
+def call_order(deployment: Deployment) -> tuple[Part, ...]:
     """The members in an order in which one thread may run them: networks after those whose frames or outputs they read.
 
     Partitions of a pipeline follow each other: a frame on its way may hold other networks up.
     """
-    application, relations = layout.application, layout.problem.relations
-    before: dict[str, set[str]] = {owner: set() for owner in application.networks}
-    for fifo in application.shared:
+    before: dict[str, set[str]] = {network.name: set() for network in deployment.networks}
+    for fifo in deployment.shared:
         for reader in fifo.reading:
-            before[reader] |= ({fifo.writer} - {reader}) | relations.before(fifo, reader)
+            before[reader] |= ({fifo.writer} - {reader}) | deployment.read_before(fifo, reader)
     owners = TopologicalSorter(before).static_order()
-    return tuple(member for owner in owners for member in application.members_of(owner))
+    return tuple(part for owner in owners for part in deployment.parts_of(owner))
 
 
-def handed_sentences(layout: JointLayout, member: AppMember) -> Iterator[str]:
+def handed_sentences(deployment: Deployment, member: Part) -> Iterator[str]:
     """What a member reads that others have brought or made."""
-    for fifo in layout.application.shared:
+    for fifo in deployment.shared:
         if member.name in fifo.reading and fifo.writer != member.name:
             yield f"{member.own(fifo)} is {fifo.what.tensor} of {fifo.what.network}, where it lies"
-    for fifo in layout.application.fifos:
+    for fifo in deployment.queues:
         if member.name in fifo.reading:
             yield f"{member.own(fifo)} comes from {fifo.source}"

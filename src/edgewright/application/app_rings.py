@@ -15,10 +15,8 @@ from ..emit.streaming import RowOutlet, paused_words
 from ..kernels.printing.constants import C_TYPES
 from ..kernels.printing.source import CWriter
 from ..program import Plan
-from ..program.deployment import Fifo
+from ..program.deployment import Deployment, Fifo
 from .app_gate import AppGate
-from .joint import JointLayout
-from .members import fifo_name, frame_rows
 
 WAITING = """\
 /* Rows cross in rings. Where partitions have a thread or a core each, define APP_WAIT() as what one does while it waits
@@ -35,19 +33,19 @@ WAITING = """\
 #endif"""
 
 
-def row_outlet(prefix: str, layout: JointLayout, member: str) -> RowOutlet | None:
+def row_outlet(prefix: str, deployment: Deployment, member: str) -> RowOutlet | None:
     """Where the rows of a member's output leave, if it fills a ring."""
-    for number, ring in enumerate(layout.rings):
+    for number, ring in enumerate(deployment.rings):
         if ring.source == member:
-            tensor = layout.application.by_name[member].own(ring)
+            tensor = deployment.part_named[member].own(ring)
             return RowOutlet(tensor, f"{prefix}_room_{number}({{stop}})", f"{prefix}_made_{number}({{stop}})")
     return None
 
 
-def asked_inputs(layout: JointLayout, plan: Plan, member: str) -> tuple[str, ...]:
+def asked_inputs(deployment: Deployment, plan: Plan, member: str) -> tuple[str, ...]:
     """The inputs whose rows a member asks its caller for, and not a ring."""
-    own = layout.application.by_name[member].own
-    out_of_rings = {own(ring) for ring in layout.rings if member in ring.reading}
+    own = deployment.part_named[member].own
+    out_of_rings = {own(ring) for ring in deployment.rings if member in ring.reading}
     return tuple(name for name in plan.network.inputs if plan.is_by_rows(name) and name not in out_of_rings)
 
 
@@ -65,7 +63,7 @@ class AppRings:
 
     @property
     def rings(self) -> tuple[Fifo, ...]:
-        return self.gate.layout.rings
+        return self.gate.deployment.rings
 
     @property
     def words(self) -> int:
@@ -73,7 +71,7 @@ class AppRings:
         return sum(2 + self._paused(ring) + 2 * len(self._pulled(ring)) for ring in self.rings)
 
     def _pulled(self, ring: Fifo) -> tuple[str, ...]:
-        return asked_inputs(self.gate.layout, self._producer_of(ring).plan, ring.source)
+        return asked_inputs(self.gate.deployment, self._producer_of(ring).plan, ring.source)
 
     def _paused(self, ring: Fifo) -> int:
         return paused_words(self._producer_of(ring).plan)
@@ -108,7 +106,7 @@ class AppRings:
 
     def _producer(self, c: CWriter, number: int, ring: Fifo) -> None:
         name, guard = self.name, self.name.upper()
-        row = f"{self.gate.frame(ring.source)} * {frame_rows(ring)}u + (uint32_t)stop"
+        row = f"{self.gate.frame(ring.source)} * {ring.frame_rows}u + (uint32_t)stop"
         with c.block(f"int32_t {name}_room_{number}(int32_t stop)"):
             c.line(f"/* No more than {ring.rows} rows that were not taken, and none of the frame before. */")
             c.line(f"const uint32_t most = stop < {ring.rows} ? (uint32_t)stop : {ring.rows}u;")
@@ -124,19 +122,19 @@ class AppRings:
 
     def _reader(self, c: CWriter, number: int, ring: Fifo) -> None:
         guard, frame = self.name.upper(), self.gate.frame(ring.readers[0].part)
-        source, application = self.gate.index[ring.source], self.gate.layout.application
-        ctype, row_bytes = C_TYPES[application.tensor(ring).dtype.value], application.row_bytes(ring)
+        source, tensor = self.gate.index[ring.source], self.gate.deployment.tensor(ring)
+        ctype, row_bytes = C_TYPES[tensor.dtype.value], tensor.bytes // ring.frame_rows
         with c.block(f"static void pull_{number}(void *context, int32_t row, {ctype} *target)"):
-            c.line(f"const uint32_t at = {frame} * {frame_rows(ring)}u + (uint32_t)row;")
+            c.line(f"const uint32_t at = {frame} * {ring.frame_rows}u + (uint32_t)row;")
             c.line("(void)context;")
             with c.block(f"while (made[{number}] == at)"):
                 c.lines += [f"#ifdef {guard}_WAIT", f"        {guard}_WAIT();", "#else"]
                 c.line(f"mark(&running, 1u << {source}, 1u);")
-                c.line(f"(void){self.resumed[fifo_name(ring)]};")
+                c.line(f"(void){self.resumed[ring.name]};")
                 c.line(f"mark(&running, 1u << {source}, 0u);")
                 c.lines += ["#endif"]
             c.line(f"{guard}_ORDER();")
-            place = f"{self.places[fifo_name(ring)]} + row % {ring.rows} * {row_bytes}"
+            place = f"{self.places[ring.name]} + row % {ring.rows} * {row_bytes}"
             c.line(f"memcpy(target, {place}, {row_bytes});")
             c.line(f"{guard}_ORDER();")
             c.line(f"taken[{number}] = at + 1u;")

@@ -11,6 +11,9 @@ from ..emit.library import Library
 from ..emit.names import Parameters, arena_names, local_names, parameters
 from ..kernels.printing.constants import C_TYPES
 from ..kernels.printing.source import CWriter, comment, header_foot, header_head
+from ..memory.joint.conflicts import slot_buffer
+from ..memory.joint.layout import JointLayout
+from ..program.deployment import Deployment, Part
 from .app_ends import c_name, given_ends
 from .app_gate import AppGate
 from .app_interface import described_end, handed_sentences, overwriters
@@ -18,37 +21,38 @@ from .app_locks import POSIX, lock_comment, lock_lines
 from .app_rings import AppRings, asked_inputs, row_outlet
 from .c_names import NamedPiece
 from .description import BufferEntry
-from .joint import JointLayout
-from .members import AppMember, fifo_name, slot_name
+from .draft import Application
 
 
 @dataclass(frozen=True)
 class AppWriter:
+    application: Application
     layout: JointLayout
+    deployment: Deployment  # with kernels selected
     libraries: Mapping[str, Library]
 
     @cached_property
     def gate(self) -> AppGate:
-        return AppGate(self.layout, self.libraries)
+        return AppGate(self.application.file.prefix, self.deployment, self.libraries)
 
     @cached_property
     def rings(self) -> AppRings:
-        members, made = self.layout.application.by_name, self.layout.rings
-        calls = {fifo_name(ring): self._resumed(members[ring.source]) for ring in made}
-        return AppRings(self.gate, {fifo_name(ring): self._place(slot_name(ring)) for ring in made}, calls)
+        members, made = self.application.deployment.part_named, self.deployment.rings
+        calls = {ring.name: self._resumed(members[ring.source]) for ring in made}
+        return AppRings(self.gate, {ring.name: self._place(slot_buffer(ring)) for ring in made}, calls)
 
-    def _resumed(self, member: AppMember) -> str:
+    def _resumed(self, member: Part) -> str:
         """C of the call that resumes a run; inputs that were passed whole have been read, and are not passed again."""
         names, kept = local_names(self._parameters(member)), self._kept(member)
         gone = {*names.inputs.values(), *names.outputs.values()} - set(kept)
         arguments = ["0" if name in gone else kept.get(name, name) for name in self._arguments(member)]
-        return f"{c_name(member)}_run_in({', '.join(arguments)})"
+        return f"{c_name(self.application, member)}_run_in({', '.join(arguments)})"
 
-    def _kept(self, member: AppMember) -> dict[str, str]:
+    def _kept(self, member: Part) -> dict[str, str]:
         """C variables for the parameters of a run that may go on later: whom it asks for rows."""
-        numbers = [n for n, ring in enumerate(self.layout.rings) if ring.source == member.name]
+        numbers = [n for n, ring in enumerate(self.deployment.rings) if ring.source == member.name]
         names, plan = self._parameters(member), self.libraries[member.name].plan
-        pulled = asked_inputs(self.layout, plan, member.name) if numbers else ()
+        pulled = asked_inputs(self.deployment, plan, member.name) if numbers else ()
         kept = {local_names(names).inputs[x]: f"kept_{numbers[0]}_{names.inputs[x]}" for x in pulled}
         return kept | {f"{parameter}_context": f"{variable}_context" for parameter, variable in kept.items()}
 
@@ -75,9 +79,9 @@ class AppWriter:
 
     def header(self) -> str:
         lines = self._header_head()
-        for member in self.layout.application.members:
+        for member in self.application.deployment.parts:
             lines += [*self._declared(member), ""]
-        for own in self.layout.application.file.buffers:
+        for own in self.application.file.buffers:
             lines += [f"/* {own.size} bytes of the firmware's own. */", f"{self._buffer_function(own)};"]
         return "\n".join([*lines, *header_foot(f"{self.name.upper()}_H"), ""])
 
@@ -119,36 +123,36 @@ class AppWriter:
     def _buffer_function(self, own: BufferEntry) -> str:
         return f"uint8_t *{self.name}_buffer_{own.name.lower()}(void)"
 
-    def _declared(self, member: AppMember) -> Iterator[str]:
+    def _declared(self, member: Part) -> Iterator[str]:
         """What the header says of a member, and declares for it."""
         plan = self.libraries[member.name].plan
         yield f"/* {comment(member.name)}: {plan.macs} multiply-accumulates."
-        yield from (f" *   {comment(sentence)}." for sentence in handed_sentences(self.layout, member))
+        yield from (f" *   {comment(sentence)}." for sentence in handed_sentences(self.deployment, member))
         yield from self._ends(member)
         yield " * What is given as NULL stays in the arena. */"
-        yield f"int32_t {self.name}_run_{c_name(member)}({self._signature(member, is_public=True)});"
+        yield f"int32_t {self.name}_run_{c_name(self.application, member)}({self._signature(member, is_public=True)});"
         for kind, function, _, _ in self._accessors(member):
             yield f"{kind} *{function}(void);"
 
-    def _ends(self, member: AppMember) -> Iterator[str]:
+    def _ends(self, member: Part) -> Iterator[str]:
         """A line of the header for every input and output: type, axes, shape, and who overwrites it in the arena."""
-        names, given = self._parameters(member), given_ends(self.layout, member)
+        names, given = self._parameters(member), given_ends(self.deployment, member)
         functions = {tensor: function for _, function, _, tensor in self._accessors(member)}
         for way, group, passed in (("input", names.inputs, given[0]), ("output", names.outputs, given[1])):
             for tensor, parameter in group.items():
                 yield f" *   {way} {parameter}: {described_end(member.network, tensor)}."
                 if tensor in functions:
-                    others = [member.name, *overwriters(self.layout, member, tensor)]
+                    others = [member.name, *overwriters(self.layout, self.deployment, member, tensor)]
                     yield f" *     {functions[tensor]}() points to it; overwritten by {comment(', '.join(others))}."
                 elif tensor in passed:
                     yield " *     Not in the arena as a whole: only the caller has it."
 
     def pieces(self, files: Mapping[str, str | bytes]) -> Iterator[NamedPiece]:
         """The C of the library by the keys of the application file that its names follow from."""
-        application = self.layout.application
+        application = self.application
         shared = [str(files[f"{self.name}_{part}.h"]) for part in ("kernels", "weights")]
         yield NamedPiece("name", "\n".join([*self._header_head(), *shared]))
-        for member in application.members:
+        for member in application.deployment.parts:
             library = self.libraries[member.name]
             index = [one.name for one in application.file.networks].index(member.owner)
             header, source = (str(library.files[f"{library.name}.{kind}"]) for kind in "hc")
@@ -189,29 +193,29 @@ class AppWriter:
         ]
         self.gate.write(c)
         self.rings.write(c)
-        for member in self.layout.application.members:
+        for member in self.application.deployment.parts:
             self._write_run(c, member)
-        for own in self.layout.application.file.buffers:
+        for own in self.application.file.buffers:
             with c.block(self._buffer_function(own)):
                 c.line(f"return {self._place(own.name)};")
             c.line()
         return c.text()
 
-    def _parameters(self, member: AppMember) -> Parameters:
+    def _parameters(self, member: Part) -> Parameters:
         library = self.libraries[member.name]
         return parameters(library.name, member.network, library.plan.arenas)
 
-    def _signature(self, member: AppMember, is_public: bool = False) -> str:
+    def _signature(self, member: Part, is_public: bool = False) -> str:
         """C of the run function's parameters: as the header has them, or under names that nothing else in the C has."""
         public, plan = self._parameters(member), self.libraries[member.name].plan
         names = public if is_public else local_names(public)
-        inputs, outputs = given_ends(self.layout, member)
+        inputs, outputs = given_ends(self.deployment, member)
         given = Parameters({}, {x: names.inputs[x] for x in inputs}, {x: names.outputs[x] for x in outputs})
-        return ", ".join(declared(c_name(member), plan, member.network, given, public)) or "void"
+        return ", ".join(declared(c_name(self.application, member), plan, member.network, given, public)) or "void"
 
-    def _write_run(self, c: CWriter, member: AppMember) -> None:
+    def _write_run(self, c: CWriter, member: Part) -> None:
         name, guard, plan = self.name, self.name.upper(), self.libraries[member.name].plan
-        which, own = self.gate.index[member.name], c_name(member)
+        which, own = self.gate.index[member.name], c_name(self.application, member)
         with c.block(f"int32_t {name}_run_{own}({self._signature(member)})"):
             c.line(f"int32_t status = enter({which});")
             c.line(f"if (status != {guard}_OK)")
@@ -221,7 +225,7 @@ class AppWriter:
             call = f"{own}_run_in({', '.join(self._arguments(member))})"
             if return_type(plan, member.network) == "void":
                 c.line(f"{call};")
-            elif row_outlet(name, self.layout, member.name) is not None:
+            elif row_outlet(name, self.deployment, member.name) is not None:
                 with c.block(f"if ({call} == 1)"):  # what remains otherwise is done when the next partition wants it
                     c.line(f"done[{which}] -= 1u;")
                     c.line(f"status = {guard}_WRONG;")
@@ -236,12 +240,12 @@ class AppWriter:
                 c.line(f"return ({kind} *)(void *)({place});")
             c.line()
 
-    def _arguments(self, member: AppMember) -> Iterator[str]:
+    def _arguments(self, member: Part) -> Iterator[str]:
         names, plan = local_names(self._parameters(member)), self.libraries[member.name].plan
         yield from map(self._arena, names.arenas)
-        rings = enumerate(self.layout.rings)
+        rings = enumerate(self.deployment.rings)
         pulled = {member.own(ring): number for number, ring in rings if member.name in ring.reading}
-        given = {tensor for ends in given_ends(self.layout, member) for tensor in ends}
+        given = {tensor for ends in given_ends(self.deployment, member) for tensor in ends}
         for group, is_input in ((names.inputs, True), (names.outputs, False)):
             for tensor, parameter in group.items():
                 ctype = C_TYPES[member.network.tensors[tensor].dtype.value]
@@ -255,20 +259,20 @@ class AppWriter:
                     yield parameter
                     if is_input and plan.views[tensor].window:
                         yield f"{parameter}_context"
-        yield from (f"paused_{n}" for n, ring in enumerate(self.layout.rings) if ring.source == member.name)
+        yield from (f"paused_{n}" for n, ring in enumerate(self.deployment.rings) if ring.source == member.name)
 
-    def _slot(self, member: AppMember, tensor: str) -> str:
+    def _slot(self, member: Part, tensor: str) -> str:
         """C of where the slot of the member's frame begins; slots lie anywhere."""
         frame = self.gate.frame(member.name)
-        carrying = (x for x in self.layout.application.fifos if member.name in x.ends and member.own(x) == tensor)
+        carrying = (x for x in self.deployment.queues if member.name in x.ends and member.own(x) == tensor)
         fifo = next(carrying)
-        places = [self._place(slot_name(fifo, n)) for n in range(fifo.slots)]
+        places = [self._place(slot_buffer(fifo, n)) for n in range(fifo.slots)]
         text = places[-1]
         for n in range(fifo.slots - 2, -1, -1):
             text = f"({frame} % {fifo.slots}u == {n}u ? {places[n]} : {text})"
         return text
 
-    def _accessors(self, member: AppMember) -> Iterator[tuple[str, str, str, str]]:
+    def _accessors(self, member: Part) -> Iterator[tuple[str, str, str, str]]:
         """(type, function, place, tensor) of every input and output that lies in the arena as a whole."""
         names, plan, network = self._parameters(member), self.libraries[member.name].plan, member.network
         for way, group in (("input", names.inputs), ("output", names.outputs)):
@@ -276,6 +280,6 @@ class AppWriter:
                 if lies_densely(plan, network, tensor) and tensor not in plan.outside:
                     view = plan.views[tensor]
                     buffer = plan.buffer_named[view.buffer]
-                    function = f"{self.name}_{way}_{c_name(member)}_{parameter}"
+                    function = f"{self.name}_{way}_{c_name(self.application, member)}_{parameter}"
                     place = f"{self._arena(buffer.memory)} + {buffer.offset + view.offset}"
                     yield C_TYPES[network.tensors[tensor].dtype.value], function, place, tensor

@@ -15,10 +15,9 @@ from ..emit.names import arena_names
 from ..kernels.printing.constants import C_TYPES
 from ..kernels.printing.source import CWriter
 from ..network import Array, Tensor
+from ..program.deployment import FirmwareBuffer, Part
 from .app_ends import c_name, given_ends
-from .description import ALWAYS, BufferEntry
 from .library import AppLibrary
-from .members import AppMember
 
 INTERRUPTED = 77  # of 256: the share of points at which somebody tries to start
 TIMER = 0xFFFFFF  # ticks that it counts at most
@@ -56,9 +55,9 @@ def trial_inputs(
     library: AppLibrary, script: TrialScript, inputs: Mapping[str, Sequence[Mapping[str, Array]]]
 ) -> bytes:
     """What the harness reads before it begins: the script, what own buffers hold, inputs of all members."""
-    parts = [script.words, *(own_bytes(buffer.size) for buffer in kept_buffers(library))]
-    for member in library.layout.application.members:
-        for tensor in given_ends(library.layout, member)[0]:
+    parts = [script.words, *(own_bytes(buffer.bytes) for buffer in kept_buffers(library))]
+    for member in library.application.deployment.parts:
+        for tensor in given_ends(library.deployment, member)[0]:
             parts += [values[tensor].tobytes() for values in inputs[member.name]]
     return b"".join(parts)
 
@@ -68,21 +67,21 @@ def own_bytes(size: int) -> bytes:
     return bytes((17 * n + n // 256 + 3) % 251 for n in range(size))
 
 
-def kept_buffers(library: AppLibrary) -> list[BufferEntry]:
+def kept_buffers(library: AppLibrary) -> list[FirmwareBuffer]:
     """The firmware's own buffers that no network may ever touch."""
-    return [buffer for buffer in library.layout.application.file.buffers if buffer.alive == ALWAYS]
+    return [buffer for buffer in library.deployment.buffers if buffer.parts is None]
 
 
 def read_notes(library: AppLibrary, data: bytes) -> Iterator[TrialNote]:
     """The notes in the order in which they were made."""
-    members, at = library.layout.application.members, 0
+    members, at = library.application.deployment.parts, 0
     while at < len(data):
         kind, member, value, depth = _NOTE.unpack_from(data, at)
         at += _NOTE.size
         size = 0
         if kind == END and value == 0:
             network = members[member].network
-            size = sum(network.tensors[name].bytes for name in given_ends(library.layout, members[member])[1])
+            size = sum(network.tensors[name].bytes for name in given_ends(library.deployment, members[member])[1])
         yield TrialNote(kind == BEGIN, member, value, depth, data[at : at + size])
         at += size
 
@@ -99,8 +98,8 @@ class _HarnessWriter:
     timer: str | None
 
     @property
-    def members(self) -> tuple[AppMember, ...]:
-        return self.library.layout.application.members
+    def members(self) -> tuple[Part, ...]:
+        return self.library.application.deployment.parts
 
     def written(self) -> HarnessGlue:
         c, size, name = CWriter(), 0, self.library.name
@@ -133,19 +132,19 @@ class _HarnessWriter:
                 c.line("board_tick_every(0);")
         with c.block("void board_outputs(void)"):
             for buffer in kept_buffers(self.library):
-                c.line(f"board_write({name}_buffer_{buffer.name.lower()}(), {buffer.size}u);")
+                c.line(f"board_write({name}_buffer_{buffer.name.lower()}(), {buffer.bytes}u);")
         return HarnessGlue(c.text(), size + 256 + (HANDLER_STACK if self.timer is not None else 0))
 
-    def _given(self, member: AppMember) -> tuple[list[Tensor], list[Tensor]]:
-        inputs, outputs = given_ends(self.library.layout, member)
+    def _given(self, member: Part) -> tuple[list[Tensor], list[Tensor]]:
+        inputs, outputs = given_ends(self.library.deployment, member)
         tensors = member.network.tensors
         return [tensors[name] for name in inputs], [tensors[name] for name in outputs]
 
-    def _is_pulled(self, member: AppMember, tensor: Tensor) -> bool:
+    def _is_pulled(self, member: Part, tensor: Tensor) -> bool:
         return self.library.members[member.name].plan.views[tensor.name].window is not None
 
     def _declare(
-        self, c: CWriter, name: str, tensor: Tensor, is_input: bool = False, member: AppMember | None = None
+        self, c: CWriter, name: str, tensor: Tensor, is_input: bool = False, member: Part | None = None
     ) -> int:
         """An array of the harness, and the function that hands out its rows where an input is pulled; its bytes."""
         count = f"[{self.variants}]" if is_input else ""
@@ -174,7 +173,7 @@ class _HarnessWriter:
                     c.line(f"    ((volatile uint32_t *)__arena_{memory})[i] = 0xA5A5A5A5u;")
             c.line("#endif")
             for buffer in kept_buffers(self.library):
-                c.line(f"if (board_read({self.library.name}_buffer_{buffer.name.lower()}(), {buffer.size}u))")
+                c.line(f"if (board_read({self.library.name}_buffer_{buffer.name.lower()}(), {buffer.bytes}u))")
                 c.line("    return 1;")
             for number, member in enumerate(self.members):
                 for place, tensor in enumerate(self._given(member)[0]):
@@ -205,7 +204,11 @@ class _HarnessWriter:
             c.line("depth++;")
             with c.block("switch (which)"):
                 for number, member in enumerate(self.members):
-                    call = f"{self.library.name}_run_{c_name(member)}({', '.join(self._arguments(number, member))})"
+                    own, arguments = (
+                        c_name(self.library.application, member),
+                        ", ".join(self._arguments(number, member)),
+                    )
+                    call = f"{self.library.name}_run_{own}({arguments})"
                     c.line(f"case {number}: status = {call}; break;")
             c.line("(void)variant;")
             c.line("BOARD_MASK();")
@@ -221,7 +224,7 @@ class _HarnessWriter:
             c.line("return status;")
         c.line()
 
-    def _arguments(self, number: int, member: AppMember) -> Iterator[str]:
+    def _arguments(self, number: int, member: Part) -> Iterator[str]:
         inputs, outputs = self._given(member)
         for place, tensor in enumerate(inputs):
             name = f"in_{number}_{place}"

@@ -6,7 +6,7 @@ network's frame. Results are compared with the reference before and after the me
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -15,14 +15,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ..errors import EdgewrightError, Infeasible
-from ..network import Array, random_inputs
+from ..memory.joint.layout import JointLayout, lay_out_jointly
+from ..network import Array, Network, random_inputs
 from ..network.kernels import execute
 from ..network.parts import TensorRegion
 from ..network.reference import compare
 from ..network.region import Region
 from ..platform.target import TARGETS
-from ..program import Plan
-from ..program.deployment import OUTSIDE, Deployment, Fifo, Part, Reader, Worker, aligned
+from ..program.deployment import OUTSIDE, Deployment, Fifo, Reader, Worker, aligned
+from ..program.deployment_check import checked_deployment
 from ..program.deployment_memory import laid_out
 from ..run.build import THIS, build_pipeline
 from ..run.executors import executor_of
@@ -30,9 +31,8 @@ from ..run.measurement import FrameStream, combine_rounds, measured
 from ..run.pipeline import Pipeline
 from ..run.ring import MemoryBlock
 from ..run.statistics import RunStatistics
-from .deploying import deployment_of
-from .joint import JointLayout, lay_out_jointly
-from .library import emit_application, selected_plans
+from .draft import Application
+from .library import emit_application, with_selected_plans
 from .ring_run import RingPipeline, build_threaded
 
 ROUNDS = 3  # of all networks in turns
@@ -68,7 +68,7 @@ class MeasuredNetwork:
 class HostApplication:
     """The networks compiled for this machine, with the inputs that they are tried with."""
 
-    layout: JointLayout
+    application: Application
     pipelines: Mapping[str, FrameStream]
 
     def measure(self, frames: int) -> tuple[MeasuredNetwork, ...]:
@@ -86,7 +86,7 @@ class HostApplication:
                     found[name].append(run.result())
                     beside[name] = tuple(other for other in turn if other != name)
         self._check(inputs)
-        entries = {entry.name: entry for entry in self.layout.application.file.networks}
+        entries = {entry.name: entry for entry in self.application.file.networks}
         return tuple(
             MeasuredNetwork(
                 name,
@@ -99,15 +99,11 @@ class HostApplication:
 
     def turns(self) -> list[list[str]]:
         """Groups of networks that run at the same time, all parallel to each other."""
-        relations, application = self.layout.problem.relations, self.layout.application
+        draft = self.application.deployment
+        first = {name: draft.parts_of(name)[0].name for name in self.pipelines}
         found: list[list[str]] = []
         for name in self.pipelines:
-            first = application.members_of(name)[0].name
-            others = [
-                turn
-                for turn in found
-                if all(relations.are_parallel(first, application.members_of(o)[0].name) for o in turn)
-            ]
+            others = [turn for turn in found if all(draft.are_parallel(first[name], first[other]) for other in turn)]
             if others:
                 others[0].append(name)
             else:
@@ -116,54 +112,52 @@ class HostApplication:
 
     def _inputs(self) -> dict[str, Frames]:
         """Random frames; what is handed over is what the network before it makes, or reads."""
-        application, networks = self.layout.application, self.layout.application.networks
+        draft, networks = self.application.deployment, self.application.networks
         found: dict[str, Frames] = {
             name: [random_inputs(network, seed) for seed in range(VARIETY)] for name, network in networks.items()
         }
-        first = {fifo: application.ends(fifo)[0] for fifo in application.shared}  # who makes or brings it, and where
+        # Who makes or brings it, and where.
+        first = {fifo: (fifo.writer, draft.part_named[fifo.writer].own(fifo)) for fifo in draft.shared}
         makers = {name: {first[fifo][0] for fifo in first if name in fifo.reading} - {name} for name in networks}
         for name in TopologicalSorter(makers).static_order():
             for fifo, (maker, tensor) in first.items():
                 if name in fifo.reading and name != maker:
                     given = found[maker]
                     made = [execute(networks[maker], x) for x in given] if fifo.source != OUTSIDE else given
-                    own = application.by_name[name].own(fifo)
+                    own = draft.part_named[name].own(fifo)
                     found[name] = [{**x, own: values[tensor]} for x, values in zip(found[name], made, strict=True)]
         return found
 
     def _check(self, inputs: Mapping[str, Frames]) -> None:
         for name, pipeline in self.pipelines.items():
-            network = self.layout.application.networks[name]
+            network = self.application.networks[name]
             for frame, result in zip(inputs[name], pipeline(iter(inputs[name])), strict=True):
                 if not compare(network, result, execute(network, frame)).passes:
                     raise EdgewrightError(f"network '{name}' computes something wrong here; please report this")
 
 
-def run_application(layout: JointLayout, frames: int) -> tuple[MeasuredNetwork, ...]:
+def run_application(application: Application, layout: JointLayout, frames: int) -> tuple[MeasuredNetwork, ...]:
     """The networks of a joint plan compiled for this machine, and run in one arena."""
-    application = replace(layout.application, target=TARGETS["host"])
-    rings = {ring.what.network for ring in application.rings}
-    if application.fifos:  # a partition runs whenever it finds a frame: none may use what another keeps for it
+    here = replace(application, target=TARGETS["host"])
+    planned = layout.problem.deployment
+    rings = {ring.what.network for ring in planned.rings}
+    if planned.queues:  # a partition runs whenever it finds a frame: none may use what another keeps for it
         double = tuple(
-            x if x.what.network in rings else replace(x, slots=max(DOUBLE, x.slots)) for x in application.fifos
+            replace(x, slots=max(DOUBLE, x.slots)) if x in planned.queues and x.what.network not in rings else x
+            for x in planned.fifos
         )
-        stages = application.release_stages.items()
-        freed = {name: at for name, at in stages if application.by_name[name].owner in rings}
-        application = replace(application, fifos=double).releasing(freed)
-        layout = lay_out_jointly(application, layout.problem.plans, layout.problem.points)
-    here = replace(layout, problem=replace(layout.problem, application=application))
+        layout = lay_out_jointly(replace(planned, fifos=double))
     arenas = {memory: MemoryBlock(aligned(size)).piece(0, aligned(size)) for memory, size in layout.arenas.items()}
     with TemporaryDirectory(prefix="edgewright-") as name, ExitStack() as open_ones:
         pipelines: dict[str, FrameStream] = {}
-        selected = selected_plans(here)
-        deployment_of(here, selected)
+        selected = checked_deployment(with_selected_plans(layout, here.target))
         if rings:  # in the arena of the library
-            library = emit_application(here)
+            library = emit_application(here, layout)
             shared = build_threaded(library, Path(name, "rings"))
             pipelines |= {owner: RingPipeline(library, shared, owner) for owner in rings}
-        for owner in (each for each in application.networks if each not in rings):
+        for owner in (each for each in here.networks if each not in rings):
             folder = Path(name, owner)
-            spec = build_pipeline(_deployment(here, owner, selected), folder)
+            spec = build_pipeline(_deployment(selected, owner), folder)
             executors = {
                 (worker.name, part): executor_of(spec.part_named[part], folder, arenas, 1)
                 for worker in spec.workers
@@ -183,34 +177,27 @@ def check_throughput(found: Sequence[MeasuredNetwork]) -> None:
             )
 
 
-def _deployment(layout: JointLayout, owner: str, selected: Mapping[str, Plan]) -> Deployment:
+def _deployment(selected: Deployment, owner: str) -> Deployment:
     """A network as the runtime takes it: a worker for each partition, and slots between them."""
-    application = layout.application
-    network, members = application.networks[owner], application.members_of(owner)
-    parts = tuple(_parts(layout, owner, selected))
+    network, own = selected.network_named[owner], selected.parts_of(owner)
+    parts = []
+    for part in own:  # what another network hands over comes from the outside here
+        inputs = {x: what if what.network == owner else _whole(network, x) for x, what in part.inputs.items()}
+        parts.append(replace(part, inputs=inputs))
     workers = tuple(Worker(f"worker{n}", THIS, "cpu", (), (part.name,)) for n, part in enumerate(parts))
     readers: dict[str, list[str]] = {}
     for part in parts:
         for tensor in dict.fromkeys(what.tensor for what in part.inputs.values()):
             readers.setdefault(tensor, []).append(part.name)
-    fifos = [
-        Fifo(_whole(layout, owner, x), OUTSIDE, tuple(map(Reader, readers.get(x, ()))), DOUBLE) for x in network.inputs
-    ]
+    fifos = [Fifo(_whole(network, x), OUTSIDE, tuple(map(Reader, readers.get(x, ()))), DOUBLE) for x in network.inputs]
     for part in parts:
         for what in part.outputs.values():
             results = (OUTSIDE,) if what.tensor in network.outputs else ()
             ends = (*readers.get(what.tensor, ()), *results)
-            fifos.append(Fifo(what, part.name, tuple(map(Reader, ends)), max(DOUBLE, len(members))))
-    draft = Deployment((network,), parts, workers, tuple(fifos), {})
+            fifos.append(Fifo(what, part.name, tuple(map(Reader, ends)), max(DOUBLE, len(parts))))
+    draft = Deployment((network,), tuple(parts), workers, tuple(fifos), {})
     return replace(draft, arenas=laid_out(draft))
 
 
-def _parts(layout: JointLayout, owner: str, selected: Mapping[str, Plan]) -> Iterator[Part]:
-    application = layout.application
-    for member in application.members_of(owner):
-        yield Part(member.name, member.network, selected[member.name], member.inputs, member.outputs)
-
-
-def _whole(layout: JointLayout, owner: str, tensor: str) -> TensorRegion:
-    network = layout.application.networks[owner]
+def _whole(network: Network, tensor: str) -> TensorRegion:
     return TensorRegion(network.name, tensor, Region.whole(network.tensors[tensor].shape))

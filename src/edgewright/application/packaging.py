@@ -8,12 +8,12 @@ from importlib import resources
 from ..emit.names import parameters
 from ..emit.packaging import ExampleArgument, PackageContents, example_argument, packaged, rendered
 from ..platform.target import Architecture
+from ..program.deployment import Part
 from ..program.options import Options
 from .app_ends import c_name, given_ends
 from .app_gate import AppGate
 from .app_interface import call_order, described_end, handed_sentences
 from .library import AppLibrary
-from .members import AppMember
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,11 @@ class ExampleCall:
 
 def application_files(library: AppLibrary, edgewright: str) -> dict[str, str | bytes]:
     """Every file of the application's package but the reports, by path."""
-    application, gate = library.layout.application, AppGate(library.layout, library.members)
-    calls = [_call(library, member) for member in call_order(library.layout)]
-    urgent = {high for high, _ in library.layout.problem.relations.preemptions}
-    count = len(application.networks)
+    application, deployment = library.application, library.deployment
+    gate = AppGate(library.name, deployment, library.members)
+    calls = [_call(library, member) for member in call_order(deployment)]
+    urgent = {relation.parts[0] for relation in deployment.preemptions}
+    count = len(deployment.networks)
     facts = {
         "name": library.name,
         "macro": library.name.upper(),
@@ -54,8 +55,8 @@ def application_files(library: AppLibrary, edgewright: str) -> dict[str, str | b
         "rows": any(end.row for call in calls for end in call.inputs),
         "is_polled": gate.is_polled,
         "is_shared": gate.is_shared,
-        "is_pipelined": bool(application.fifos),
-        "buffers": application.file.buffers,
+        "is_pipelined": bool(deployment.queues),
+        "buffers": deployment.buffers,
         "ram": library.layout.peak_bytes,
         "state": library.state_bytes,
         "arenas": library.layout.arenas,
@@ -86,20 +87,20 @@ def application_files(library: AppLibrary, edgewright: str) -> dict[str, str | b
     return packaged(contents, edgewright)
 
 
-def _call(library: AppLibrary, member: AppMember) -> ExampleCall:
+def _call(library: AppLibrary, member: Part) -> ExampleCall:
     own = library.members[member.name]
     names = parameters(own.name, member.network, own.plan.arenas)
-    inputs, outputs = given_ends(library.layout, member)
+    inputs, outputs = given_ends(library.deployment, member)
     return ExampleCall(
         member.name,
-        f"{library.name}_run_{c_name(member)}",
+        f"{library.name}_run_{c_name(library.application, member)}",
         tuple(_argument(library, member, "input", tensor, names.inputs[tensor]) for tensor in inputs),
         tuple(_argument(library, member, "output", tensor, names.outputs[tensor]) for tensor in outputs),
-        "; ".join(handed_sentences(library.layout, member)),
+        "; ".join(handed_sentences(library.deployment, member)),
     )
 
 
-def _argument(library: AppLibrary, member: AppMember, way: str, tensor: str, parameter: str) -> ExampleArgument:
+def _argument(library: AppLibrary, member: Part, way: str, tensor: str, parameter: str) -> ExampleArgument:
     own = library.members[member.name]
     found = example_argument(own, way, member.network.tensors[tensor], parameter)
     return replace(

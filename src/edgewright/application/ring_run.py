@@ -14,10 +14,10 @@ import numpy as np
 from ..emit.native import FLAGS, compiler
 from ..errors import EdgewrightError, InputError
 from ..network import Array
+from ..program.deployment import Part
 from ..run.statistics import FrameLog, MemoryUse, RunStatistics
 from .app_ends import c_name, given_ends
 from .library import AppLibrary
-from .members import AppMember
 
 PAUSE = 2e-5  # seconds until a run that was refused is tried again
 THREADS_H = """\
@@ -65,14 +65,15 @@ class RingPipeline:
         self.statistics: RunStatistics | None = None
         self._fault: BaseException | None = None  # of a thread
         self._library = library
-        application = library.layout.application
-        self._members = application.members_of(owner)
+        self._members = library.deployment.parts_of(owner)
         for member in self._members:
-            inputs = given_ends(library.layout, member)[0]
+            inputs = given_ends(library.deployment, member)[0]
             if any(map(library.members[member.name].plan.is_by_rows, inputs)):
                 raise InputError(f"network '{owner}' pulls rows of its input; a pipeline is run here with whole frames")
         loaded = ctypes.CDLL(str(path))
-        self._calls = {one.name: loaded[f"{library.name}_run_{c_name(one)}"] for one in self._members}
+        self._calls = {
+            one.name: loaded[f"{library.name}_run_{c_name(library.application, one)}"] for one in self._members
+        }
 
     def __call__(self, frames: Iterable[Mapping[str, Array]]) -> Iterator[dict[str, Array]]:
         """The results of the frames, in their order, while the next ones are being computed."""
@@ -92,7 +93,7 @@ class RingPipeline:
         memory = MemoryUse(sum(self._library.arenas.values()), 0, self._library.weight_bytes)
         self.statistics = chronicle.statistics(time.perf_counter() - start, {}, memory)
 
-    def _fill(self, member: AppMember, frames: list[dict[str, FrameEnds]], begun: list[float]) -> None:
+    def _fill(self, member: Part, frames: list[dict[str, FrameEnds]], begun: list[float]) -> None:
         try:
             for frame in frames:
                 if member is self._members[0]:
@@ -101,7 +102,7 @@ class RingPipeline:
         except BaseException as error:  # raised again where the rows are waited for
             self._fault = error
 
-    def _run(self, member: AppMember, ends: FrameEnds) -> None:
+    def _run(self, member: Part, ends: FrameEnds) -> None:
         """One run, as soon as the library allows it."""
         while status := self._calls[member.name](*ends.pointers):
             if status > 2:
@@ -110,9 +111,9 @@ class RingPipeline:
                 raise self._fault
             time.sleep(PAUSE)
 
-    def _ends(self, member: AppMember, frame: Mapping[str, Array]) -> FrameEnds:
+    def _ends(self, member: Part, frame: Mapping[str, Array]) -> FrameEnds:
         """The inputs of a frame that a partition takes, and room for the results that it gives, in their order."""
-        inputs, outputs = given_ends(self._library.layout, member)
+        inputs, outputs = given_ends(self._library.deployment, member)
         tensors = member.network.tensors
         return FrameEnds(
             [np.ascontiguousarray(frame[member.inputs[name].tensor]) for name in inputs],

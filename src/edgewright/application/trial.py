@@ -25,12 +25,11 @@ from ..errors import EdgewrightError
 from ..network import Array, random_inputs
 from ..network.kernels import execute
 from ..platform.target import TARGETS, Architecture
-from ..program.deployment import OUTSIDE, Fifo
+from ..program.deployment import OUTSIDE, Fifo, Part
 from ..program.options import Options
 from .app_ends import given_ends
 from .harness import TrialNote, TrialScript, kept_buffers, own_bytes, read_notes, trial_harness, trial_inputs
 from .library import AppLibrary
-from .members import AppMember
 
 VARIANTS = 3  # different inputs of each network
 ON_BOARD = TrialScript(interleavings=4)  # of a library that is handed over
@@ -67,7 +66,7 @@ class AppTrial:
 
     @cached_property
     def inputs(self) -> Mapping[str, tuple[Mapping[str, Array], ...]]:
-        members = self.library.layout.application.members
+        members = self.library.application.deployment.parts
         return {m.name: tuple(random_inputs(m.network, seed=n) for n in range(VARIANTS)) for m in members}
 
     def run(self, script: TrialScript | None = None, tools: Toolchain | None = None) -> TrialResult:
@@ -120,16 +119,16 @@ class AppTrial:
     def _spoiled(self, own: bytes) -> Iterator[str]:
         at = 0
         for buffer in kept_buffers(self.library):
-            if own[at : at + buffer.size] != own_bytes(buffer.size):
+            if own[at : at + buffer.bytes] != own_bytes(buffer.bytes):
                 yield f"buffer '{buffer.name}' was overwritten"
-            at += buffer.size
+            at += buffer.bytes
 
 
 @dataclass
 class _OpenCall:
     """A call of a run function that has not come back."""
 
-    member: AppMember
+    member: Part
     inputs: Mapping[str, Array]
     is_legal: bool | None  # None: not known
     is_started: bool = False  # it has been allowed
@@ -139,23 +138,23 @@ class _NoteJudge:
     """Goes through the notes of a trial, and knows what the library should remember."""
 
     def __init__(self, trial: AppTrial) -> None:
-        self.trial, self.layout = trial, trial.library.layout
-        self.application = self.layout.application
+        self.trial, self.deployment = trial, trial.library.deployment
+        self.members = trial.library.application.deployment.parts
         self.runs = self.nested = self.refused = 0
         self.wrong: list[str] = []
         self._open: list[_OpenCall] = []  # calls that have not come back
-        self._unread: dict[Fifo, set[str]] = {fifo: set() for fifo in self.application.shared}
+        self._unread: dict[Fifo, set[str]] = {fifo: set() for fifo in self.deployment.shared}
         self._values: dict[Fifo, Array] = {}  # what networks hand over
         self._frames: dict[tuple[str, int], Mapping[str, Array]] = {}  # what partitions made of each frame
-        self._done = dict.fromkeys(self.application.by_name, 0)
+        self._done = dict.fromkeys(self.deployment.part_named, 0)
         self._known: dict[tuple[str, bytes], Mapping[str, Array]] = {}
 
     def take(self, note: TrialNote) -> None:
-        member = self.application.members[note.member]
+        member = self.members[note.member]
         if note.is_begin:
             for call in self._open:  # a run inside of theirs says that these were allowed
                 self._start(call)
-            given = given_ends(self.layout, member)[0]
+            given = given_ends(self.deployment, member)[0]
             own = self.trial.inputs[member.name][note.value]
             inputs = {x: own[x] if x in given else self._handed(member, x, own[x]) for x in member.network.inputs}
             self._open.append(_OpenCall(member, inputs, self._is_legal(member)))
@@ -173,7 +172,7 @@ class _NoteJudge:
         self.nested += note.depth > 0
         expected = self._expected(member, call.inputs)
         at = 0
-        for name in given_ends(self.layout, member)[1]:
+        for name in given_ends(self.deployment, member)[1]:
             tensor = member.network.tensors[name]
             found = np.frombuffer(note.outputs, tensor.dtype.numpy, tensor.size, at).reshape(tensor.shape)
             if not _is_same(found, expected[name]):
@@ -181,8 +180,8 @@ class _NoteJudge:
             at += tensor.bytes
         self._finish(member, expected)
 
-    def _finish(self, member: AppMember, expected: Mapping[str, Array]) -> None:
-        for fifo in self.application.shared:
+    def _finish(self, member: Part, expected: Mapping[str, Array]) -> None:
+        for fifo in self.deployment.shared:
             if fifo.source == member.name:
                 self._values[fifo], self._unread[fifo] = expected[member.own(fifo)], set(fifo.reading)
         self._frames[member.name, self._done[member.name]] = expected
@@ -193,34 +192,34 @@ class _NoteJudge:
         if call.is_started:
             return
         call.is_started, name = True, call.member.name
-        for fifo in self.application.shared:
+        for fifo in self.deployment.shared:
             self._unread[fifo].discard(name)
             if fifo.writer == name:
                 self._unread[fifo] = set(fifo.reading) - {name} if fifo.source == OUTSIDE else set()
                 if fifo.source == OUTSIDE:
                     self._values[fifo] = call.inputs[call.member.own(fifo)]
 
-    def _is_legal(self, member: AppMember) -> bool | None:
+    def _is_legal(self, member: Part) -> bool | None:
         """Whether a call may start that nothing runs beside; None where others do, or pipelines count frames."""
-        if self._open or self.application.fifos:
+        if self._open or self.deployment.queues:
             return None
-        deployment = self.trial.library.deployment
-        read = [fifo for fifo in self.application.shared if member.name in fifo.reading and fifo.writer != member.name]
+        deployment = self.deployment
+        read = [fifo for fifo in deployment.shared if member.name in fifo.reading and fifo.writer != member.name]
         return all(
             member.name in self._unread[fifo] and not deployment.read_before(fifo, member.name) & self._unread[fifo]
             for fifo in read
         )
 
-    def _handed(self, member: AppMember, tensor: str, default: Array) -> Array:
+    def _handed(self, member: Part, tensor: str, default: Array) -> Array:
         """What another member has made; `default` where none has, since the library will refuse the run."""
-        for fifo in self.application.fifos:
+        for fifo in self.deployment.queues:
             if member.name in fifo.reading and member.own(fifo) == tensor:
                 made = self._frames.get((fifo.source, self._done[member.name]))
-                return default if made is None else made[self.application.by_name[fifo.source].own(fifo)]
-        shared = (x for x in self.application.shared if member.name in x.reading and member.own(x) == tensor)
+                return default if made is None else made[self.deployment.part_named[fifo.source].own(fifo)]
+        shared = (x for x in self.deployment.shared if member.name in x.reading and member.own(x) == tensor)
         return self._values.get(next(shared), default)
 
-    def _expected(self, member: AppMember, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
+    def _expected(self, member: Part, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
         key = (member.name, b"".join(inputs[name].tobytes() for name in sorted(inputs)))
         if key not in self._known:
             self._known[key] = execute(member.network, inputs)
