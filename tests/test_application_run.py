@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from edgewright import samples
+from edgewright.application.draft import load_application
 from edgewright.application.host_run import run_application
-from edgewright.application.members import load_application
 from edgewright.application.search import JointSearch
 from edgewright.cli import main
 from edgewright.errors import InputError
@@ -26,9 +26,9 @@ def app(*args: object) -> str:
 
 @pytest.mark.slow
 def test_every_network_runs_beside_those_that_it_may_run_with(tmp_path: Path) -> None:
-    layout = JointSearch(load_application(samples.write_application("tiny_application", tmp_path))).least.layout
-    found = {one.name: one for one in run_application(layout, 6)}
-    assert set(found) == set(layout.application.networks)
+    app = load_application(samples.write_application("tiny_application", tmp_path))
+    found = {one.name: one for one in run_application(app, JointSearch(app).least.layout, 6)}
+    assert set(found) == set(app.networks)
     assert found["wake"].beside == ("monitor",) and found["monitor"].beside == ("wake",)
     assert found["detect"].beside == found["gesture"].beside == ()
     assert all(one.statistics.frames_per_s > 0 and one.statistics.frames == 6 for one in found.values())

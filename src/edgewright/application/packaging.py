@@ -56,7 +56,7 @@ def application_files(library: AppLibrary, edgewright: str) -> dict[str, str | b
         "is_polled": gate.is_polled,
         "is_shared": gate.is_shared,
         "is_pipelined": bool(deployment.queues),
-        "buffers": deployment.buffers,
+        "buffers": application.file.buffers,
         "ram": library.layout.peak_bytes,
         "state": library.state_bytes,
         "arenas": library.layout.arenas,
