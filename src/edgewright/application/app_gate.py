@@ -9,7 +9,6 @@ from itertools import combinations, starmap
 
 from ..emit.library import Library
 from ..kernels.printing.source import CWriter
-from ..memory.joint.liveness import Liveness
 from ..program.deployment import Deployment, Fifo
 from .app_ends import polled_rows
 
@@ -195,7 +194,7 @@ class AppGate:
         yield "{"
         for name in dict.fromkeys(one.parts[1] for one in self.deployment.preemptions if one.points is not None):
             after = self.deployment.points_of(name).after
-            if after == Liveness(self.deployment.plans[name]).stage_ends.after:
+            if len(after) == len(self.libraries[name].stages) - 1:
                 continue
             places = " || ".join(f"stage == {stage}" for stage in sorted(after)) or "0"
             yield f"    if (network == {self.index[name]})"

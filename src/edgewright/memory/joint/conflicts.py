@@ -2,7 +2,7 @@
 
 A buffer of a plan is in use from its first stage to its last. A tensor that parts of several networks hand over is a
 single buffer, which stays in use in between. A FIFO that is kept, or a buffer of the firmware, may be in use always.
-All parts are on one device, and have plans.
+All parts are on one device, have plans, and one worker each.
 """
 
 from __future__ import annotations
