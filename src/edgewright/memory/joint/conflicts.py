@@ -143,23 +143,16 @@ class JointProblem:
             causes = list(self.causes(x, y))
             if causes:
                 conflicting.add((x.name, y.name))
-            if len(causes) == 1 and (gap := self._gap(x, y, causes[0], sizes, alignment)) is not None:
+            match causes:  # of one cause, and no other: how far the two may share bytes all the same
+                case [None]:
+                    gap = self._gap_of_preemption(x, y, sizes, alignment)
+                case [(one, two)]:
+                    gap = trailing(self.plans[one.part], one.buffer, two.buffer, alignment)
+                case _:
+                    gap = None
+            if gap is not None:
                 gaps[x.name, y.name] = gap
         return ConflictGraph(sizes, frozenset(conflicting), gaps, alignment)
-
-    def _gap(
-        self,
-        x: JointBuffer,
-        y: JointBuffer,
-        cause: tuple[BufferUse, BufferUse] | None,
-        sizes: Mapping[str, int],
-        alignment: int,
-    ) -> tuple[int, int] | None:
-        """The gaps at which two buffers may share bytes although they conflict, for one cause."""
-        if cause is None:
-            return self._gap_of_preemption(x, y, sizes, alignment)
-        one, two = cause
-        return trailing(self.plans[one.part], one.buffer, two.buffer, alignment)
 
     def causes(self, x: JointBuffer, y: JointBuffer) -> Iterator[tuple[BufferUse, BufferUse] | None]:
         """Why the two buffers conflict: pairs of uses. Two uses by one part are left to its plan, which knows how they
