@@ -26,8 +26,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from application_trace import PlanTrace, cell_bytes
-from edgewright.application.deploying import deployment_of
-from edgewright.application.joint import JointLayout
+from edgewright.memory.joint.layout import JointLayout
 from edgewright.network import Array
 from edgewright.program import Plan
 from edgewright.program.deployment import (
@@ -425,7 +424,7 @@ class ExactProblem:
 def compared(layout: JointLayout, seconds: float = 60.0, is_free: bool = False) -> dict[str, object]:
     """What a layout says of its size, and what is true of it: `verdict` is true, false (less than its bound is enough),
     loose (more is needed than its bound), undecided, or refused (the product's judge refuses the exact layout)."""
-    problem = ExactProblem(deployment_of(layout, layout.plans), layout.problem.plans, is_free)
+    problem = ExactProblem(checked_deployment(layout.deployment), layout.problem.plans, is_free)
     exact = problem.solve(layout.peak_bytes, seconds)
     row = {
         "things": len(problem.things),

@@ -16,9 +16,8 @@ from typing import Any
 
 from application_exact import ExactProblem
 from application_judge import Interleaving
-from edgewright.application.deploying import unjudged_deployment
-from edgewright.application.joint import JointLayout
 from edgewright.application.library import emit_application
+from edgewright.memory.joint.layout import JointLayout
 
 Keys = tuple[str | int, ...]  # keys and indices that lead to a value
 
@@ -156,7 +155,7 @@ def harm(original: JointLayout, loaded: JointLayout) -> str | None:
     """What is wrong with a layout that was loaded although its file was changed; None where nothing is."""
     if emit_application(loaded).files == emit_application(original).files:
         return None
-    problem = ExactProblem(unjudged_deployment(loaded, loaded.plans), original.problem.plans, is_free=True)
+    problem = ExactProblem(loaded.deployment, original.problem.plans, is_free=True)
     for message in problem.wrong():
         return message
     for order in range(ORDERS):

@@ -12,13 +12,13 @@ from click.testing import CliRunner
 
 from edgewright import samples
 from edgewright.application import host_run
+from edgewright.application.draft import Application, load_application
 from edgewright.application.host_run import run_application
-from edgewright.application.joint import JointLayout
 from edgewright.application.library import AppLibrary, emit_application
-from edgewright.application.members import load_application
 from edgewright.application.search import JointSearch
 from edgewright.cli import main
 from edgewright.errors import EdgewrightError, InputError
+from edgewright.memory.joint.layout import JointLayout
 from edgewright.samples.builder import ModelBuilder
 
 
@@ -30,9 +30,9 @@ def app(*args: object) -> str:
 
 @pytest.mark.slow
 def test_every_network_runs_beside_those_that_it_may_run_with(tmp_path: Path) -> None:
-    layout = JointSearch(load_application(samples.write_application("tiny_application", tmp_path))).least.layout
-    found = {one.name: one for one in run_application(layout, 6)}
-    assert set(found) == set(layout.application.networks)
+    app = load_application(samples.write_application("tiny_application", tmp_path))
+    found = {one.name: one for one in run_application(app, JointSearch(app).least.layout, 6)}
+    assert set(found) == set(app.networks)
     assert found["wake"].beside == ("monitor",) and found["monitor"].beside == ("wake",)
     assert found["detect"].beside == found["gesture"].beside == ()
     assert all(one.statistics.frames_per_s > 0 and one.statistics.frames == 6 for one in found.values())
@@ -50,7 +50,7 @@ def test_the_verb_runs_a_pipeline_and_a_network_in_one_arena(tmp_path: Path) -> 
     assert done.exit_code == 1 and "'cnn1' is to run 1e+08 times a second, and" in done.output
 
 
-def chained(folder: Path, relations: str, names: str = "abc", own: str = "") -> JointLayout:
+def chained(folder: Path, relations: str, names: str = "abc", own: str = "") -> tuple[Application, JointLayout]:
     """Networks whose inputs and outputs are alike, with relations between them."""
     net = ModelBuilder("net")
     y = net.relu(net.conv(net.input(1, 3, 10, 10), 3, 3, 1, 1, name="first"))
@@ -58,7 +58,8 @@ def chained(folder: Path, relations: str, names: str = "abc", own: str = "") -> 
     (folder / "net.onnx").write_bytes(model.SerializeToString())
     entries = (f'[[network]]\nname = "{name}"\nfile = "net.onnx"\n{own}' for name in names)
     (folder / "app.toml").write_text("".join(entries) + relations)
-    return JointSearch(load_application(folder / "app.toml")).least.layout
+    application = load_application(folder / "app.toml")
+    return application, JointSearch(application).least.layout
 
 
 def relation(kind: str, *networks: str) -> str:
@@ -67,8 +68,7 @@ def relation(kind: str, *networks: str) -> str:
 
 def test_networks_read_what_others_hand_over(tmp_path: Path) -> None:
     """A cascade and a common frame: one thread calls all of them in an order that the library allows."""
-    layout = chained(tmp_path, relation("after", "a", "b") + relation("same input", "c", "a"))
-    found = run_application(layout, 6)
+    found = run_application(*chained(tmp_path, relation("after", "a", "b") + relation("same input", "c", "a")), 6)
     assert [(one.name, one.statistics.frames, one.beside) for one in found] == [
         ("a", 6, ()),
         ("b", 6, ()),
@@ -79,22 +79,22 @@ def test_networks_read_what_others_hand_over(tmp_path: Path) -> None:
 def test_two_networks_read_one_frame_at_the_same_time(tmp_path: Path) -> None:
     """Each keeps step with the other: the next frame overwrites the last one."""
     relations = relation("same input", "a", "b") + relation("parallel", "a", "b") + relation("after", "b", "c")
-    found = {one.name: one for one in run_application(chained(tmp_path, relations), 60)}
+    found = {one.name: one for one in run_application(*chained(tmp_path, relations), 60)}
     assert found["a"].beside == ("b",) and found["b"].beside == ("a",) and found["c"].beside == ()
     assert {one.statistics.frames for one in found.values()} == {60}
 
 
 def test_rows_of_an_image_are_handed_out(tmp_path: Path) -> None:
-    layout = chained(tmp_path, relation("parallel", "a", "b"), "ab", "pull_input = true\n")
+    application, layout = chained(tmp_path, relation("parallel", "a", "b"), "ab", "pull_input = true\n")
     assert all(plan.pulled for plan in layout.plans.values())
-    assert {one.name: one.beside for one in run_application(layout, 6)} == {"a": ("b",), "b": ("a",)}
+    assert {one.name: one.beside for one in run_application(application, layout, 6)} == {"a": ("b",), "b": ("a",)}
 
 
 def change(monkeypatch: pytest.MonkeyPatch, file: str, old: str, new: str) -> None:
     """Lets `run_application` compile a library in which C was changed."""
 
-    def changed(layout: JointLayout) -> AppLibrary:
-        library = emit_application(layout)
+    def changed(application: Application, layout: JointLayout) -> AppLibrary:
+        library = emit_application(application, layout)
         text = str(library.files[file]).replace(old, new)
         assert text != library.files[file]
         return replace(library, files={**library.files, file: text})
@@ -104,18 +104,20 @@ def change(monkeypatch: pytest.MonkeyPatch, file: str, old: str, new: str) -> No
 
 def test_results_are_copied_before_the_producer_starts_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next image may lie where the result of a partition is that reads its frame in its last stage."""
-    layout = JointSearch(load_application(samples.write_application("paper_application", tmp_path))).least.layout
-    assert layout.problem.freed["cnn2.2"] + 1 == len(layout.plans["cnn2.2"].program.stages)
+    application = load_application(samples.write_application("paper_application", tmp_path))
+    layout = JointSearch(application).least.layout
+    (queue,) = (fifo for fifo in layout.deployment.queues if "cnn2.2" in fifo.reading)
+    assert layout.deployment.release_stage(queue, "cnn2.2") + 1 == len(layout.plans["cnn2.2"].program.stages)
     wait = "for (volatile int32_t n = 0; n < 200000; n++) {}\n"
     change(monkeypatch, "cnn2_2.c", "        memcpy(out_", f"        {wait}        memcpy(out_")
-    assert {one.statistics.frames for one in run_application(layout, 30)} == {30}
+    assert {one.statistics.frames for one in run_application(application, layout, 30)} == {30}
 
 
 def test_a_wrong_result_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    layout = chained(tmp_path, "", "ab")
+    networks = chained(tmp_path, "", "ab")
     change(monkeypatch, "b.c", "memcpy(out_", "memset(out_")
     with pytest.raises(EdgewrightError, match="network 'b' computes something wrong here"):
-        run_application(layout, 3)
+        run_application(*networks, 3)
 
 
 @pytest.fixture

@@ -38,20 +38,34 @@ def cascade_ends(relation: RelationEntry, networks: Mapping[str, Network]) -> tu
     return (first, output), (second, named_end(second, networks[second], "inputs", relation.input))
 
 
+def kept_ends(file: ApplicationFile, networks: Mapping[str, Network], pipelined: Iterable[str]) -> frozenset[End]:
+    """The ends that nothing may overlay. Constants lie in no arena."""
+    found = set[End]()
+    for text in file.keep:
+        name, _, end = text.partition(".")
+        network = networks[name]
+        if name in pipelined:
+            raise InputError(f"network '{name}' is pipelined, and its ends cannot be kept; run it whole")
+        groups = {"input": network.inputs, "output": network.outputs}
+        groups |= {"inputs": network.inputs, "outputs": network.outputs}
+        tensors = groups[end] if end in groups else (named_end(name, network, "ends", end),)
+        found |= {(name, tensor) for tensor in tensors if tensor not in network.constants}
+    return frozenset(found)
+
+
 def read_before(file: ApplicationFile, reader: str) -> frozenset[str]:
     """The networks that read a shared input before this one, by all `same input` relations together."""
-    return all_before(reader, [one.networks for one in file.relations if one.kind is RelationKind.SAME_INPUT])
+    return all_before(reader, [one.networks for one in file.related(RelationKind.SAME_INPUT)])
 
 
 def shared_fifos(
     file: ApplicationFile, networks: Mapping[str, Network], pipelined: Iterable[str]
 ) -> tuple[tuple[Fifo, ...], Mapping[End, TensorRegion]]:
     """The FIFOs between networks, readers in the order of the file, and what each of the readers' inputs is."""
-    after = [cascade_ends(one, networks) for one in file.relations if one.kind is RelationKind.AFTER]
+    after = [cascade_ends(one, networks) for one in file.related(RelationKind.AFTER)]
     frames = [
         [(name, named_end(name, networks[name], "inputs", one.input)) for name in one.networks]
-        for one in file.relations
-        if one.kind is RelationKind.SAME_INPUT
+        for one in file.related(RelationKind.SAME_INPUT)
     ]
     for name, _ in (end for group in (*after, *frames) for end in group):
         if name in pipelined:

@@ -23,6 +23,7 @@ from ..emit.native import build_shared
 from ..errors import EdgewrightError, Infeasible
 from ..kernels.printing.constants import C_TYPES
 from ..kernels.printing.source import CWriter
+from ..memory.joint.layout import JointLayout
 from ..network import Array, Network, random_inputs
 from ..network.kernels import execute
 from ..network.reference import difference
@@ -30,8 +31,8 @@ from ..platform.target import TARGETS
 from ..program.deployment import OUTSIDE, Part, RelationKind
 from ..run.measurement import WARM_UP, combine_rounds
 from ..run.statistics import FrameLog, MemoryUse, RunStatistics
+from .draft import Application
 from .handover import End, joined
-from .joint import JointLayout
 from .library import AppLibrary, emit_application
 
 ROUNDS = 3  # of all networks in turns
@@ -60,10 +61,9 @@ class MeasuredNetwork:
         }
 
 
-def run_application(layout: JointLayout, frames: int) -> tuple[MeasuredNetwork, ...]:
+def run_application(application: Application, layout: JointLayout, frames: int) -> tuple[MeasuredNetwork, ...]:
     """The rates of all networks over so many frames of each; an error where one computes something wrong."""
-    application = replace(layout.application, target=TARGETS["host"])
-    library = emit_application(replace(layout, problem=replace(layout.problem, application=application)))
+    library = emit_application(replace(application, target=TARGETS["host"]), layout)
     with TemporaryDirectory(prefix="edgewright-") as folder:
         running = HostApplication(library, Path(folder))
         rounds = [running.measure(turn, max(1, -(-frames // ROUNDS))) for turn in running.turns * ROUNDS]
