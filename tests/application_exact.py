@@ -39,7 +39,7 @@ from edgewright.program.deployment import (
     Relation,
     RelationKind,
 )
-from edgewright.program.deployment_check import deployment_faults
+from edgewright.program.deployment_check import checked_deployment, deployment_faults
 
 Role = tuple[str, str]  # a part, and a buffer of its plan
 Cells = tuple[Array, Array]  # of two things: pairs that must not be the same byte

@@ -131,7 +131,7 @@ def test_the_header_says_types_axes_and_who_overwrites(camera: AppLibrary) -> No
 
 def test_overwriters_are_those_whose_buffers_overlap(camera: AppLibrary) -> None:
     """Byte by byte: every buffer that another plan, or a slot of a pipeline, has in the same place."""
-    layout, deployment = camera.layout, camera.deployment
+    deployment = camera.deployment
     for member in deployment.parts:
         plan = deployment.plans[member.name]
         for tensor in (*member.network.inputs, *member.network.outputs):
