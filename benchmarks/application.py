@@ -28,12 +28,12 @@ from rich.console import Console
 from rich.table import Table
 
 from edgewright import samples
-from edgewright.application.joint import JointLayout
+from edgewright.application.draft import load_application
 from edgewright.application.library import emit_application
-from edgewright.application.members import load_application
 from edgewright.application.search import JointSearch
 from edgewright.emit import TARGETS, emit
 from edgewright.emit.native import build
+from edgewright.memory.joint.layout import JointLayout
 from edgewright.network import random_inputs
 from edgewright.network.read import read
 from edgewright.samples.builder import ModelBuilder
@@ -139,7 +139,7 @@ def limited(name: str, app: PaperApp, folder: Path) -> dict[str, object]:
     start = time.perf_counter()
     found = search.smallest
     seconds = time.perf_counter() - start
-    stored = emit_application(found.layout).weight_bytes
+    stored = emit_application(search.application, found.layout).weight_bytes
     print(f"  {found.peak_bytes:,} B of RAM in {seconds:.1f} s, {stored:,} B of weights", file=sys.stderr)
     return {
         "application": name,
@@ -243,18 +243,18 @@ def lost(search: JointSearch, layout: JointLayout, folder: Path, repeats: int) -
     if layout.rings:
         return {}
     times: dict[str, list[tuple[float, float]]] = {}
-    for member in search.application.members:
-        fast, small = search.planners[member.name].fastest, layout.problem.plans[member.name]
+    for part in search.application.deployment.parts:
+        fast, small = search.planners[part.name].fastest, layout.problem.plans[part.name]
         if small == fast:
-            times.setdefault(member.owner, []).append((1.0, 1.0))
+            times.setdefault(part.owner, []).append((1.0, 1.0))
             continue
-        inputs = random_inputs(member.network)
+        inputs = random_inputs(part.network)
         natives = [
-            build(emit(plan, TARGETS["host"], member.network), folder / f"{member.name}-{kind}")
+            build(emit(plan, TARGETS["host"], part.network), folder / f"{part.name}-{kind}")
             for kind, plan in (("fast", fast), ("small", small))
         ]
         fast_ms, small_ms = in_turns(*(caller(native, inputs) for native in natives), repeats)
-        times.setdefault(member.owner, []).append((fast_ms, small_ms))
+        times.setdefault(part.owner, []).append((fast_ms, small_ms))
     return {
         owner: max(0.0, 1 - max(fast for fast, _ in found) / max(small for _, small in found))
         for owner, found in times.items()

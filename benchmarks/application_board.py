@@ -18,8 +18,8 @@ from pathlib import Path
 
 import click
 
+from edgewright.application.draft import load_application
 from edgewright.application.library import emit_application
-from edgewright.application.members import load_application
 from edgewright.application.search import JointSearch
 from edgewright.emit.deployment.harness import TrialScript
 from edgewright.emit.deployment.trial import LibraryTrial, TrialResult
@@ -51,7 +51,7 @@ def main(board: int, host: int, path: Path | None) -> None:
         file.write_text(f'target = "cortex-m4"\n{entries}')
         search = JointSearch(load_application(file))
     plan = search.least
-    library = emit_application(plan.layout)
+    library = emit_application(search.application, plan.layout)
     trial = LibraryTrial(library)
     separate = sum(planner.least.peak_bytes for planner in search.planners.values())
     largest = max(planner.least.peak_bytes for planner in search.planners.values())

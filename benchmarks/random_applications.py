@@ -25,8 +25,8 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from application_cases import random_application
+from edgewright.application.draft import Application
 from edgewright.application.library import emit_application
-from edgewright.application.members import Application
 from edgewright.application.plan_file import load_application_plan, save_application_plan
 from edgewright.application.search import JointSearch
 from edgewright.board.toolchain import toolchain
@@ -54,13 +54,13 @@ def examine(seed: int, moves: int) -> dict[str, object]:
             return row | {"not_planned": str(error)}
         try:
             save_application_plan(layout, folder / "app.json")
-            library = emit_application(load_application_plan(application, folder / "app.json"))
+            library = emit_application(application, load_application_plan(application, folder / "app.json"))
             tools = toolchain(TARGETS["host"])
             tools = replace(tools, flags=(*tools.flags, *SANITIZERS))
             script = TrialScript(interleavings=-(-moves // STARTS), starts=STARTS, seed=seed)
             result = LibraryTrial(library).run(script, tools)
             wrong = [*result.wrong[:3], *differing(application, folder)]
-            shared = max((len(fifo.readers) for fifo in application.shared), default=0)
+            shared = max((len(fifo.readers) for fifo in application.deployment.shared), default=0)
             return row | {
                 "runs": result.runs,
                 "nested": result.nested,

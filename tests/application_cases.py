@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from edgewright.application.members import Application, load_application
+from edgewright.application.draft import Application, load_application
 from edgewright.samples.builder import ModelBuilder
 
 SIDE = 6  # px

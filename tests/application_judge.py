@@ -12,14 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edgewright.application.conflicts import BufferUse, JointBuffer
-from edgewright.application.description import ALWAYS, PreemptionPoints
-from edgewright.application.joint import JointLayout
-from edgewright.application.members import slot_name as fifo_slot
-from edgewright.application.relations import Relations
+from edgewright.memory.joint.conflicts import BufferUse, JointBuffer, slot_buffer
+from edgewright.memory.joint.layout import JointLayout
 from edgewright.network import Array, random_inputs
 from edgewright.program import Plan, interpret
-from edgewright.program.deployment import OUTSIDE, Fifo, InterruptionPoints, RelationKind
+from edgewright.program.deployment import OUTSIDE, Deployment, Fifo, InterruptionPoints, RelationKind
 from edgewright.program.interpreter import POISON, Interpreter
 from edgewright.program.plan import slot_name
 from judged_rings import JudgedRing
@@ -51,29 +48,31 @@ class _MemberRun:
 class Interleaving:
     """The arenas, the networks in progress, and the tensors that are kept for later."""
 
-    def __init__(self, layout: JointLayout, seed: int) -> None:
-        self.layout, self.application = layout, layout.application
-        self.relations = Relations(self.application)
+    def __init__(self, layout: JointLayout, seed: int, deployment: Deployment | None = None) -> None:
+        """`deployment`: as it was laid out, with other plans."""
+        self.layout, self.deployment = layout, deployment or layout.deployment
         self.random = random.Random(seed)
         self.arenas = {name: np.full(size, POISON, dtype=np.uint8) for name, size in layout.arenas.items()}
         self.running: dict[str, _MemberRun] = {}
         self.moves: list[str] = []
-        self.done = dict.fromkeys(self.application.by_name, 0)  # frames
+        self.done = dict.fromkeys(self.deployment.part_named, 0)  # frames
         self.results: dict[tuple[str, int], Mapping[str, Array]] = {}
         self.pending: dict[tuple[str, str], Array] = {}  # (network, input) -> what was handed over and is not yet read
         self.outputs: dict[tuple[str, str], Array] = {}  # kept outputs
         self.own = {
-            buffer.name: np.frombuffer(self.random.randbytes(buffer.size), dtype=np.uint8)
-            for buffer in self.application.file.buffers
+            buffer.name: np.frombuffer(self.random.randbytes(buffer.bytes), dtype=np.uint8)
+            for buffer in self.deployment.buffers
         }
-        self.rings = [JudgedRing(ring, self.application, layout.plans) for ring in self.application.rings]
+        self.rings = [JudgedRing(ring, self.deployment) for ring in self.deployment.rings]
+        kept = [(fifo.writer, self._own(fifo, fifo.writer)) for fifo in self.deployment.fifos if fifo.is_kept]
+        self.kept = sorted(kept)  # (part, input or output)
         self._variants: dict[str, list[Mapping[str, Array]]] = {}
         self._known: dict[tuple[str, bytes], Mapping[str, Array]] = {}
-        for buffer in self.application.file.buffers:
-            if buffer.alive == ALWAYS:
-                self._bytes(buffer.name)[: buffer.size] = self.own[buffer.name]
-        for name, tensor in sorted(self.relations.kept):
-            if tensor in self.application.networks[name].inputs:
+        for buffer in self.deployment.buffers:
+            if buffer.parts is None:
+                self._bytes(buffer.name)[: buffer.bytes] = self.own[buffer.name]
+        for name, tensor in self.kept:
+            if tensor in self.deployment.part_named[name].inputs:
                 self._fill(name, tensor)
 
     def run(self, moves: int) -> Iterator[JointFault]:
@@ -97,51 +96,46 @@ class Interleaving:
     def _stages(self) -> Iterator[str]:
         """Members that may run their next stage: those that nobody has interrupted, and that wait for no row."""
         for member, run in self.running.items():
-            is_interrupted = any((high, member) in self.relations.preemptions for high in self.running)
+            is_interrupted = any(self.deployment.preemption(high, member) for high in self.running)
             if not is_interrupted and not self._waits(member, run):
                 yield member
 
     def _starts(self) -> Iterator[str]:
-        for member in self.application.by_name:
+        for member in self.deployment.part_named:
             if member not in self.running and self._is_ready(member):
                 yield member
 
     def _is_ready(self, member: str) -> bool:
-        owner = self.application.by_name[member].owner
         for other in self._busy():
             if other != member and not self._may_start_beside(member, other):
                 return False
-        for fifo in self.application.shared:
-            first = self.application.ends(fifo)[0][0]  # who makes or brings what it carries
-            if owner == first and any(name in self.running for name in fifo.reading):
+        for fifo in self.deployment.shared:
+            if member == fifo.writer and any(name in self.running for name in fifo.reading):
                 return False  # it would be overwritten while it is read
-            if owner != first and owner in fifo.reading:
+            if member != fifo.writer and member in fifo.reading:
                 waiting = {name for name in fifo.reading if (name, self._own(fifo, name)) in self.pending}
-                if owner not in waiting or self._earlier(fifo, owner) & waiting:
+                if member not in waiting or self._earlier(fifo, member) & waiting:
                     return False
-        return all(self._has_frame(member, fifo) for fifo in self.application.fifos)
+        return all(self._has_frame(member, fifo) for fifo in self.deployment.queues)
 
     def _own(self, fifo: Fifo, name: str) -> str:
-        return self.application.by_name[name].own(fifo)
+        return self.deployment.part_named[name].own(fifo)
 
     def _earlier(self, fifo: Fifo, name: str) -> set[str]:
         """The networks that read a frame before this one, as the file lists them."""
         found: set[str] = set()
-        for relation in self.relations.of(RelationKind.SAME_INPUT):
-            if name in relation.networks:
-                found |= {
-                    other
-                    for x in relation.networks[: relation.networks.index(name)]
-                    for other in (x, *self._earlier(fifo, x))
-                }
+        orders = [one.parts for one in self.deployment.relations if one.kind is RelationKind.SAME_INPUT]
+        for order in orders:
+            if name in order:
+                found |= {other for x in order[: order.index(name)] for other in (x, *self._earlier(fifo, x))}
         return found & set(fifo.reading)
 
     def _busy(self) -> set[str]:
         """Members that have begun, and those of a pipeline with frames under way."""
         found = set(self.running)
-        for fifo in self.application.fifos:
+        for fifo in self.deployment.queues:
             if self._under_way(fifo):
-                found |= {member.name for member in self.application.members_of(fifo.what.network)}
+                found |= {part.name for part in self.deployment.parts_of(fifo.what.network)}
         return found
 
     def _under_way(self, fifo: Fifo) -> int:
@@ -152,15 +146,16 @@ class Interleaving:
         return min(self.done[name] + self._has_read(name) for name in fifo.reading)
 
     def _has_read(self, member: str) -> bool:
-        """Whether the member has given its slots back: when it is said to, or when no stage that is left reads them."""
+        """Whether the member has released its slots: when it is said to, or when no stage that is left reads them."""
         run = self.running.get(member)
         if run is None:
             return False
-        if member in self.application.release_stages:
-            return run.next > self.application.release_stages[member]
-        own = self.application.by_name[member].own
-        tensors = [own(fifo) for fifo in self.application.fifos if member in fifo.reading]
-        plan = self.layout.plans[member]
+        fifos = [fifo for fifo in self.deployment.queues if member in fifo.reading]
+        stages = {reader.stage for fifo in fifos for reader in fifo.readers if reader.part == member} - {None}
+        if stages:
+            return run.next > max(stage for stage in stages if stage is not None)
+        tensors = [self._own(fifo, member) for fifo in fifos]
+        plan = self.deployment.plans[member]
         buffers = {plan.views[tensor].buffer for tensor in tensors}
         left = [layer for stage in plan.program.stages[run.next :] for layer in stage.layers]
         read = {name for layer in left for name in plan.network.by_name[layer].inputs}
@@ -192,64 +187,61 @@ class Interleaving:
             stops = [(ring, ring.stop(member, run.frame, run.turn + 1)) for ring in rings]
             for ring, stop in stops:
                 if member == ring.reader and run.pulled is not None:
-                    ring.take(stop, self._bytes(fifo_slot(ring.ring)), run.pulled)
+                    ring.take(stop, self._bytes(slot_buffer(ring.ring)), run.pulled)
             next(run.steps)
             run.turn += 1
             for ring, stop in stops:
                 frame = self.results[ring.source, run.frame][ring.output]
-                if member == ring.source and not ring.make(stop, self._bytes(fifo_slot(ring.ring)), frame):
+                if member == ring.source and not ring.make(stop, self._bytes(slot_buffer(ring.ring)), frame):
                     yield JointFault(f"network '{member}' makes a wrong row of '{ring.output}'", tuple(self.moves))
             if run.turn + 1 < turns and (self._waits(member, run) or self.random.random() < 0.3):
                 return
 
     def _may_start_beside(self, member: str, other: str) -> bool:
-        if self.relations.are_parallel(member, other):
+        if self.deployment.are_parallel(member, other):
             return True
-        preemption = self.relations.preemptions.get((member, other))
+        preemption = self.deployment.preemption(member, other)
         if preemption is None:
             return False
-        if preemption.points is PreemptionPoints.ANYWHERE or other not in self.running:
+        if preemption.points is None or other not in self.running:
             return True
-        run, allowed = self.running[other], self.layout.problem.allowed(other, preemption.points)
+        run, allowed = self.running[other], preemption.points
         return (run.next, run.turn) in allowed.rows if run.steps is not None else run.next - 1 in allowed.after
 
     # What happens then.
 
     def _start(self, member: str) -> None:
         self.moves.append(f"start {member}")
-        plan, owner = self.layout.plans[member], self.application.by_name[member].owner
+        plan = self.deployment.plans[member]
         interpreter = Interpreter(plan, memories={**self.arenas, **self._slots(member)})
         network = plan.network
         inputs = dict(self.random.choice(self._inputs(member)))
         there: set[str] = set()
         for tensor in network.inputs:
-            if (given := self.pending.pop((owner, tensor), None)) is not None:
+            if (given := self.pending.pop((member, tensor), None)) is not None:
                 inputs[tensor] = given
                 there.add(tensor)
         pulled: dict[str, Array] = {}
-        for fifo in self.application.fifos:
+        for fifo in self.deployment.queues:
             if member in fifo.reading:
-                (_, output), tensor = self.application.ends(fifo)[0], self.application.by_name[member].own(fifo)
+                output, tensor = self._own(fifo, fifo.source), self._own(fifo, member)
                 inputs[tensor] = self.results[fifo.source, self.done[member]][output]
                 there.add(tensor)
                 if fifo.rows:
                     pulled[tensor] = np.zeros_like(inputs[tensor])
-        for buffer in self.application.file.buffers:
-            if buffer.alive != ALWAYS and owner in buffer.alive and not self._is_alive(buffer.alive):
-                self._bytes(buffer.name)[: buffer.size] = self.own[buffer.name]
+        for buffer in self.deployment.buffers:
+            if member in (buffer.parts or ()) and not self._is_alive(buffer.parts):
+                self._bytes(buffer.name)[: buffer.bytes] = self.own[buffer.name]
         interpreter.begin({name: value for name, value in inputs.items() if name not in there} | pulled)
         run = _MemberRun(interpreter, inputs, self.done[member], pulled=next(iter(pulled.values()), None))
         self.running[member] = run
         if any(ring.source == member for ring in self.rings):
             self.results[member, run.frame] = self._expected(member, inputs)
-        for fifo in self.application.shared:
-            first, tensor = self.application.ends(fifo)[0]
-            if first != owner:
-                continue
+        for fifo in (each for each in self.deployment.shared if each.writer == member):
             for name in fifo.reading:  # what was not read is lost
                 self.pending.pop((name, self._own(fifo, name)), None)
-                if fifo.source == OUTSIDE and name != first:
-                    self.pending[name, self._own(fifo, name)] = inputs[tensor]
+                if fifo.source == OUTSIDE and name != member:
+                    self.pending[name, self._own(fifo, name)] = inputs[self._own(fifo, member)]
 
     def _advance(self, member: str) -> Iterator[JointFault]:
         run = self.running[member]
@@ -278,8 +270,7 @@ class Interleaving:
 
     def _stops_at_a_row(self, member: str, run: _MemberRun) -> bool:
         """Whether it stops within its stage: at the next place where others may come, or at one after that."""
-        kinds = self.relations.interrupted_at(member)
-        places = {place for kind in kinds for place in self.layout.problem.allowed(member, kind).rows}
+        places = self.deployment.points_of(member).rows
         assert run.steps is not None
         if self.random.random() < 0.4 or not any(stage == run.next for stage, _ in places):
             return False
@@ -291,30 +282,29 @@ class Interleaving:
 
     def _within(self, use: BufferUse) -> tuple[int, int]:
         """The bytes of a buffer that are alive where its member stands within a stage."""
-        run = self.running.get(use.member)
+        run = self.running.get(use.part)
         if run is None or run.steps is None:
             return 0, 0
         place = InterruptionPoints(rows=frozenset(((run.next, run.turn),)))
-        return self.layout.problem.live(use.member).spans(place).get(use.buffer, (0, 0))
+        return self.layout.problem.spans(use.part, place).get(use.buffer, (0, 0))
 
     def _finish(self, member: str, expected: Mapping[str, Array]) -> None:
         del self.running[member]
-        owner = self.application.by_name[member].owner
         self.results[member, self.done[member]] = expected
         self.done[member] += 1
-        for fifo in self.application.shared:
-            for name in fifo.reading if fifo.source == owner else ():
-                self.pending[name, self._own(fifo, name)] = expected[self._own(fifo, owner)]
-        for name, tensor in sorted(self.relations.kept):
-            if name == owner and tensor in self.application.networks[name].inputs:
+        for fifo in self.deployment.shared:
+            for name in fifo.reading if fifo.source == member else ():
+                self.pending[name, self._own(fifo, name)] = expected[self._own(fifo, member)]
+        for name, tensor in self.kept:
+            if name == member and tensor in self.deployment.part_named[name].inputs:
                 self._fill(name, tensor)
-            elif name == owner and tensor in expected:
+            elif name == member and tensor in expected:
                 self.outputs[name, tensor] = expected[tensor]
 
     def _fill(self, name: str, tensor: str) -> None:
         """Somebody, such as DMA, puts the next frame where the network will find it."""
         value = self.random.choice(self._inputs(name))[tensor]
-        plan = self.layout.plans[name]
+        plan = self.deployment.plans[name]
         view = plan.views[tensor]
         buffer = next(b for b in plan.buffers if b.name == view.buffer)
         data = np.frombuffer(np.ascontiguousarray(value).tobytes(), dtype=np.uint8)
@@ -323,21 +313,20 @@ class Interleaving:
 
     def _spoiled(self) -> Iterator[tuple[str, str]]:
         """Buffers of the firmware, and kept tensors, whose content has changed."""
-        for buffer in self.application.file.buffers:
-            is_alive = buffer.alive == ALWAYS or self._is_alive(buffer.alive)
-            if is_alive and (self._bytes(buffer.name)[: buffer.size] != self.own[buffer.name]).any():
+        for buffer in self.deployment.buffers:
+            is_alive = buffer.parts is None or self._is_alive(buffer.parts)
+            if is_alive and (self._bytes(buffer.name)[: buffer.bytes] != self.own[buffer.name]).any():
                 yield buffer.name, "buffer"
         for (name, tensor), value in self.outputs.items():
             if name not in self.running:
-                plan = self.layout.plans[name]
-                found = Interpreter(plan, memories=self.arenas).results()[tensor]
+                found = Interpreter(self.deployment.plans[name], memories=self.arenas).results()[tensor]
                 if found.tobytes() != value.tobytes():
                     yield f"{name}.{tensor}", "kept output"
 
     # Where things lie, and what is in use.
 
-    def _is_alive(self, networks: str | tuple[str, ...]) -> bool:
-        return any(self.application.by_name[member].owner in networks for member in self._busy())
+    def _is_alive(self, parts: tuple[str, ...] | None) -> bool:
+        return parts is None or not self._busy().isdisjoint(parts)
 
     def _bytes(self, name: str) -> Array:
         return self.arenas[self.layout.home(name)][self.layout.at(name) :]
@@ -345,11 +334,10 @@ class Interleaving:
     def _slots(self, member: str) -> dict[str, Array]:
         """The memories of tensors that cross partitions, for the frame that the member is at."""
         found = {}
-        for fifo in self.application.fifos:
-            for name, tensor in self.application.ends(fifo):
-                if name == member and tensor in self.layout.plans[member].outside:
-                    slot = fifo_slot(fifo, self.done[member] % fifo.slots)
-                    found[slot_name(tensor)] = self._bytes(slot)[: self.application.tensor(fifo).bytes]
+        for fifo in (each for each in self.deployment.queues if member in each.ends):
+            if (tensor := self._own(fifo, member)) in self.deployment.plans[member].outside:
+                slot = slot_buffer(fifo, self.done[member] % fifo.slots)
+                found[slot_name(tensor)] = self._bytes(slot)[: self.deployment.tensor(fifo).bytes]
         return found
 
     def _poison_dead(self) -> None:
@@ -362,7 +350,7 @@ class Interleaving:
                 low, high = self._within(use)
                 here[at + low : at + high] = True
         for ring in self.rings:
-            at, here = self.layout.at(fifo_slot(ring.ring)), alive[self.layout.home(fifo_slot(ring.ring))]
+            at, here = self.layout.at(slot_buffer(ring.ring)), alive[self.layout.home(slot_buffer(ring.ring))]
             for part in ring.alive:
                 here[at:][part] = True
         for name, arena in self.arenas.items():
@@ -381,12 +369,11 @@ class Interleaving:
         if buffer.during:
             return any(member in buffer.during for member in self._busy())
         for use in buffer.uses:
-            network = self.application.by_name[use.member].network
-            tensors = [t for t in network.inputs if self.layout.plans[use.member].views[t].buffer == use.buffer]
-            owner = self.application.by_name[use.member].owner
-            if any((owner, tensor) in self.pending for tensor in tensors):
+            plan = self.deployment.plans[use.part]
+            tensors = [tensor for tensor in plan.network.inputs if plan.views[tensor].buffer == use.buffer]
+            if any((use.part, tensor) in self.pending for tensor in tensors):
                 return True
-            run = self.running.get(use.member)
+            run = self.running.get(use.part)
             is_between = run is not None and run.steps is None
             if run is not None and is_between and ((run.next == 0 and tensors) or use.first < run.next <= use.last):
                 return True
@@ -396,7 +383,7 @@ class Interleaving:
 
     def _inputs(self, member: str) -> list[Mapping[str, Array]]:
         if member not in self._variants:
-            network = self.application.by_name[member].network
+            network = self.deployment.part_named[member].network
             self._variants[member] = [random_inputs(network, seed=n) for n in range(VARIANTS)]
         return self._variants[member]
 

@@ -6,21 +6,21 @@ what waits for ever is a fault.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from edgewright.application.members import Application, frame_rows
 from edgewright.network import Array
 from edgewright.program import ROWS, Plan, Step
-from edgewright.program.deployment import Fifo
+from edgewright.program.deployment import Deployment, Fifo
 
 
 class JudgedRing:
     """Rows are counted through all frames; none of a frame is made before all of the last one have been taken."""
 
-    def __init__(self, ring: Fifo, application: Application, plans: Mapping[str, Plan]) -> None:
+    def __init__(self, ring: Fifo, deployment: Deployment) -> None:
         self.ring, self.rows, self.made, self.taken = ring, ring.rows, 0, 0
-        self.height, self.row_bytes = frame_rows(ring), application.row_bytes(ring)
-        (self.source, self.output), (self.reader, self.input) = application.ends(ring)
+        self.height, self.row_bytes = ring.frame_rows, deployment.slot_size(ring) // ring.rows
+        (self.source, self.reader), plans = ring.ends, deployment.plans
+        self.output, self.input = (deployment.part_named[name].own(ring) for name in ring.ends)
         self._stages = {self.source: len(plans[self.source].program.stages) - 1, self.reader: 0}
         self._stops = {
             name: [

@@ -18,12 +18,12 @@ from edgewright.adaptive.planned import PlannedPart, PlannedScenario, parts_of_d
 from edgewright.adaptive.switch_check import hazards
 from edgewright.adaptive.switch_conflicts import ScenarioPlan
 from edgewright.adaptive.transition import transition
-from edgewright.application.joint import with_buffers
 from edgewright.application.preemption_points import RunPieces, with_rows
 from edgewright.errors import InputError
 from edgewright.fusion.request import PlanRequest, make_plan
 from edgewright.fusion.timing import TimedPlan, Timing
 from edgewright.memory.deploy import PartRequest, deploy, plan_in_slots
+from edgewright.memory.joint.layout import with_buffers
 from edgewright.network import Network
 from edgewright.network.read import read_bytes
 from edgewright.program import Plan, faults

@@ -14,17 +14,15 @@ from hypothesis import strategies as st
 
 from application_judge import Interleaving
 from edgewright import samples
-from edgewright.application import joint
 from edgewright.application.description import ApplicationFile, PreemptionPoints
-from edgewright.application.joint import JointLayout, lay_out_jointly
+from edgewright.application.draft import Application, load_application
 from edgewright.application.library import emit_application
-from edgewright.application.members import load_application
 from edgewright.application.outcome import paper_outcome, plan_application
 from edgewright.application.paper.edges import PaperEdge, paper_application
 from edgewright.application.paper.reduction import Evaluation, _evolved
 from edgewright.application.paper.reuse import exact, naive, reuse, total
 from edgewright.application.planning import planners
-from edgewright.application.preemption_points import choices
+from edgewright.application.preemption_points import choices, with_points
 from edgewright.application.response_time import timed_pieces
 from edgewright.application.search import JointSearch
 from edgewright.cli import main
@@ -32,6 +30,8 @@ from edgewright.emit import emit
 from edgewright.emit.deployment.harness import TrialScript
 from edgewright.emit.deployment.trial import LibraryTrial
 from edgewright.errors import Infeasible, InputError
+from edgewright.memory.joint.conflicts import JointProblem
+from edgewright.memory.joint.layout import JointLayout, lay_out_jointly
 from edgewright.memory.layout import ConflictGraph, conflicts, place_graph
 from edgewright.platform.sentences import parse_toml
 from edgewright.program import faults
@@ -228,10 +228,15 @@ def test_by_default_the_pipeline_alone_sets_the_peak_and_nothing_is_computed_twi
 # Joint layouts and their judge.
 
 
+def fastest(app: Application) -> JointLayout:
+    """The layout of the fastest plans."""
+    plans = {name: planner.fastest for name, planner in planners(app).items()}
+    return lay_out_jointly(with_points(app, app.deployment.with_plans(plans), {}))
+
+
 @pytest.fixture(scope="module")
 def camera(tiny: Path) -> JointLayout:
-    app = load_application(tiny)
-    return lay_out_jointly(app, {name: planner.fastest for name, planner in planners(app).items()})
+    return fastest(load_application(tiny))
 
 
 def test_every_kind_of_relation_holds_in_random_interleavings(camera: JointLayout) -> None:
@@ -244,7 +249,7 @@ def test_every_kind_of_relation_holds_in_random_interleavings(camera: JointLayou
         trial = Interleaving(camera, seed)
         assert list(trial.run(60)) == []
         ran |= {name for name, frames in trial.done.items() if frames}
-    assert ran == set(camera.application.by_name)
+    assert ran == set(camera.plans)
 
 
 def test_what_is_handed_over_lies_in_the_same_bytes(camera: JointLayout) -> None:
@@ -259,9 +264,7 @@ def moved(layout: JointLayout, name: str, offset: int) -> JointLayout:
     """The layout with one buffer somewhere else, whatever lies there."""
     offsets = {**layout.placement.offsets, name: offset}
     peak = max(offsets[n] + size for n, size in layout.graph.sizes.items())
-    placement = replace(layout.placement, offsets=offsets, peak=max(peak, layout.placement.peak))
-    plans = joint.moved_plans(layout.problem, layout.buffers, placement)
-    return replace(layout, placement=placement, plans=plans)
+    return replace(layout, placement=replace(layout.placement, offsets=offsets, peak=max(peak, layout.placement.peak)))
 
 
 PLANTED = [
@@ -289,14 +292,12 @@ def test_the_judge_finds_the_papers_fault_with_sequential_partitions(paper: Path
     """Buffers made before the cut and after it are taken to never meet, though one partition feeds the other."""
     text = paper.read_text().split("[[network]]")[1].replace('file = "', f'file = "{paper.parent}/')
     (tmp_path / "app.toml").write_text(f"[[network]]{text}plain = true\n")
-    app = load_application(tmp_path / "app.toml")
-    layout = lay_out_jointly(app, {name: planner.fastest for name, planner in planners(app).items()})
+    layout = fastest(load_application(tmp_path / "app.toml"))
     first = {buffer.name: buffer.uses[0].first for buffer in layout.buffers}
     conflicting = frozenset((x, y) for x, y in layout.graph.pairs if (first[x] < 1) == (first[y] < 1))
     printed = place_graph(replace(layout.graph, pairs=conflicting))
     assert printed.peak < layout.placement.peak
-    plans = joint.moved_plans(layout.problem, layout.buffers, printed)
-    wrong = replace(layout, placement=replace(printed, peak=layout.placement.peak), plans=plans)
+    wrong = replace(layout, placement=replace(printed, peak=layout.placement.peak))
     assert list(Interleaving(wrong, 0).run(20))
     assert not list(Interleaving(layout, 0).run(20))
 
@@ -365,11 +366,11 @@ def test_the_verb_refuses_in_one_sentence(paper: Path, tmp_path: Path) -> None:
 # One C library.
 
 
-def test_one_library_runs_every_relation(camera: JointLayout) -> None:
-    library = emit_application(camera)
-    for plan in library.layout.plans.values():
+def test_one_library_runs_every_relation(tiny: Path, camera: JointLayout) -> None:
+    library = emit_application(load_application(tiny), camera)
+    for plan in library.deployment.plans.values():
         assert not list(faults(plan))
-    assert not list(Interleaving(library.layout, 3).run(60))  # scratch of kernels included
+    assert not list(Interleaving(camera, 3, library.deployment).run(60))  # scratch of kernels included
     source, detect = str(library.files["app.c"]), str(library.files["detect.c"])
     assert source.count("static uint8_t arena[") == 1
     assert "memcpy" not in str(library.files["landmarks.c"]).split("landmarks_run_in")[1].split("APP_PROBE")[0]
@@ -379,8 +380,8 @@ def test_one_library_runs_every_relation(camera: JointLayout) -> None:
 
 
 @pytest.mark.slow
-def test_a_library_that_lets_anybody_start_is_found_out(camera: JointLayout) -> None:
-    library = emit_application(camera)
+def test_a_library_that_lets_anybody_start_is_found_out(tiny: Path, camera: JointLayout) -> None:
+    library = emit_application(load_application(tiny), camera)
     text = str(library.files["app.c"])
     careless = text.replace("status = frames(which);", "status = frames(which) == APP_EMPTY ? APP_EMPTY : APP_OK;")
     careless = careless.replace("if ((running & excludes[which]) ||", "if (0 ||")
@@ -400,7 +401,7 @@ def test_two_heads_on_one_trunk_store_it_once(tmp_path: Path) -> None:
     text = f'target = "cortex-m4"\n{text}'
     (tmp_path / "app.toml").write_text(text)
     search = JointSearch(load_application(tmp_path / "app.toml"))
-    library = emit_application(search.least.layout)
+    library = emit_application(search.application, search.least.layout)
     alone = {n: emit(p.least, search.application.target).weight_bytes for n, p in search.planners.items()}
     head = 32 * 5 * 4 + 5 * 4
     assert library.weight_bytes <= 1.02 * (alone["first"] + head) + 64
@@ -427,29 +428,30 @@ def preempting(folder: Path, more: str) -> Path:
 
 
 def test_rows_are_points_and_fewer_of_them_take_less_ram(tiny: Path) -> None:
-    found = JointSearch(load_application(preempting(tiny.parent, 'points = "rows"'))).least.layout
-    plan = found.problem.plans["detect"]
-    every = found.problem.allowed("detect", PreemptionPoints.ROWS)
+    app = load_application(preempting(tiny.parent, 'points = "rows"'))
+    found = JointSearch(app).least.layout.problem.deployment
+    plan, every = found.plans["detect"], found.points_of("detect")
     assert every.rows and every.after
-    pieces = timed_pieces(found.application, "detect", plan)
+    pieces = timed_pieces(app, "detect", plan)
     chosen = choices(plan, PreemptionPoints.ROWS, pieces)
     waits, sets = [*chosen], [*chosen.values()]
     assert waits == sorted(waits) and waits[0] == max(pieces.between(every)) and sets[0].rows <= every.rows
     for more, fewer in pairwise(sets):
         assert fewer.rows <= more.rows and fewer.after <= more.after and fewer != more
-    peaks = [lay_out_jointly(found.application, found.problem.plans, {"detect": points}) for points in sets]
+    peaks = [lay_out_jointly(with_points(app, found, {"detect": points})) for points in sets]
     for layout in peaks:
         for seed in range(4):
             assert not list(Interleaving(layout, seed).run(40))
     assert peaks[-1].peak_bytes < peaks[0].peak_bytes
-    careless = replace(peaks[-1], problem=replace(peaks[-1].problem, points={"detect": every}))
+    careless = replace(peaks[-1], problem=JointProblem(found))
     assert any(list(Interleaving(careless, seed).run(60)) for seed in range(20))
 
 
 def test_a_limit_on_waiting_chooses_points(tiny: Path) -> None:
-    short = JointSearch(load_application(preempting(tiny.parent, 'points = "rows"\nwait = "1 ms"'))).least.layout
-    pieces = timed_pieces(short.application, "detect", short.problem.plans["detect"])
-    assert max(pieces.between(short.problem.allowed("detect", PreemptionPoints.ROWS))) <= 1e-3
+    app = load_application(preempting(tiny.parent, 'points = "rows"\nwait = "1 ms"'))
+    short = JointSearch(app).least.layout.problem.deployment
+    pieces = timed_pieces(app, "detect", short.plans["detect"])
+    assert max(pieces.between(short.points_of("detect"))) <= 1e-3
     never = load_application(preempting(tiny.parent, 'points = "stages"\nwait = "1 us"'))
     with pytest.raises(Infeasible, match=r"'wake' may wait for 'detect' for .*, and 1\.?0* us are allowed; .*\"rows\""):
         JointSearch(never).least  # noqa: B018
@@ -471,9 +473,10 @@ def test_a_second_head_on_the_trunk_of_vww_costs_little_more_than_itself(corpus_
     weight, bias = head.inputs[1:]
     changed = {weight: network.constants[weight][::-1].copy(), bias: network.constants[bias][::-1].copy()}
     other = replace(network, constants={**network.constants, **changed})
-    members = (app.members[0], replace(app.members[1], network=other))
-    search = JointSearch(replace(app, networks={**app.networks, "second": other}, members=members))
-    library = emit_application(search.least.layout)
+    first, second = app.deployment.parts
+    draft = replace(app.deployment, parts=(first, replace(second, network=other)))
+    search = JointSearch(replace(app, deployment=replace(draft, networks=(first.network, other))))
+    library = emit_application(search.application, search.least.layout)
     alone = emit(search.planners["first"].least, search.application.target).weight_bytes
     size = sum(network.constants[name].nbytes for name in (weight, bias))
     assert alone < library.weight_bytes <= 1.02 * (alone + size)
@@ -495,7 +498,7 @@ def test_a_cascade_and_a_shared_input_are_handed_over_without_a_copy(tmp_path: P
         (tmp_path / "app.toml").write_text(entries + relation)
         found = JointSearch(load_application(tmp_path / "app.toml")).least
         assert found.peak_bytes <= apart.peak_bytes + waits
-        files = emit_application(found.layout).files
+        files = emit_application(load_application(tmp_path / "app.toml"), found.layout).files
         assert "memcpy" not in str(files["app.c"])
         body = str(files[f"{second}.c"]).split(f"{second}_run_in")[1].split("APP_PROBE")[0]
         assert "memcpy" not in body and "(void)in_input;" in body

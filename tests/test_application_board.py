@@ -8,8 +8,8 @@ import pytest
 
 from application_judge import Interleaving
 from edgewright import samples
+from edgewright.application.draft import load_application
 from edgewright.application.library import AppLibrary, emit_application
-from edgewright.application.members import load_application
 from edgewright.application.search import JointSearch
 from edgewright.emit.deployment.harness import TrialScript
 from edgewright.emit.deployment.trial import LibraryTrial
@@ -24,7 +24,7 @@ def library_of(folder: Path, *networks: str, relation: str = "", plain: str = "t
     samples.write_application("tiny_application", folder)
     entries = "".join(f'[[network]]\nname = "{name}"\nfile = "{name}.onnx"\nplain = {plain}\n' for name in networks)
     (folder / "few.toml").write_text(f'target = "cortex-m4"\n{entries}{relation}')
-    return emit_application(JointSearch(load_application(folder / "few.toml")).least.layout)
+    return emit_application(app := load_application(folder / "few.toml"), JointSearch(app).least.layout)
 
 
 def preempts(points: str) -> str:
@@ -45,9 +45,9 @@ def test_exclusive_networks_take_the_ram_of_the_largest_and_one_word(tmp_path: P
 def test_interrupted_networks_are_right_on_the_board(points: str, tmp_path: Path) -> None:
     plain = "true" if points == "stages" else "false"  # whole layers, or layers in rows
     library = library_of(tmp_path, "wake", "detect", relation=preempts(points), plain=plain)
-    for plan in library.layout.plans.values():
+    for plan in library.deployment.plans.values():
         assert not list(faults(plan))
-    assert not list(Interleaving(library.layout, 1).run(60))
+    assert not list(Interleaving(library.layout, 1, library.deployment).run(60))
     found = LibraryTrial(library).run_on_board(TrialScript(12, 4))
     assert found.result.wrong == () and found.result.nested
     assert found.ram_linked == library.layout.peak_bytes + library.state_bytes
@@ -72,7 +72,7 @@ def test_keywords_interrupt_visual_wake_words_by_a_timer(points: str, tmp_path: 
     relation = preempts(points).replace("wake", "kws").replace("detect", "vww")
     (tmp_path / "app.toml").write_text(f'board = "nucleo-f446re"\n{entries}{relation}')
     search = JointSearch(load_application(tmp_path / "app.toml", pull_input=True))
-    library = emit_application(search.least.layout)
+    library = emit_application(search.application, search.least.layout)
     found = LibraryTrial(library).run_on_board(TrialScript(4, 5, seed=3, ticks=40_000_000), timer="kws")
     assert found.result.wrong == () and found.result.nested >= 10
     assert found.ram_linked == library.layout.peak_bytes + library.state_bytes

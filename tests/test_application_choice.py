@@ -11,7 +11,7 @@ import pytest
 
 from application_cases import random_application
 from edgewright.application.combinations import Combinations, JointPlan
-from edgewright.application.members import Application, load_application
+from edgewright.application.draft import Application, load_application
 from edgewright.application.outcome import plan_application
 from edgewright.application.search import JointSearch
 from edgewright.errors import EdgewrightError, Infeasible

@@ -9,8 +9,8 @@ import onnxruntime
 import pytest
 
 from edgewright import samples
+from edgewright.application.draft import Application, load_application
 from edgewright.application.library import emit_application
-from edgewright.application.members import Application, load_application
 from edgewright.application.search import JointSearch
 from edgewright.emit.deployment.trial import LibraryTrial, TrialScript
 from edgewright.errors import InputError
@@ -53,7 +53,7 @@ def test_a_crop_is_scaled_to_what_the_next_network_reads(scaling: str, tmp_path:
         scaled = frame[:, 4:12, 2:8].repeat(2, axis=1)[:, :, columns]
         found = next(iter(execute(app.networks["classify"], {"input": frame}).values()))
         np.testing.assert_allclose(found, trained(tmp_path, "classify", scaled), rtol=1e-4, atol=1e-5)
-    result = LibraryTrial(emit_application(JointSearch(app).fastest.layout)).run(TrialScript(12))
+    result = LibraryTrial(emit_application(app, JointSearch(app).fastest.layout)).run(TrialScript(12))
     assert result.runs > 20 and not result.wrong
 
 
@@ -96,5 +96,5 @@ def test_eight_bit_images_are_cut_and_scaled_too(tmp_path: Path, corpus_folder: 
     cut = relation("same input", "whole", "middle", "crop = [16, 8, 60, 72]\nresize = [96, 96]")
     (tmp_path / "app.toml").write_text(entries + cut)
     app = load_application(tmp_path / "app.toml")
-    result = LibraryTrial(emit_application(JointSearch(app).fastest.layout)).run(TrialScript(4))
+    result = LibraryTrial(emit_application(app, JointSearch(app).fastest.layout)).run(TrialScript(4))
     assert result.runs and not result.wrong

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from edgewright import samples
+from edgewright.application.draft import load_application
 from edgewright.application.library import AppLibrary, emit_application
-from edgewright.application.members import load_application
 from edgewright.application.search import JointSearch
 from edgewright.emit.deployment.trial import LibraryTrial, TrialScript
 from tools import needs
@@ -70,7 +70,7 @@ def written(folder: Path, *entries: str, target: str = "host") -> AppLibrary:
     """The library of an application, its sources in the folder."""
     samples.write_application("tiny_application", folder)
     (folder / "few.toml").write_text("\n".join([f'target = "{target}"', *entries]))
-    library = emit_application(JointSearch(load_application(folder / "few.toml")).fastest.layout)
+    library = emit_application(app := load_application(folder / "few.toml"), JointSearch(app).fastest.layout)
     for name, content in library.files.items():
         (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     return library

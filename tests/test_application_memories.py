@@ -16,18 +16,17 @@ from rich.console import Console
 from application_cases import random_application
 from application_judge import Interleaving
 from edgewright import samples
-from edgewright.application import joint
+from edgewright.application.draft import load_application
 from edgewright.application.host_run import run_application
-from edgewright.application.joint import JointLayout
 from edgewright.application.library import emit_application
-from edgewright.application.members import load_application
-from edgewright.application.memories import in_memories, traffic_of
 from edgewright.application.outcome import AppOutcome, plan_application
 from edgewright.application.search import JointSearch
 from edgewright.cli import main
 from edgewright.cli.app import buffers_table, summary_table
 from edgewright.emit.deployment.trial import LibraryTrial
 from edgewright.errors import EdgewrightError, Infeasible
+from edgewright.memory.joint.layout import JointLayout
+from edgewright.memory.joint.memories import in_memories, traffic_of
 from edgewright.memory.layout import ConflictGraph, place_graph_in_memories
 from edgewright.program import faults
 from edgewright.report.application_page import application_page
@@ -59,7 +58,7 @@ def layout_of(outcome: AppOutcome) -> JointLayout:
 
 def test_what_one_memory_does_not_hold_is_spread_with_the_busiest_in_the_fastest(spread: AppOutcome) -> None:
     layout = layout_of(spread)
-    sizes = layout.application.memories
+    sizes = spread.application.memories
     assert list(layout.arenas) == ["tcm", "sram"]
     assert all(0 < size <= sizes[name] for name, size in layout.arenas.items())
     assert spread.peak_bytes == sum(layout.arenas.values()) >= spread.bound_bytes
@@ -84,8 +83,7 @@ def test_an_overlap_in_the_second_memory_is_found(spread: AppOutcome) -> None:
         if layout.home(x) == layout.home(y) == "sram" and not {(x, y), (y, x)} & layout.graph.gaps.keys()
     ]
     placement = replace(layout.placement, offsets={**layout.placement.offsets, pairs[0][0]: layout.at(pairs[0][1])})
-    plans = joint.moved_plans(layout.problem, layout.buffers, placement, layout.homes)
-    wrong = replace(layout, placement=placement, plans=plans)
+    wrong = replace(layout, placement=placement)
     assert any(list(Interleaving(wrong, order).run(80)) for order in range(40)), pairs[0]
 
 
@@ -99,9 +97,7 @@ def test_random_applications_over_two_memories(seed: int, tmp_path: Path) -> Non
     try:
         whole = JointSearch(random_application(seed, tmp_path)).fastest.layout
         two = {"a": whole.peak_bytes * 3 // 5, "b": whole.peak_bytes * 3 // 5}
-        app = replace(whole.application, file=whole.application.file)
-        app.__dict__["memories"] = two
-        layout = in_memories(replace(whole, problem=replace(whole.problem, application=app)), two)
+        layout = in_memories(whole, two)
     except EdgewrightError as error:
         pytest.skip(f"refused: {error}")
     assert all(size <= two[name] for name, size in layout.arenas.items())
@@ -158,7 +154,7 @@ def holds(names: list[str], graph: ConflictGraph, room: int, at: dict[str, int] 
 
 
 @pytest.fixture
-def pair(tmp_path: Path) -> JointLayout:
+def pair(tmp_path: Path) -> AppOutcome:
     """Two networks, of which one may interrupt the other, over two memories of a Cortex-M4."""
     samples.write_application("tiny_application", tmp_path)
     entries = [f'[[network]]\nname = "{n}"\nfile = "{n}.onnx"\nplain = true\n' for n in ("wake", "detect")]
@@ -167,11 +163,11 @@ def pair(tmp_path: Path) -> JointLayout:
     path.write_text('target = "cortex-m4"\n' + "".join(entries) + relation)
     peak = JointSearch(load_application(path)).least.peak_bytes
     path.write_text(path.read_text() + MEMORIES.format(peak // 2, peak * 3 // 4))
-    return layout_of(plan_application(load_application(path)))
+    return plan_application(load_application(path))
 
 
-def test_the_library_has_an_arena_for_each_memory_and_is_right_here(pair: JointLayout) -> None:
-    library = emit_application(pair)
+def test_the_library_has_an_arena_for_each_memory_and_is_right_here(pair: AppOutcome) -> None:
+    library = emit_application(pair.application, layout_of(pair))
     source = str(library.files["app.c"])
     for section in ("tcm", "sram"):
         assert f"APP_SECTION({section}) APP_ALIGNED(16) static uint8_t arena_{section}[" in source
@@ -180,15 +176,15 @@ def test_the_library_has_an_arena_for_each_memory_and_is_right_here(pair: JointL
 
 
 @pytest.mark.slow
-def test_it_runs_here_by_the_runtime_too(pair: JointLayout) -> None:
-    assert all(one.statistics.frames_per_s > 0 for one in run_application(pair, 3))
+def test_it_runs_here_by_the_runtime_too(pair: AppOutcome) -> None:
+    assert all(one.statistics.frames_per_s > 0 for one in run_application(pair.application, layout_of(pair), 3))
 
 
 @on_board
-def test_the_sections_are_as_large_as_planned_on_the_board(pair: JointLayout) -> None:
-    library = emit_application(pair)
+def test_the_sections_are_as_large_as_planned_on_the_board(pair: AppOutcome) -> None:
+    library = emit_application(pair.application, layout_of(pair))
     found = LibraryTrial(library).run_on_board()
-    assert found.result.wrong == () and dict(found.arenas_linked) == dict(pair.arenas)
+    assert found.result.wrong == () and dict(found.arenas_linked) == dict(library.layout.arenas)
     assert found.ram_linked == sum(library.arenas.values())
 
 
@@ -205,7 +201,7 @@ def test_tables_and_page_show_each_memory(spread: AppOutcome) -> None:
 
 @pytest.mark.slow
 def test_the_verb_tells_the_memory_of_every_buffer(spread: AppOutcome, tmp_path: Path) -> None:
-    sizes = layout_of(spread).application.memories
+    sizes = spread.application.memories
     path = with_memories(tmp_path, sizes["tcm"], sizes["sram"])
     found = CliRunner().invoke(main, ["app", str(path), "--json"])
     assert json.loads(found.output)["arenas"] == dict(layout_of(spread).arenas)

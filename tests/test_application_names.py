@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from edgewright.application.draft import load_application
 from edgewright.application.library import AppLibrary, emit_application
-from edgewright.application.members import load_application
 from edgewright.application.search import JointSearch
 from edgewright.emit.deployment.trial import LibraryTrial, TrialScript
 from edgewright.errors import InputError
@@ -28,7 +28,7 @@ def network(name: str, folder: Path, **entry: str) -> str:
 
 def library(folder: Path, *entries: str, head: str = "") -> AppLibrary:
     (folder / "app.toml").write_text("\n".join([head, *entries]))
-    return emit_application(JointSearch(load_application(folder / "app.toml")).fastest.layout)
+    return emit_application(app := load_application(folder / "app.toml"), JointSearch(app).fastest.layout)
 
 
 def runs(made: AppLibrary) -> None:

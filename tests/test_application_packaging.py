@@ -13,8 +13,8 @@ from click.testing import CliRunner
 
 from edgewright import samples
 from edgewright.application.compiled import application_package
+from edgewright.application.draft import load_application
 from edgewright.application.library import AppLibrary, emit_application
-from edgewright.application.members import load_application
 from edgewright.application.search import JointSearch
 from edgewright.cli.main import main
 from edgewright.emit.deployment.interface import call_order, described_end, overwriters
@@ -31,7 +31,7 @@ def camera(tmp_path_factory: pytest.TempPathFactory) -> AppLibrary:
     folder = tmp_path_factory.mktemp("camera")
     file = samples.write_application("tiny_application", folder)
     file.write_text('target = "rv32imc"\n' + file.read_text())
-    return emit_application(JointSearch(load_application(file)).fastest.layout)
+    return emit_application(app := load_application(file), JointSearch(app).fastest.layout)
 
 
 def call(*command: str | Path, cwd: Path | None = None) -> str:
@@ -49,7 +49,7 @@ def test_make_builds_it_and_the_example_computes_what_the_networks_do(camera: Ap
     write_folder(tmp_path / "app", application_package(camera, "0"), {})
     call("make", "-s", "CC=cc", "AR=ar", f"CFLAGS=-O1 {STRICT}", cwd=tmp_path / "app")
     printed = dict(line.split(":", 1) for line in call("make", "-s", "example", cwd=tmp_path / "app").splitlines())
-    networks = camera.layout.application.networks
+    networks = camera.application.networks
     frame = ramp(16 * 16 * 3).reshape(1, 16, 16, 3)
     features = execute(networks["detect"], {"input": frame})
     first = next(iter(features.values()))
@@ -115,7 +115,7 @@ def test_other_systems_find_all_sources_and_the_readme_says_how(camera: AppLibra
 
 
 def test_calls_come_in_a_legal_order(camera: AppLibrary) -> None:
-    names = [part.name for part in call_order(camera.code)]
+    names = [member.name for member in call_order(camera.code)]
     assert names.index("detect") < min(names.index("classify"), names.index("landmarks"))
     at = names.index("gesture.1")  # a frame on its way through a pipeline holds others up
     assert names[at : at + 3] == ["gesture.1", "gesture.2", "gesture.3"] and len(names) == 8
@@ -125,29 +125,29 @@ def test_the_header_says_types_axes_and_who_overwrites(camera: AppLibrary) -> No
     header = str(camera.files["app.h"])
     assert "input input: float32, NHWC 1x16x16x3." in header and "output words: float32, 1x3." in header
     assert "app_output_classify_classes() points to it; overwritten by classify.\n" in header  # it is kept
-    network = camera.layout.application.networks["detect"]
+    network = camera.application.networks["detect"]
     assert described_end(network, network.outputs[0]) == "float32, NHWC 1x8x8x4"
 
 
 def test_overwriters_are_those_whose_buffers_overlap(camera: AppLibrary) -> None:
     """Byte by byte: every buffer that another plan, or a slot of a pipeline, has in the same place."""
-    layout = camera.layout
-    for member in layout.application.members:
-        plan = layout.plans[member.name]
+    deployment = camera.deployment
+    for member in deployment.parts:
+        plan = deployment.plans[member.name]
         for tensor in (*member.network.inputs, *member.network.outputs):
             if tensor in plan.outside:
                 continue
             view = plan.views[tensor]
             start = plan.buffer_named[view.buffer].offset + view.offset
             mine = set(range(start, start + member.network.tensors[tensor].bytes))
-            said = overwriters(camera.code, camera.deployment.part_named[member.name], tensor)
-            for other in layout.application.members:
+            said = overwriters(camera.code, member, tensor)
+            for other in deployment.parts:
                 if other is member:
                     continue
-                theirs = [b for b in layout.plans[other.name].buffers if b.memory == "ram"]
+                theirs = [b for b in deployment.plans[other.name].buffers if b.memory == "ram"]
                 meets = any(mine & set(range(b.offset, b.offset + b.size)) for b in theirs)
-                assert meets or other.name not in said or layout.application.fifos
-                handed = any(other.name in fifo.reading for fifo in layout.application.shared)
+                assert meets or other.name not in said or deployment.queues
+                handed = any(other.name in fifo.reading for fifo in deployment.shared)
                 assert not meets or other.name in said or handed
 
 

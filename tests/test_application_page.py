@@ -10,12 +10,11 @@ import pytest
 from click.testing import CliRunner
 
 from edgewright import samples, text
-from edgewright.application.description import PreemptionPoints
-from edgewright.application.joint import ARENA
-from edgewright.application.members import load_application
+from edgewright.application.draft import load_application
 from edgewright.application.outcome import AppOutcome, plan_application
 from edgewright.application.search import JointSearch
 from edgewright.cli import main
+from edgewright.memory.joint.layout import ARENA
 from edgewright.report.application_map import application_map_svg
 from edgewright.report.application_page import application_page
 
@@ -33,7 +32,7 @@ def test_the_map_draws_every_buffer_where_it_lies(planned: tuple[JointSearch, Ap
     _, outcome = planned
     assert outcome.joint is not None
     layout = outcome.joint.layout
-    root = ET.fromstring(application_map_svg(layout, ARENA, outcome.peak_bytes + 100))
+    root = ET.fromstring(application_map_svg(outcome, ARENA, outcome.peak_bytes + 100))
     drawn = {
         str(title.text).splitlines()[0]: group
         for group in root.iter(f"{SVG}g")
@@ -46,7 +45,7 @@ def test_the_map_draws_every_buffer_where_it_lies(planned: tuple[JointSearch, Ap
         assert heights[buffer.name] and all(
             abs(height - max(0.8, buffer.size * scale)) < 0.11 for height in heights[buffer.name]
         )
-    members = len(layout.application.members)
+    members = len(layout.plans)
     assert len(heights["log"]) == members  # in use whatever runs
     assert len(heights["detect:map = landmarks:input"]) == members  # used by two, waits during the others
     assert "".join(root.itertext()).count("preempts") == 2  # beside its line, and where one points
@@ -76,13 +75,14 @@ def test_the_map_shows_where_networks_may_be_interrupted(points: str, tmp_path: 
     entries = "".join(f'[[network]]\nname = "{n}"\nfile = "{n}.onnx"\n' for n in ("wake", "detect"))
     relation = f'[[relation]]\nkind = "preempts"\nnetworks = ["wake", "detect"]\npoints = "{points}"\n'
     (tmp_path / "points.toml").write_text(entries + relation)
-    layout = JointSearch(load_application(tmp_path / "points.toml")).least.layout
-    root = ET.fromstring(application_map_svg(layout, ARENA))
+    outcome = plan_application(load_application(tmp_path / "points.toml"), steps=0)
+    assert outcome.joint is not None
+    root = ET.fromstring(application_map_svg(outcome, ARENA))
     marks = [group for group in root.iter(f"{SVG}g") if group.get("class") == "preempt"]
     told = [str(title.text) for mark in marks if (title := mark.find(f"{SVG}title")) is not None]
     stages = [one for one in told if "after stage" in one]
     rows = [one for one in told if "rows of stage" in one]
-    allowed = layout.problem.allowed("detect", PreemptionPoints(points))
+    allowed = outcome.joint.layout.deployment.points_of("detect")
     if points == "anywhere":
         assert told == ["wake may interrupt detect anywhere"]
     else:

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 
 from application_cases import random_application
 from edgewright import samples
+from edgewright.application.draft import Application, load_application
 from edgewright.application.library import emit_application
-from edgewright.application.members import Application, load_application
 from edgewright.application.plan_file import load_application_plan, save_application_plan
 from edgewright.application.search import JointSearch
 from edgewright.cli.main import main
@@ -32,7 +32,7 @@ def test_the_library_of_a_file_is_that_of_its_plan(tmp_path: Path) -> None:
     save_application_plan(layout, tmp_path / "app.json")
     again = load_application_plan(app, tmp_path / "app.json")
     assert again.peak_bytes == layout.peak_bytes and again.arenas == layout.arenas
-    assert emit_application(again).files == emit_application(layout).files
+    assert emit_application(app, again).files == emit_application(app, layout).files
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -11,15 +11,16 @@ import pytest
 
 from application_cases import random_application
 from application_judge import Interleaving
-from edgewright.application import joint
-from edgewright.application.deploying import deployment_of
-from edgewright.application.joint import JointLayout, lay_out_jointly
 from edgewright.application.paper.edges import PaperEdge, paper_application
 from edgewright.application.paper.reuse import exact, naive, reuse, total
 from edgewright.application.planning import planners
+from edgewright.application.preemption_points import with_points
 from edgewright.application.slots import with_few_slots
 from edgewright.errors import EdgewrightError, InputError
+from edgewright.memory.joint.layout import JointLayout, lay_out_jointly
+from edgewright.memory.joint.placing import is_conflict_free
 from edgewright.memory.layout import ConflictGraph
+from edgewright.program.deployment_check import checked_deployment
 
 FEW, MANY = range(3), range(3, 43)
 SEEDS = [*FEW, *(pytest.param(seed, marks=pytest.mark.slow) for seed in MANY)]
@@ -32,7 +33,8 @@ def laid_out(seed: int, folder: Path) -> JointLayout:
     own = planners(app)
     plans = {name: planner.fastest for name, planner in own.items()}
     times = {name: planner.times(plans[name]) for name, planner in own.items()}
-    return lay_out_jointly(with_few_slots(app, plans, times)[0], plans)
+    sized, _ = with_few_slots(app.deployment.with_plans(plans), times)
+    return lay_out_jointly(with_points(app, sized, {}))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -42,7 +44,7 @@ def test_random_applications_keep_what_is_needed(seed: int, tmp_path: Path) -> N
     except EdgewrightError as error:
         pytest.skip(f"refused: {error}")
     buffers = {buffer.name: buffer for buffer in layout.buffers}
-    assert joint._is_conflict_free(layout.graph, buffers, layout.placement)
+    assert is_conflict_free(layout.graph, buffers, layout.placement)
     assert layout.bound_bytes <= layout.peak_bytes <= sum(layout.graph.sizes.values())
     assert not is_refused(layout)
     for order in range(3):
@@ -60,7 +62,7 @@ def test_random_applications_keep_what_is_needed(seed: int, tmp_path: Path) -> N
 def is_refused(layout: JointLayout) -> bool:
     """Whether the judge that users get refuses the layout."""
     try:
-        deployment_of(layout, layout.plans)
+        checked_deployment(layout.deployment)
     except InputError:
         return True
     return False
@@ -70,9 +72,7 @@ def overlaid(layout: JointLayout, one: str, other: str) -> JointLayout:
     """The layout with one buffer where another lies."""
     offsets = {**layout.placement.offsets, one: layout.at(other)}
     peak = max(layout.placement.peak, *(offsets[name] + size for name, size in layout.graph.sizes.items()))
-    placement = replace(layout.placement, offsets=offsets, peak=peak)
-    plans = joint.moved_plans(layout.problem, layout.buffers, placement)
-    return replace(layout, placement=placement, plans=plans)
+    return replace(layout, placement=replace(layout.placement, offsets=offsets, peak=peak))
 
 
 @pytest.mark.parametrize("seed", SEEDS)

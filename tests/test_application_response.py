@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgewright import samples
-from edgewright.application.members import load_application
+from edgewright.application.draft import load_application
 from edgewright.application.outcome import plan_application
 from edgewright.application.response_bound import ResponseBounds, TimedTask
 from edgewright.application.response_time import cascade_latencies, responses, tasks_of
@@ -201,7 +201,8 @@ def test_ten_thousand_arrivals_of_keywords_over_visual_wake_words(
     )
     relation = f'[[relation]]\nkind = "preempts"\nnetworks = ["kws", "vww"]\npoints = "{points}"\n'
     (tmp_path / "app.toml").write_text(f'board = "nucleo-f446re"\n{text}{relation}')
-    tasks = tasks_of(JointSearch(load_application(tmp_path / "app.toml")).least.layout.problem)
+    search = JointSearch(load_application(tmp_path / "app.toml"))
+    tasks = tasks_of(search.application, search.least.layout.deployment)
     worst = simulated(tasks, some_arrivals(tasks, 1, 10_000))
     for one in responses(tasks):
         assert one.worst is not None
@@ -247,7 +248,7 @@ def test_latency_of_an_application_with_a_cascade(tmp_path: Path) -> None:
     relations += '[[relation]]\nkind = "same input"\nnetworks = ["detect", "classify"]\n'
     outcome = plan_application(load_application(app(tmp_path, entries, relations)), steps=0)
     assert outcome.joint is not None
-    tasks = {task.name: task for task in tasks_of(outcome.joint.layout.problem)}
+    tasks = {task.name: task for task in tasks_of(outcome.application, outcome.joint.layout.deployment)}
     assert {task.period for task in tasks.values()} == {0.2}  # those without one are triggered
     assert [one.task.name for one in outcome.responses] == ["detect"]
     found = outcome.to_dict()["cascades"]

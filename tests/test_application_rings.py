@@ -14,12 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from application_judge import Interleaving
+from edgewright.application.draft import Application, load_application
 from edgewright.application.host_run import run_application
-from edgewright.application.joint import JointLayout
 from edgewright.application.library import emit_application
-from edgewright.application.members import Application, load_application
 from edgewright.application.outcome import outcome_of
-from edgewright.application.ring_run import RingPipeline
 from edgewright.application.rings import possible_rings
 from edgewright.application.search import JointSearch
 from edgewright.application.slots import with_small_rings
@@ -28,7 +26,7 @@ from edgewright.dataflow.deployments.phases import PartTimes
 from edgewright.dataflow.deployments.timed import TimedDeployment
 from edgewright.dataflow.graph import Actor, Channel, Graph, Rates
 from edgewright.emit.deployment.trial import LibraryTrial, TrialScript
-from edgewright.errors import InputError
+from edgewright.memory.joint.layout import JointLayout
 from edgewright.network import Region
 from edgewright.network.parts import TensorRegion
 from edgewright.program import faults
@@ -86,7 +84,7 @@ def search(tmp_path_factory: pytest.TempPathFactory) -> JointSearch:
 def test_rows_cross_where_that_is_smaller_than_frames(search: JointSearch) -> None:
     found = search.least
     (ring,) = found.layout.rings
-    frame = found.layout.application.tensor(ring)
+    frame = found.layout.deployment.tensor(ring)
     assert 1 <= ring.rows <= 3 < frame.shape[1] == 20
     assert found.peak_bytes < search.as_given.peak_bytes - frame.bytes // 2
     assert not any(list(faults(plan)) for plan in found.layout.problem.plans.values())
@@ -118,8 +116,8 @@ def test_the_judge_finds_what_lies_in_the_way_of_a_ring(search: JointSearch) -> 
     (ring,) = (b for b in layout.buffers if b.fifo)
     last = len(layout.plans["net.1"].program.stages) - 1
     beside = [b for b in layout.buffers if not b.fifo and layout.graph.meets(b.name, ring.name)]
-    pushing = [b for b in beside if b.uses[0].member == "net.1" and b.uses[0].last == last]
-    pulling = [b for b in beside if b.uses[0].member == "net.2" and b.uses[0].first == 0]
+    pushing = [b for b in beside if b.uses[0].part == "net.1" and b.uses[0].last == last]
+    pulling = [b for b in beside if b.uses[0].part == "net.2" and b.uses[0].first == 0]
     for victims in (pushing, pulling):
         offsets = {**layout.placement.offsets, ring.name: layout.at(max(victims, key=lambda b: b.size).name)}
         wrong = replace(layout.placement, offsets=offsets)
@@ -127,7 +125,8 @@ def test_the_judge_finds_what_lies_in_the_way_of_a_ring(search: JointSearch) -> 
         view = plans["net.1"].views["cut"].buffer
         buffers = [replace(b, offset=offsets[ring.name]) if b.name == view else b for b in plans["net.1"].buffers]
         plans["net.1"] = replace(plans["net.1"], buffers=tuple(buffers))
-        trials = (Interleaving(replace(layout, placement=wrong, plans=plans), seed) for seed in range(6))
+        deployment = layout.deployment.with_plans(plans)
+        trials = (Interleaving(replace(layout, placement=wrong), seed, deployment) for seed in range(6))
         assert any(list(trial.run(60)) for trial in trials)
 
 
@@ -185,23 +184,24 @@ def test_rings_are_live_as_dataflow_says_and_more_rows_are_never_slower(
 
 def test_one_thread_stops_a_run_for_want_of_room_and_goes_on(tmp_path: Path) -> None:
     """The first partition pulls its image by rows, too: it remembers whom it asks, and how far it has come."""
-    layout = in_rows(pipeline(tmp_path, own="pull_input = true\n"))
+    application = pipeline(tmp_path, own="pull_input = true\n")
+    layout = in_rows(application)
     assert layout.rings and layout.plans["net.1"].is_by_rows("input") and list(Interleaving(layout, 1).run(60)) == []
-    library = emit_application(layout)
+    library = emit_application(application, layout)
     result = LibraryTrial(library).run(TrialScript(40, seed=3))
     assert result.wrong == () and result.runs > 40
-    with pytest.raises(InputError, match="pulls rows of its input"):
-        RingPipeline(library, tmp_path, "net")
+    (measured,) = run_application(application, layout, 6)  # a thread for each partition, the image row by row
+    assert measured.statistics.frames == 6
 
 
 def test_two_threads_wait_for_each_others_rows(search: JointSearch) -> None:
-    (measured,) = run_application(search.least.layout, 12)  # which compares every frame
+    (measured,) = run_application(search.application, search.least.layout, 12)  # which compares every frame
     assert measured.statistics.frames == 12
 
 
 @on_board
 def test_rows_cross_on_the_virtual_board(chain: JointSearch) -> None:
-    library = emit_application(chain.least.layout)
+    library = emit_application(chain.application, chain.least.layout)
     assert library.layout.rings
     found = LibraryTrial(library).run_on_board(TrialScript(6, 8, seed=2))
     assert found.result.wrong == () and found.result.runs > 10
@@ -228,12 +228,12 @@ def test_rows_cross_between_all_partitions_of_a_longer_pipeline(chain: JointSear
 
 def test_one_thread_goes_on_in_every_partition_before(chain: JointSearch) -> None:
     """The last one wants a row, its producer one for it, and so on; nobody is gone on with while it is at work."""
-    result = LibraryTrial(emit_application(chain.least.layout)).run(TrialScript(60, 8, seed=3))
+    result = LibraryTrial(emit_application(chain.application, chain.least.layout)).run(TrialScript(60, 8, seed=3))
     assert result.wrong == () and result.runs > 60
 
 
 def test_as_many_threads_as_partitions(chain: JointSearch) -> None:
-    (measured,) = run_application(chain.least.layout, 9)
+    (measured,) = run_application(chain.application, chain.least.layout, 9)
     assert measured.statistics.frames == 9
 
 
@@ -242,15 +242,15 @@ def test_frames_and_rows_in_one_pipeline(tmp_path: Path) -> None:
     cuts = ("stem..cut", "depth", "add1..tail0", "tail1..classes")
     application = pipeline(tmp_path, cuts=cuts, residual=True, target="cortex-m4")
     layout = in_rows(application)
-    assert [(fifo.what.tensor, bool(fifo.rows)) for fifo in layout.application.fifos] == [
+    assert [(fifo.what.tensor, bool(fifo.rows)) for fifo in layout.deployment.queues] == [
         ("cut", False),
         ("depth", False),
         ("tail0", True),
     ]
     assert [x for seed in range(3) for x in Interleaving(layout, seed).run(120)] == []
-    result = LibraryTrial(emit_application(layout)).run(TrialScript(40, 8, seed=5))
+    result = LibraryTrial(emit_application(application, layout)).run(TrialScript(40, 8, seed=5))
     assert result.wrong == () and result.runs > 60
-    (measured,) = run_application(layout, 9)
+    (measured,) = run_application(application, layout, 9)
     assert measured.statistics.frames == 9
 
 
@@ -277,6 +277,6 @@ def test_random_pipelines(tmp_path: Path, seed: int) -> None:
     search = JointSearch(load_application(tmp_path / "app.toml"))
     layout = (search.by_rows or search).least.layout
     assert [fault for number in range(4) for fault in Interleaving(layout, number).run(120)] == []
-    assert LibraryTrial(emit_application(layout)).run(TrialScript(60, 8, seed=seed)).wrong == ()
-    (measured,) = run_application(layout, 6)
+    assert LibraryTrial(emit_application(search.application, layout)).run(TrialScript(60, 8, seed=seed)).wrong == ()
+    (measured,) = run_application(search.application, layout, 6)
     assert measured.statistics.frames == 6

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,14 @@ import pytest
 from click.testing import CliRunner
 
 from edgewright import samples
+from edgewright.application import host_run
+from edgewright.application.draft import Application, load_application
 from edgewright.application.host_run import run_application
-from edgewright.application.members import load_application
+from edgewright.application.library import AppLibrary, emit_application
 from edgewright.application.search import JointSearch
 from edgewright.cli import main
-from edgewright.errors import InputError
+from edgewright.errors import EdgewrightError, InputError
+from edgewright.memory.joint.layout import JointLayout
 from edgewright.samples.builder import ModelBuilder
 
 
@@ -26,9 +30,9 @@ def app(*args: object) -> str:
 
 @pytest.mark.slow
 def test_every_network_runs_beside_those_that_it_may_run_with(tmp_path: Path) -> None:
-    layout = JointSearch(load_application(samples.write_application("tiny_application", tmp_path))).least.layout
-    found = {one.name: one for one in run_application(layout, 6)}
-    assert set(found) == set(layout.application.networks)
+    app = load_application(samples.write_application("tiny_application", tmp_path))
+    found = {one.name: one for one in run_application(app, JointSearch(app).least.layout, 6)}
+    assert set(found) == set(app.networks)
     assert found["wake"].beside == ("monitor",) and found["monitor"].beside == ("wake",)
     assert found["detect"].beside == found["gesture"].beside == ()
     assert all(one.statistics.frames_per_s > 0 and one.statistics.frames == 6 for one in found.values())
@@ -44,6 +48,76 @@ def test_the_verb_runs_a_pipeline_and_a_network_in_one_arena(tmp_path: Path) -> 
     path.write_text(path.read_text().replace("throughput = 1", "throughput = 1e8"))
     done = CliRunner().invoke(main, ["app", str(path), "--run", "--frames", "3"])
     assert done.exit_code == 1 and "'cnn1' is to run 1e+08 times a second, and" in done.output
+
+
+def chained(folder: Path, relations: str, names: str = "abc", own: str = "") -> tuple[Application, JointLayout]:
+    """Networks whose inputs and outputs are alike, with relations between them."""
+    net = ModelBuilder("net")
+    y = net.relu(net.conv(net.input(1, 3, 10, 10), 3, 3, 1, 1, name="first"))
+    model = net.model(net.relu(net.conv(y, 3, 3, 1, 1, name="second")))
+    (folder / "net.onnx").write_bytes(model.SerializeToString())
+    entries = (f'[[network]]\nname = "{name}"\nfile = "net.onnx"\n{own}' for name in names)
+    (folder / "app.toml").write_text("".join(entries) + relations)
+    application = load_application(folder / "app.toml")
+    return application, JointSearch(application).least.layout
+
+
+def relation(kind: str, *networks: str) -> str:
+    return f'[[relation]]\nkind = "{kind}"\nnetworks = {json.dumps(networks)}\n'
+
+
+def test_networks_read_what_others_hand_over(tmp_path: Path) -> None:
+    """A cascade and a common frame: one thread calls all of them in an order that the library allows."""
+    found = run_application(*chained(tmp_path, relation("after", "a", "b") + relation("same input", "c", "a")), 6)
+    assert [(one.name, one.statistics.frames, one.beside) for one in found] == [
+        ("a", 6, ()),
+        ("b", 6, ()),
+        ("c", 6, ()),
+    ]
+
+
+def test_two_networks_read_one_frame_at_the_same_time(tmp_path: Path) -> None:
+    """Each keeps step with the other: the next frame overwrites the last one."""
+    relations = relation("same input", "a", "b") + relation("parallel", "a", "b") + relation("after", "b", "c")
+    found = {one.name: one for one in run_application(*chained(tmp_path, relations), 60)}
+    assert found["a"].beside == ("b",) and found["b"].beside == ("a",) and found["c"].beside == ()
+    assert {one.statistics.frames for one in found.values()} == {60}
+
+
+def test_rows_of_an_image_are_handed_out(tmp_path: Path) -> None:
+    application, layout = chained(tmp_path, relation("parallel", "a", "b"), "ab", "pull_input = true\n")
+    assert all(plan.pulled for plan in layout.plans.values())
+    assert {one.name: one.beside for one in run_application(application, layout, 6)} == {"a": ("b",), "b": ("a",)}
+
+
+def change(monkeypatch: pytest.MonkeyPatch, file: str, old: str, new: str) -> None:
+    """Lets `run_application` compile a library in which C was changed."""
+
+    def changed(application: Application, layout: JointLayout) -> AppLibrary:
+        library = emit_application(application, layout)
+        text = str(library.files[file]).replace(old, new)
+        assert text != library.files[file]
+        return replace(library, files={**library.files, file: text})
+
+    monkeypatch.setattr(host_run, "emit_application", changed)
+
+
+def test_results_are_copied_before_the_producer_starts_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next image may lie where the result of a partition is that reads its frame in its last stage."""
+    application = load_application(samples.write_application("paper_application", tmp_path))
+    layout = JointSearch(application).least.layout
+    (queue,) = (fifo for fifo in layout.deployment.queues if "cnn2.2" in fifo.reading)
+    assert layout.deployment.release_stage(queue, "cnn2.2") + 1 == len(layout.plans["cnn2.2"].program.stages)
+    wait = "for (volatile int32_t n = 0; n < 200000; n++) {}\n"
+    change(monkeypatch, "cnn2_2.c", "        memcpy(out_", f"        {wait}        memcpy(out_")
+    assert {one.statistics.frames for one in run_application(application, layout, 30)} == {30}
+
+
+def test_a_wrong_result_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    networks = chained(tmp_path, "", "ab")
+    change(monkeypatch, "b.c", "memcpy(out_", "memset(out_")
+    with pytest.raises(EdgewrightError, match="network 'b' computes something wrong here"):
+        run_application(*networks, 3)
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from pathlib import Path
 import onnx
 import pytest
 
+from edgewright.application.draft import load_application
 from edgewright.application.library import emit_application
-from edgewright.application.members import load_application
 from edgewright.application.search import JointSearch
 from edgewright.emit.deployment.trial import LibraryTrial, TrialScript
 from edgewright.errors import InputError, ModelError
@@ -32,7 +32,7 @@ def test_sizes_that_the_model_leaves_open_are_set_by_the_file(tmp_path: Path) ->
     application = load_application(written(tmp_path, "shape = {x = [1, 3, 6, 10]}", 'target = "cortex-m4"'))
     assert application.networks["open"].tensors["x"].shape == (1, 6, 10, 3)
     assert application.target.name == "cortex-m4" and application.board is None
-    result = LibraryTrial(emit_application(JointSearch(application).fastest.layout)).run(TrialScript(2))
+    result = LibraryTrial(emit_application(application, JointSearch(application).fastest.layout)).run(TrialScript(2))
     assert result.runs and not result.wrong
 
 

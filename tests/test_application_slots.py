@@ -13,24 +13,24 @@ from hypothesis import strategies as st
 from application_judge import Interleaving
 from edgewright import samples
 from edgewright.application import library
-from edgewright.application.deploying import deployment_of
-from edgewright.application.joint import JointLayout
-from edgewright.application.members import load_application
+from edgewright.application.draft import Application, load_application
 from edgewright.application.search import JointSearch
-from edgewright.application.slots import last_use
 from edgewright.dataflow.deployments.phases import PartTimes
 from edgewright.dataflow.deployments.timed import TimedDeployment
 from edgewright.emit.deployment.trial import LibraryTrial, TrialScript
 from edgewright.errors import InputError
+from edgewright.memory.joint.conflicts import JointProblem, last_use
+from edgewright.memory.joint.layout import JointLayout
 from edgewright.network import Region
 from edgewright.network.parts import TensorRegion
 from edgewright.program import faults
 from edgewright.program.deployment import Fifo, Reader, Worker
+from edgewright.program.deployment_check import checked_deployment
 from edgewright.samples.builder import ModelBuilder
 
 
 @pytest.fixture(scope="module")
-def long_tail(tmp_path_factory: pytest.TempPathFactory) -> JointLayout:
+def app(tmp_path_factory: pytest.TempPathFactory) -> Application:
     """A pipeline whose second partition reads its input at once, and then has much to do."""
     net = ModelBuilder("long_tail")
     x = net.conv(net.input(1, 2, 10, 10), 6, name="first")
@@ -42,13 +42,18 @@ def long_tail(tmp_path_factory: pytest.TempPathFactory) -> JointLayout:
         '[[network]]\nname = "net"\nfile = "net.onnx"\nplain = true\npartitions = ["first", "tail0..classes"]\n'
         '[[relation]]\nkind = "pipelined"\nnetworks = ["net.1", "net.2"]\n'
     )
-    return JointSearch(load_application(folder / "app.toml")).least.layout
+    return load_application(folder / "app.toml")
+
+
+@pytest.fixture(scope="module")
+def long_tail(app: Application) -> JointLayout:
+    return JointSearch(app).least.layout
 
 
 def test_a_slot_that_is_read_at_once_is_filled_again_during_the_rest(long_tail: JointLayout) -> None:
-    (fifo,) = long_tail.application.fifos
+    (fifo,) = long_tail.deployment.queues
     assert fifo.slots == 1
-    plan, freed = long_tail.plans["net.2"], long_tail.application.release_stages["net.2"]
+    plan, freed = long_tail.plans["net.2"], long_tail.deployment.release_stage(fifo, "net.2")
     assert 0 == last_use(plan, ["first"]) < freed < len(plan.program.stages) - 1
     began_inside = 0
     for seed in range(12):
@@ -61,19 +66,29 @@ def test_a_slot_that_is_read_at_once_is_filled_again_during_the_rest(long_tail: 
 
 def test_until_a_slot_is_given_back_the_producer_leaves_its_memory_to_the_reader(long_tail: JointLayout) -> None:
     """Buffers of the reader lie over the slot and over the producer's own, and the judge knows why they may."""
-    freed, (slot,) = long_tail.application.release_stages["net.2"], (b for b in long_tail.buffers if b.fifo)
+    (slot,) = (buffer for buffer in long_tail.buffers if buffer.fifo)
+    assert slot.fifo is not None
+    freed = long_tail.deployment.release_stage(slot.fifo, "net.2")
     own = [b for b in long_tail.buffers if b.fifo is None]
     late, early = [], []
     for buffer in own:
-        if buffer.uses[0].member == "net.2":
+        if buffer.uses[0].part == "net.2":
             (late if buffer.uses[0].last > freed else early).append(buffer)
-    made = [buffer for buffer in own if buffer.uses[0].member == "net.1"]
+    made = [buffer for buffer in own if buffer.uses[0].part == "net.1"]
     assert all(long_tail.graph.meets(x.name, y.name) for x in late for y in (slot, *made))
     assert early and made and not any(long_tail.graph.meets(x.name, y.name) for x in early for y in made)
-    hasty = long_tail.application.releasing({"net.2": -1})
-    wrong = replace(long_tail, problem=replace(long_tail.problem, application=hasty))
     with pytest.raises(InputError, match="at the same time"):
-        deployment_of(wrong, wrong.plans)
+        checked_deployment(releasing(long_tail, -1).deployment)
+
+
+def releasing(layout: JointLayout, stage: int) -> JointLayout:
+    """The layout whose second partition releases its slots after this stage."""
+    deployment = layout.problem.deployment
+    fifos = tuple(
+        replace(fifo, readers=(Reader("net.2", stage),)) if fifo in deployment.queues else fifo
+        for fifo in deployment.fifos
+    )
+    return replace(layout, problem=JointProblem(replace(deployment, fifos=fifos)))
 
 
 def test_a_partition_is_planned_around_what_its_producer_needs_when_it_may_run(tmp_path: Path) -> None:
@@ -101,18 +116,17 @@ def test_a_partition_is_planned_around_what_its_producer_needs_when_it_may_run(t
 
 
 @pytest.mark.slow
-def test_the_library_gives_slots_back_when_they_have_been_read(long_tail: JointLayout) -> None:
-    result = LibraryTrial(library.emit_application(long_tail)).run(TrialScript(120, seed=2))
+def test_the_library_gives_slots_back_when_they_have_been_read(app: Application, long_tail: JointLayout) -> None:
+    result = LibraryTrial(library.emit_application(app, long_tail)).run(TrialScript(120, seed=2))
     assert result.wrong == () and result.nested
-    late = long_tail.application.releasing({"net.2": len(long_tail.plans["net.2"].program.stages) - 1})
-    patient = replace(long_tail, problem=replace(long_tail.problem, application=late))
-    refused = LibraryTrial(library.emit_application(patient)).run(TrialScript(120, seed=2))
+    patient = releasing(long_tail, len(long_tail.plans["net.2"].program.stages) - 1)
+    refused = LibraryTrial(library.emit_application(app, patient)).run(TrialScript(120, seed=2))
     assert refused.wrong == () and refused.nested < result.nested
 
 
 def test_double_buffers_stay_where_they_make_the_pipeline_faster(tmp_path: Path) -> None:
     app = load_application(samples.write_application("paper_application", tmp_path))
-    (fifo,) = JointSearch(app).fastest.layout.application.fifos
+    (fifo,) = JointSearch(app).fastest.layout.deployment.queues
     assert fifo.slots == 2
 
 

@@ -8,9 +8,10 @@ from functools import cached_property
 from itertools import permutations
 
 from ..application.blocking import undominated
-from ..application.conflicts import BufferUse, JointBuffer
-from ..application.joint import _place, with_buffers
 from ..errors import InputError
+from ..memory.joint.conflicts import BufferUse, JointBuffer
+from ..memory.joint.layout import with_buffers
+from ..memory.joint.placing import place
 from ..memory.layout import ConflictGraph, LayoutEffort, Placement
 from ..program import Plan
 from ..program.switching import SwitchPolicy
@@ -128,7 +129,7 @@ def place_scenarios(scenarios: Sequence[ScenarioPlan], graph: ConflictGraph, eff
         if key(one, b.name) in graph.sizes
     }
     plans = {one.name: one.plan for one in scenarios}
-    return _place(graph, buffers, plans, max(plan.bound_bytes for plan in plans.values()), effort)
+    return place(graph, buffers, plans, max(plan.bound_bytes for plan in plans.values()), effort)
 
 
 def _moved(scenario: ScenarioPlan, placement: Placement) -> Plan:

@@ -13,10 +13,10 @@ from functools import cached_property
 from itertools import accumulate, combinations, pairwise, permutations
 
 from .. import text
-from ..application.conflicts import trailing
 from ..application.preemption_points import RunPieces
 from ..errors import InputError
 from ..kernels.check import SCRATCH_ALIGNMENT
+from ..memory.joint.conflicts import trailing
 from ..memory.layout import ConflictGraph
 from ..memory.layout.problem import align_up
 from ..program import Plan

@@ -3,21 +3,19 @@ wait."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from .. import text
 from ..errors import Infeasible
 from ..fusion.timing import TimedPlan, Timing
+from ..memory.joint.layout import JointLayout, lay_out_jointly
 from ..memory.layout import LayoutEffort
-from ..program import Plan
-from ..program.deployment import InterruptionPoints, RelationKind
+from ..program.deployment import Deployment, InterruptionPoints, Relation
 from .description import PreemptionPoints
-from .joint import JointLayout, lay_out_jointly
-from .members import Application
-from .preemption_points import choices, with_rows
-from .relations import Preemption, Relations
+from .draft import Application
+from .preemption_points import choices, with_points, with_rows
 from .response_time import timed_pieces
 
 Choice = TypeVar("Choice")
@@ -27,7 +25,8 @@ Choice = TypeVar("Choice")
 class BlockingTrade:
     """One choice of preemption points for a pair of networks, with its RAM and its longest wait."""
 
-    preemption: Preemption
+    high: str
+    low: str
     where: str  # for people
     wait: float  # seconds, at most
     layout: JointLayout
@@ -37,27 +36,29 @@ class BlockingTrade:
         return self.layout.peak_bytes
 
     def to_dict(self) -> dict[str, object]:
-        pair = {"who": self.preemption.high, "waits_for": self.preemption.low, "where": self.where}
+        pair = {"who": self.high, "waits_for": self.low, "where": self.where}
         return {**pair, "peak_bytes": self.peak_bytes, "wait_s": self.wait}
 
 
-def choose_points(application: Application, plans: Mapping[str, Plan]) -> dict[str, InterruptionPoints]:
-    """For each network whose wait is limited, the preemption points with the fewest live bytes that keep the limit."""
+def choose_points(application: Application, deployment: Deployment) -> dict[str, InterruptionPoints]:
+    """For each part whose wait is limited, the preemption points with the fewest live bytes that keep the limit."""
     found: dict[str, InterruptionPoints] = {}
-    for preemption in Relations(application).preemptions.values():
-        if preemption.wait is None:
+    for relation in deployment.preemptions:
+        (high, low), asked = relation.parts, application.preempting(relation)
+        if asked.wait is None:
             continue
-        low, pieces = preemption.low, timed_pieces(application, preemption.low, plans[preemption.low])
-        found_here = choices(plans[low], preemption.points, pieces)
-        kept = [points for wait, points in found_here.items() if wait <= preemption.wait]
+        plan = deployment.plans[low]
+        pieces = timed_pieces(application, low, plan)
+        found_here = choices(plan, asked.points, pieces)
+        kept = [points for wait, points in found_here.items() if wait <= asked.wait]
         if not kept:
             least = min(found_here, default=pieces.total)
             raise Infeasible(
-                f"'{preemption.high}' may wait for '{low}' for {text.duration(least)}, and "
-                f"{text.duration(preemption.wait)} are allowed; "
+                f"'{high}' may wait for '{low}' for {text.duration(least)}, and {text.duration(asked.wait)} are "
+                "allowed; "
                 + (
                     "let it interrupt anywhere"
-                    if preemption.points is PreemptionPoints.ROWS
+                    if asked.points is PreemptionPoints.ROWS
                     else 'let it interrupt at points = "rows", or "anywhere"'
                 )
             )
@@ -66,11 +67,11 @@ def choose_points(application: Application, plans: Mapping[str, Plan]) -> dict[s
     return found
 
 
-def blocking_front(application: Application, plans: Mapping[str, Plan]) -> tuple[BlockingTrade, ...]:
-    """For each pair of networks of which one interrupts the other, RAM against waiting, from most RAM to least."""
+def blocking_front(application: Application, deployment: Deployment) -> tuple[BlockingTrade, ...]:
+    """For each pair of parts of which one interrupts the other, RAM against waiting, from most RAM to least."""
     found: list[BlockingTrade] = []
-    for preemption in Relations(application).preemptions.values():
-        found += undominated(_trades(application, plans, preemption), lambda trade: (trade.peak_bytes, trade.wait))
+    for relation in deployment.preemptions:
+        found += undominated(_trades(application, deployment, relation), lambda trade: (trade.peak_bytes, trade.wait))
     return tuple(found)
 
 
@@ -83,29 +84,31 @@ def undominated(found: Iterable[Choice], costs: Callable[[Choice], tuple[int, fl
     return tuple(best[::-1])
 
 
-def _trades(application: Application, plans: Mapping[str, Plan], preemption: Preemption) -> Iterator[BlockingTrade]:
-    low, whole = preemption.low, dict(plans)
-    anywhere = _trade_at(application, preemption, PreemptionPoints.ANYWHERE)
-    yield BlockingTrade(preemption, "anywhere", 0.0, lay_out_jointly(anywhere, whole, effort=LayoutEffort.QUICK))
-    timed = TimedPlan(whole[low], Timing(application.target).costs(whole[low].network))
-    divided = {**whole, low: with_rows(whole[low], timed)}
-    for kind, used in ((PreemptionPoints.ROWS, divided), (PreemptionPoints.STAGES, whole)):
-        changed, pieces = _trade_at(application, preemption, kind), timed_pieces(application, low, used[low])
-        for wait, points in choices(used[low], kind, pieces).items():
+def _trades(application: Application, deployment: Deployment, relation: Relation) -> Iterator[BlockingTrade]:
+    high, low = relation.parts
+    whole = deployment.plans[low]
+    anywhere = with_points(_interrupting(application, relation, PreemptionPoints.ANYWHERE), deployment, {})
+    yield BlockingTrade(high, low, "anywhere", 0.0, lay_out_jointly(anywhere, LayoutEffort.QUICK))
+    timed = TimedPlan(whole, Timing(application.target).costs(whole.network))
+    for kind, plan in (
+        (PreemptionPoints.ROWS, with_rows(whole, timed)),
+        (PreemptionPoints.STAGES, whole),
+    ):
+        changed = _interrupting(application, relation, kind)
+        planned = deployment.with_plans({**deployment.plans, low: plan})
+        for wait, points in choices(plan, kind, timed_pieces(application, low, plan)).items():
             where = ([f"after {text.plural(len(points.rows), 'row')}"] if points.rows else []) + (
                 [f"{text.plural(len(points.after), 'end')} of stages"] if points.after else []
             )
-            layout = lay_out_jointly(changed, used, {low: points})
-            yield BlockingTrade(preemption, " and ".join(where), wait, layout)
+            layout = lay_out_jointly(with_points(changed, planned, {low: points}))
+            yield BlockingTrade(high, low, " and ".join(where), wait, layout)
 
 
-def _trade_at(application: Application, preemption: Preemption, kind: PreemptionPoints) -> Application:
-    """The application with other points for the pair."""
-    pair = tuple(application.by_name[name].owner for name in (preemption.high, preemption.low))
+def _interrupting(application: Application, relation: Relation, kind: PreemptionPoints) -> Application:
+    """The application in which the first of two networks interrupts the second at points of this kind."""
+    asked = application.preempting(relation)
     relations = tuple(
-        one.model_copy(update={"points": kind, "wait": None})
-        if one.kind is RelationKind.PREEMPTS and one.networks == pair
-        else one
+        one.model_copy(update={"points": kind, "wait": None}) if one == asked else one
         for one in application.file.relations
     )
     return replace(application, file=application.file.model_copy(update={"relations": relations}))

@@ -1,9 +1,9 @@
-"""Combinations of plans, one for each member of an application, and the best of them.
+"""Combinations of plans, one for each part of an application, and the best of them.
 
-Every member has a ladder of plans, from the fastest to the smallest. The search goes through combinations in the order
-of their slow-down. A combination that does not fit refutes itself: the members whose buffers alone need too much must
+Every part has a ladder of plans, from the fastest to the smallest. The search goes through combinations in the order
+of their slow-down. A combination that does not fit refutes itself: the parts whose buffers alone need too much must
 change, so only combinations that change one of them follow. The result is that of trying all combinations, unless the
-application is so large that TRIES is reached; then the lowest combination is made as fast as fits, member by member.
+application is so large that TRIES is reached; then the lowest combination is made as fast as fits, part by part.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from functools import cached_property
 from heapq import heappop, heappush
 
 from ..errors import Infeasible
+from ..memory.joint.layout import JointLayout, lay_out_jointly
 from ..program import Plan
 from .blocking import choose_points
-from .conflicts import JointProblem
-from .joint import JointLayout, lay_out_jointly
-from .members import Application
-from .planning import MemberPlanner
+from .draft import Application
+from .planning import PartPlanner
+from .preemption_points import with_points
 from .response_time import check_deadlines
 from .slots import with_few_slots
 
 TRIES = 6000  # buffers in the combinations that one question may try: 300 combinations of 20 buffers
 MISSES = 40  # combinations that miss a deadline, or cannot be laid out, of one question
-REFINED = 2  # budgets of a member that one question adds to its ladder
+REFINED = 2  # budgets of a part that one question adds to its ladder
 UNLIMITED = sys.maxsize
 
 
 @dataclass(frozen=True)
 class JointPlan:
-    """A plan for every member in one arena, and what it costs each."""
+    """A plan for every part in one arena, and what it costs each."""
 
     layout: JointLayout
-    slowdowns: Mapping[str, float]  # of each member: estimated instructions beyond its fastest plan's, as a share
+    slowdowns: Mapping[str, float]  # of each part: estimated instructions beyond its fastest plan's, as a share
 
     @property
     def peak_bytes(self) -> int:
@@ -45,21 +45,23 @@ class JointPlan:
     def slowdown(self) -> float:
         return sum(self.slowdowns.values())
 
-    def pace_of(self, member: str) -> float:
-        """By how much the network of a member is slower than it could be: as much as the slowest of its partitions."""
-        owners = self.layout.application.by_name
-        return max(slow for name, slow in self.slowdowns.items() if owners[name].owner == owners[member].owner)
+    def owner(self, part: str) -> str:
+        """The network of a part."""
+        return self.layout.problem.deployment.part_named[part].owner
+
+    def pace_of(self, part: str) -> float:
+        """By how much the network of a part is slower than it could be: as much as the slowest of its partitions."""
+        return max(slow for name, slow in self.slowdowns.items() if self.owner(name) == self.owner(part))
 
     @property
     def payers(self) -> tuple[str, ...]:
         """The networks that are slower than they could be."""
-        owners = self.layout.application.by_name
-        return tuple(dict.fromkeys(owners[name].owner for name, slow in self.slowdowns.items() if slow > 0.0005))
+        return tuple(dict.fromkeys(self.owner(name) for name, slow in self.slowdowns.items() if slow > 0.0005))
 
 
 @dataclass(frozen=True)
 class Refutation:
-    """Plans of some members that no layout puts into `beyond` bytes; of all members, where they miss a deadline."""
+    """Plans of some parts that no layout puts into `beyond` bytes; of all parts, where they miss a deadline."""
 
     plans: Mapping[str, Plan]
     names: frozenset[str]  # those of them that have other plans
@@ -71,10 +73,10 @@ class Refutation:
 
 @dataclass(frozen=True)
 class Combinations:
-    """The combinations of the members' plans; each is laid out once."""
+    """The combinations of the parts' plans; each is laid out once."""
 
     application: Application
-    planners: Mapping[str, MemberPlanner]
+    planners: Mapping[str, PartPlanner]
     made: list[JointPlan] = field(default_factory=list, compare=False)  # all that were laid out
     refutations: list[Refutation] = field(default_factory=list, compare=False)
 
@@ -94,7 +96,7 @@ class Combinations:
     def fastest_within(self, ram: int, is_free: bool, refined: int = REFINED) -> JointPlan | None:
         """The combination with the least slow-down that fits and meets all deadlines; None where there is none.
 
-        The ladder of a member that must change may get as many plans within other budgets as `refined` says.
+        The ladder of a part that must change may get as many plans within other budgets as `refined` says.
         """
         ladders = Ladders(self.planners, is_free, refined)
         queue, seen, tries = [(0.0, ladders.start)], {ladders.start}, 0
@@ -129,20 +131,20 @@ class Combinations:
     def _refuted(
         self, plans: Mapping[str, Plan], joint: JointPlan | None, ram: int, changing: frozenset[str]
     ) -> frozenset[str]:
-        """The members of which one must have another plan; noted, so that others need not be laid out."""
+        """The parts of which one must have another plan; noted, so that others need not be laid out."""
         names = changing
         if joint is not None:
-            members = self.application.members
+            parts = self.application.deployment.parts
             names &= set(joint.layout.exceeding(ram, changing))
-            owners = [member.owner for member in members if member.name in names]
+            owners = [part.owner for part in parts if part.name in names]
             # The slots of a pipeline, and who takes turns, depend on all its partitions.
-            names |= {one.name for one in members if one.name in changing and owners.count(one.owner) > 1}
+            names |= {part.name for part in parts if part.name in changing and owners.count(part.owner) > 1}
         used = {name: plan for name, plan in plans.items() if name in names or name not in changing}
         self.refutations.append(Refutation(used, names, UNLIMITED if joint is None else ram))
         return names
 
     def _relaxed(self, ladders: Ladders, ram: int, best: JointPlan | None) -> JointPlan | None:
-        """The lowest combination with a faster plan for each member that has room for one; `best` if that is better."""
+        """The lowest combination with a faster plan for each part that has room for one; `best` if that is better."""
         plans = ladders.lowest
         joint = self.tried(plans)
         if joint is None or joint.peak_bytes > ram:
@@ -158,18 +160,18 @@ class Combinations:
     def _slowdown(self, plans: Mapping[str, Plan]) -> float:
         """The summed slow-down; of partitions that wait for each other's rows the least possible."""
         slow = {name: planner.slowdown(plans[name]) for name, planner in self.planners.items()}
-        for owner in dict.fromkeys(ring.what.network for ring in self.application.rings):
+        for owner in dict.fromkeys(ring.what.network for ring in self.application.deployment.rings):
             slow |= self._of_pipeline(owner, max(self._costs(owner, plans)))
         return sum(slow.values())
 
     def _of_pipeline(self, owner: str, period: float) -> dict[str, float]:
         """The slow-down of partitions that wait for each other, from the time from one frame to the next."""
         alone = max(self._costs(owner, {name: one.fastest for name, one in self.planners.items()}))
-        names = [member.name for member in self.application.members_of(owner)]
+        names = [part.name for part in self.application.deployment.parts_of(owner)]
         return dict.fromkeys(names, max(0.0, period / max(1.0, alone) - 1))
 
     def _costs(self, owner: str, plans: Mapping[str, Plan]) -> list[float]:
-        return [self.planners[one.name].cost(plans[one.name]) for one in self.application.members_of(owner)]
+        return [self.planners[one.name].cost(plans[one.name]) for one in self.application.deployment.parts_of(owner)]
 
     def tried(self, plans: Mapping[str, Plan]) -> JointPlan | None:
         """The plans laid out together; None where they cannot be, or miss a deadline."""
@@ -198,23 +200,24 @@ class Combinations:
 
     def _lay_out(self, plans: Mapping[str, Plan], is_hasty: bool) -> JointPlan:
         times = {name: planner.times(plans[name]) for name, planner in self.planners.items()}
-        application, periods = with_few_slots(self.application, plans, times, is_hasty)
-        points = choose_points(application, plans)
-        if application.board is not None:
-            check_deadlines(JointProblem(application, plans, points))
+        draft = self.application.deployment.with_plans(plans)
+        sized, periods = with_few_slots(draft, times, is_hasty)
+        deployment = with_points(self.application, sized, choose_points(self.application, sized))
+        if self.application.board is not None:
+            check_deadlines(self.application, deployment)
         slow = {name: planner.slowdown(plans[name]) for name, planner in self.planners.items()}
-        for owner in dict.fromkeys(ring.what.network for ring in application.rings):
+        for owner in dict.fromkeys(ring.what.network for ring in deployment.rings):
             slow |= self._of_pipeline(owner, periods[owner])
-        return JointPlan(lay_out_jointly(application, plans, points), slow)
+        return JointPlan(lay_out_jointly(deployment), slow)
 
 
-State = tuple[int, ...]  # of each member, the place of its plan in its ladder
+State = tuple[int, ...]  # of each part, the place of its plan in its ladder
 
 
 class Ladders:
-    """The plans of each member that a question considers, the fastest first: at first one, more once it must change."""
+    """The plans of each part that a question considers, the fastest first: at first one, more once it must change."""
 
-    def __init__(self, planners: Mapping[str, MemberPlanner], is_free: bool, refined: int) -> None:
+    def __init__(self, planners: Mapping[str, PartPlanner], is_free: bool, refined: int) -> None:
         self.planners, self.is_free, self.refined = planners, is_free, refined
         self.plans_of: dict[str, Sequence[Plan]] = {name: (one.fastest,) for name, one in planners.items()}
         self._complete = {name for name, one in planners.items() if one.is_fixed}
@@ -232,21 +235,21 @@ class Ladders:
         return {name: plans[n] for (name, plans), n in zip(self.plans_of.items(), at, strict=True)}
 
     def after(self, at: State, names: Iterable[str]) -> Iterable[State]:
-        """The states with the next plan of one of these members."""
+        """The states with the next plan of one of these parts."""
         for n, (name, plans) in enumerate(self.plans_of.items()):
             if name in names and at[n] + 1 < len(plans):
                 yield (*at[:n], at[n] + 1, *at[n + 1 :])
 
     @property
     def changing(self) -> frozenset[str]:
-        """The members that have other plans, as far as is known."""
+        """The parts that have other plans, as far as is known."""
         return frozenset(name for name, plans in self.plans_of.items() if len(plans) > 1 or name not in self._complete)
 
     def may_grow(self, names: Iterable[str]) -> bool:
         return any(name not in self._complete or self._budgets[name] < self.refined for name in names)
 
     def grow(self, plans: Mapping[str, Plan], names: Iterable[str], excess: int, ram: int) -> bool:
-        """Adds plans of these members, which need `excess` bytes too many with these plans; whether there are any."""
+        """Adds plans of these parts, which need `excess` bytes too many with these plans; whether there are any."""
         is_grown = False
         for name in sorted(names):
             planner, own = self.planners[name], self.plans_of[name]

@@ -85,7 +85,7 @@ class CompiledApplication:
 
 def application_package(library: AppLibrary, edgewright: str) -> dict[str, str | bytes]:
     """Every file of the application's package but the report, by path."""
-    application = library.layout.application
+    application = library.application
     return deployment_package(
         library, edgewright, application.file.name, application.board.name if application.board else None
     )
@@ -94,8 +94,8 @@ def application_package(library: AppLibrary, edgewright: str) -> dict[str, str |
 def compile_outcome(outcome: AppOutcome, verify: bool = True) -> CompiledApplication:
     """The library of a joint plan, tried here and on the virtual board; an error where its weights do not fit."""
     assert outcome.joint is not None, "only joint plans are compiled"
-    library = emit_application(outcome.joint.layout)
-    application = library.layout.application
+    application = outcome.application
+    library = emit_application(application, outcome.joint.layout)
     flash = application.file.limits.flash or (application.board.flash_size if application.board else None)
     if flash is not None and library.weight_bytes > flash:
         raise Infeasible(f"does not fit: {too_much_flash(application, flash)}")

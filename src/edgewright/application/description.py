@@ -177,6 +177,15 @@ class ApplicationFile(Entry):
         """The network of that name, or the one that the partition belongs to."""
         return {one.name: one for one in self.networks}[member.partition(".")[0]]
 
+    def related(self, *kinds: RelationKind) -> tuple[RelationEntry, ...]:
+        """The relations of these kinds."""
+        return tuple(one for one in self.relations if one.kind in kinds)
+
+    def pulling(self, name: str) -> Self:
+        """The file that asks for the rows of this network's images one by one."""
+        changed = (one.model_copy(update={"pull_input": one.pull_input or one.name == name}) for one in self.networks)
+        return self.model_copy(update={"networks": tuple(changed)})
+
 
 def read_application(path: Path) -> ApplicationFile:
     """What the file says; an error names the file, the key and what was expected."""

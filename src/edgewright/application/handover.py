@@ -8,6 +8,7 @@ it: the caller passes it to that one's run function.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from ..errors import InputError
 from ..network import Network, Region
@@ -15,6 +16,7 @@ from ..network.parts import TensorRegion
 from ..program.deployment import OUTSIDE, Fifo, Reader, RelationKind, all_before
 from .description import ApplicationFile, RelationEntry
 
+T = TypeVar("T")
 End = tuple[str, str]  # a network, and one of its inputs or outputs
 
 
@@ -36,35 +38,49 @@ def cascade_ends(relation: RelationEntry, networks: Mapping[str, Network]) -> tu
     return (first, output), (second, named_end(second, networks[second], "inputs", relation.input))
 
 
+def kept_ends(file: ApplicationFile, networks: Mapping[str, Network], pipelined: Iterable[str]) -> frozenset[End]:
+    """The ends that nothing may overlay. Constants lie in no arena."""
+    found = set[End]()
+    for text in file.keep:
+        name, _, end = text.partition(".")
+        network = networks[name]
+        if name in pipelined:
+            raise InputError(f"network '{name}' is pipelined, and its ends cannot be kept; run it whole")
+        groups = {"input": network.inputs, "output": network.outputs}
+        groups |= {"inputs": network.inputs, "outputs": network.outputs}
+        tensors = groups[end] if end in groups else (named_end(name, network, "ends", end),)
+        found |= {(name, tensor) for tensor in tensors if tensor not in network.constants}
+    return frozenset(found)
+
+
 def read_before(file: ApplicationFile, reader: str) -> frozenset[str]:
     """The networks that read a shared input before this one, by all `same input` relations together."""
-    return all_before(reader, [one.networks for one in file.relations if one.kind is RelationKind.SAME_INPUT])
+    return all_before(reader, [one.networks for one in file.related(RelationKind.SAME_INPUT)])
 
 
 def shared_fifos(
     file: ApplicationFile, networks: Mapping[str, Network], pipelined: Iterable[str]
 ) -> tuple[tuple[Fifo, ...], Mapping[End, TensorRegion]]:
     """The FIFOs between networks, readers in the order of the file, and what each of the readers' inputs is."""
-    after = [cascade_ends(one, networks) for one in file.relations if one.kind is RelationKind.AFTER]
+    after = [cascade_ends(one, networks) for one in file.related(RelationKind.AFTER)]
     frames = [
         [(name, named_end(name, networks[name], "inputs", one.input)) for name in one.networks]
-        for one in file.relations
-        if one.kind is RelationKind.SAME_INPUT
+        for one in file.related(RelationKind.SAME_INPUT)
     ]
     for name, _ in (end for group in (*after, *frames) for end in group):
         if name in pipelined:
             raise InputError(f"network '{name}' is pipelined, and its ends cannot be handed over; run it whole")
     fifos, inputs = [], dict[End, TensorRegion]()
-    for ends in _joined([*map(list, after), *frames]):
+    for ends in joined([*map(list, after), *frames]):
         fifo = _fifo(file, networks, ends, after)
         fifos.append(fifo)
         inputs |= {end: fifo.what for end in ends if end[0] != fifo.source}
     return tuple(fifos), inputs
 
 
-def _joined(links: Iterable[Sequence[End]]) -> list[list[End]]:
-    """Groups of ends that are the same tensor."""
-    groups: list[list[End]] = []
+def joined(links: Iterable[Sequence[T]]) -> list[list[T]]:
+    """What is linked to each other, directly or through others: such as ends that are the same tensor."""
+    groups: list[list[T]] = []
     for link in links:
         touched = [group for group in groups if set(group) & set(link)]
         joined = list(dict.fromkeys(end for group in (*touched, link) for end in group))

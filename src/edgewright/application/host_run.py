@@ -1,45 +1,42 @@
-"""An application run on this machine: all networks in one arena, those that may run in parallel at the same time.
+"""An application run on this machine: the C library that `--compile` writes, for the host, with threads that drive it.
 
-Networks that exclude or interrupt each other run one after the other. A tensor that is handed over becomes the next
-network's frame. Results are compared with the reference before and after the measurement.
+Each partition of a pipeline has a thread, and so has each network that runs beside another. Networks that hand tensors
+over to each other run together: the library refuses a reader until its tensor is there. All results are compared with
+the reference.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+import ctypes
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from graphlib import TopologicalSorter
+from importlib import resources
+from itertools import combinations, product, starmap
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Thread
 
+import numpy as np
+
+from ..emit.deployment.interface import call_order
+from ..emit.native import build_shared
 from ..errors import EdgewrightError, Infeasible
-from ..network import Array, random_inputs
+from ..kernels.printing.constants import C_TYPES
+from ..kernels.printing.source import CWriter
+from ..memory.joint.layout import JointLayout
+from ..network import Array, Network, random_inputs
 from ..network.kernels import execute
-from ..network.parts import TensorRegion
-from ..network.reference import compare
-from ..network.region import Region
+from ..network.reference import difference
 from ..platform.target import TARGETS
-from ..program import Plan
-from ..program.deployment import OUTSIDE, Deployment, Fifo, Part, Reader, Worker, aligned
-from ..program.deployment_memory import laid_out
-from ..run.build import THIS, build_pipeline
-from ..run.executors import executor_of
-from ..run.measurement import FrameStream, combine_rounds, measured
-from ..run.pipeline import Pipeline
-from ..run.ring import MemoryBlock
-from ..run.statistics import RunStatistics
-from .deploying import deployment_of
-from .joint import JointLayout, lay_out_jointly
-from .library import emit_application, selected_plans
-from .ring_run import RingPipeline, build_threaded
+from ..program.deployment import OUTSIDE, Part, RelationKind
+from ..run.measurement import WARM_UP, combine_rounds
+from ..run.statistics import FrameLog, MemoryUse, RunStatistics
+from .draft import Application
+from .handover import End, joined
+from .library import AppLibrary, emit_application
 
 ROUNDS = 3  # of all networks in turns
 VARIETY = 2  # different frames
-DOUBLE = 2  # slots of a FIFO: this runtime gives one back when a run has ended
-
-Frames = list[Mapping[str, Array]]
 
 
 @dataclass(frozen=True)
@@ -64,113 +61,21 @@ class MeasuredNetwork:
         }
 
 
-@dataclass(frozen=True)
-class HostApplication:
-    """The networks compiled for this machine, with the inputs that they are tried with."""
-
-    layout: JointLayout
-    pipelines: Mapping[str, FrameStream]
-
-    def measure(self, frames: int) -> tuple[MeasuredNetwork, ...]:
-        """All networks in turns, so many frames of each; an error where one computes something wrong."""
-        inputs = self._inputs()
-        self._check(inputs)
-        found: dict[str, list[RunStatistics]] = {name: [] for name in self.pipelines}
-        beside: dict[str, tuple[str, ...]] = {}
-        count = max(1, -(-frames // ROUNDS))
-        for _ in range(ROUNDS):
-            for turn in self.turns():
-                with ThreadPoolExecutor(len(turn)) as pool:
-                    runs = {name: pool.submit(measured, self.pipelines[name], inputs[name], count) for name in turn}
-                for name, run in runs.items():
-                    found[name].append(run.result())
-                    beside[name] = tuple(other for other in turn if other != name)
-        self._check(inputs)
-        entries = {entry.name: entry for entry in self.layout.application.file.networks}
-        return tuple(
-            MeasuredNetwork(
-                name,
-                combine_rounds(rounds),
-                entries[name].throughput or (1 / period if (period := entries[name].period) else None),
-                beside[name],
-            )
-            for name, rounds in found.items()
+def run_application(application: Application, layout: JointLayout, frames: int) -> tuple[MeasuredNetwork, ...]:
+    """The rates of all networks over so many frames of each; an error where one computes something wrong."""
+    library = emit_application(replace(application, target=TARGETS["host"]), layout)
+    with TemporaryDirectory(prefix="edgewright-") as folder:
+        running = HostApplication(library, Path(folder))
+        rounds = [running.measure(turn, max(1, -(-frames // ROUNDS))) for turn in running.turns * ROUNDS]
+    return tuple(
+        MeasuredNetwork(
+            entry.name,
+            combine_rounds([found[entry.name] for found in rounds if entry.name in found]),
+            entry.throughput or (1 / entry.period if entry.period else None),
+            running.beside(entry.name),
         )
-
-    def turns(self) -> list[list[str]]:
-        """Groups of networks that run at the same time, all parallel to each other."""
-        relations, application = self.layout.problem.relations, self.layout.application
-        found: list[list[str]] = []
-        for name in self.pipelines:
-            first = application.members_of(name)[0].name
-            others = [
-                turn
-                for turn in found
-                if all(relations.are_parallel(first, application.members_of(o)[0].name) for o in turn)
-            ]
-            if others:
-                others[0].append(name)
-            else:
-                found.append([name])
-        return found
-
-    def _inputs(self) -> dict[str, Frames]:
-        """Random frames; what is handed over is what the network before it makes, or reads."""
-        application, networks = self.layout.application, self.layout.application.networks
-        found: dict[str, Frames] = {
-            name: [random_inputs(network, seed) for seed in range(VARIETY)] for name, network in networks.items()
-        }
-        first = {fifo: application.ends(fifo)[0] for fifo in application.shared}  # who makes or brings it, and where
-        makers = {name: {first[fifo][0] for fifo in first if name in fifo.reading} - {name} for name in networks}
-        for name in TopologicalSorter(makers).static_order():
-            for fifo, (maker, tensor) in first.items():
-                if name in fifo.reading and name != maker:
-                    given = found[maker]
-                    made = [execute(networks[maker], x) for x in given] if fifo.source != OUTSIDE else given
-                    own = application.by_name[name].own(fifo)
-                    found[name] = [{**x, own: values[tensor]} for x, values in zip(found[name], made, strict=True)]
-        return found
-
-    def _check(self, inputs: Mapping[str, Frames]) -> None:
-        for name, pipeline in self.pipelines.items():
-            network = self.layout.application.networks[name]
-            for frame, result in zip(inputs[name], pipeline(iter(inputs[name])), strict=True):
-                if not compare(network, result, execute(network, frame)).passes:
-                    raise EdgewrightError(f"network '{name}' computes something wrong here; please report this")
-
-
-def run_application(layout: JointLayout, frames: int) -> tuple[MeasuredNetwork, ...]:
-    """The networks of a joint plan compiled for this machine, and run in one arena."""
-    application = replace(layout.application, target=TARGETS["host"])
-    rings = {ring.what.network for ring in application.rings}
-    if application.fifos:  # a partition runs whenever it finds a frame: none may use what another keeps for it
-        double = tuple(
-            x if x.what.network in rings else replace(x, slots=max(DOUBLE, x.slots)) for x in application.fifos
-        )
-        stages = application.release_stages.items()
-        freed = {name: at for name, at in stages if application.by_name[name].owner in rings}
-        application = replace(application, fifos=double).releasing(freed)
-        layout = lay_out_jointly(application, layout.problem.plans, layout.problem.points)
-    here = replace(layout, problem=replace(layout.problem, application=application))
-    arenas = {memory: MemoryBlock(aligned(size)).piece(0, aligned(size)) for memory, size in layout.arenas.items()}
-    with TemporaryDirectory(prefix="edgewright-") as name, ExitStack() as open_ones:
-        pipelines: dict[str, FrameStream] = {}
-        selected = selected_plans(here)
-        deployment_of(here, selected)
-        if rings:  # in the arena of the library
-            library = emit_application(here)
-            shared = build_threaded(library, Path(name, "rings"))
-            pipelines |= {owner: RingPipeline(library, shared, owner) for owner in rings}
-        for owner in (each for each in application.networks if each not in rings):
-            folder = Path(name, owner)
-            spec = build_pipeline(_deployment(here, owner, selected), folder)
-            executors = {
-                (worker.name, part): executor_of(spec.part_named[part], folder, arenas, 1)
-                for worker in spec.workers
-                for part in worker.parts
-            }
-            pipelines[owner] = open_ones.enter_context(Pipeline(spec, folder, executors=executors))
-        return HostApplication(here, pipelines).measure(frames)
+        for entry in application.file.networks
+    )
 
 
 def check_throughput(found: Sequence[MeasuredNetwork]) -> None:
@@ -183,34 +88,130 @@ def check_throughput(found: Sequence[MeasuredNetwork]) -> None:
             )
 
 
-def _deployment(layout: JointLayout, owner: str, selected: Mapping[str, Plan]) -> Deployment:
-    """A network as the runtime takes it: a worker for each partition, and slots between them."""
-    application = layout.application
-    network, members = application.networks[owner], application.members_of(owner)
-    parts = tuple(_parts(layout, owner, selected))
-    workers = tuple(Worker(f"worker{n}", THIS, "cpu", (), (part.name,)) for n, part in enumerate(parts))
-    readers: dict[str, list[str]] = {}
-    for part in parts:
-        for tensor in dict.fromkeys(what.tensor for what in part.inputs.values()):
-            readers.setdefault(tensor, []).append(part.name)
-    fifos = [
-        Fifo(_whole(layout, owner, x), OUTSIDE, tuple(map(Reader, readers.get(x, ()))), DOUBLE) for x in network.inputs
-    ]
-    for part in parts:
-        for what in part.outputs.values():
-            results = (OUTSIDE,) if what.tensor in network.outputs else ()
-            ends = (*readers.get(what.tensor, ()), *results)
-            fifos.append(Fifo(what, part.name, tuple(map(Reader, ends)), max(DOUBLE, len(members))))
-    draft = Deployment((network,), parts, workers, tuple(fifos), {})
-    return replace(draft, arenas=laid_out(draft))
+class HostApplication:
+    """The library, compiled into a folder and loaded, and the frames that it is tried with."""
+
+    def __init__(self, library: AppLibrary, folder: Path) -> None:
+        self.library, self.deployment = library, library.deployment
+        self.parts, self.order = library.deployment.parts, call_order(library.code)
+        owners = {part.name: part.owner for part in self.parts}
+        links = [[owners[end] for end in fifo.ends if end != OUTSIDE] for fifo in self.deployment.fifos]
+        groups = joined([*([owner] for owner in owners.values()), *links])
+        self.turns: list[list[str]] = []  # networks that run together: tensors are handed over within a turn
+        for group in groups:
+            free = (turn for turn in self.turns if all(starmap(self._are_parallel, product(turn, group))))
+            if (turn := next(free, None)) is None:
+                self.turns.append(turn := [])
+            turn += group
+        self.ends: list[list[Array]] = []  # of each frame and part: arrays for the parameters of the run function
+        self.checks: list[tuple[Network, str, Array, Array]] = []  # outputs: as computed, as expected
+        for seed in range(VARIETY):
+            self._add_frame(self._values(seed))
+        loaded = ctypes.CDLL(str(build_shared(_driven(library, groups), folder)))
+        self._drive = loaded[f"{library.name}_host_drive"]
+
+    def beside(self, name: str) -> tuple[str, ...]:
+        """The networks that run at the same time as this one."""
+        (turn,) = (turn for turn in self.turns if name in turn)
+        return tuple(other for other in turn if other != name and self._are_parallel(name, other))
+
+    def measure(self, networks: Sequence[str], count: int) -> Mapping[str, RunStatistics]:
+        """The figures of networks that run together, over `count` frames of each; an error if any result is wrong."""
+        checks = [check for check in self.checks if check[0].name in networks]
+        for _, _, output, _ in checks:
+            output.fill(0)
+        times = [np.zeros((WARM_UP + count, 2)) for _ in self.parts]
+        failed: list[int] = []
+
+        def work(parts: Sequence[Part]) -> None:  # it goes on after an interrupt, and keeps what C writes to
+            tables = [*map(_pointers, self.ends)]
+            ends = (ctypes.c_void_p * len(tables))(*map(ctypes.addressof, tables))
+            numbers = (ctypes.c_int32 * len(parts))(*map(self.parts.index, parts))
+            failed.append(self._drive(numbers, len(parts), WARM_UP + count, ends, _pointers(times)))
+
+        order = [part for part in self.order if part.owner in networks]
+        is_one = not any(starmap(self._may_overlap, combinations(order, 2)))
+        parts_of_threads = [order] if is_one else [[part] for part in order]
+        threads = [Thread(target=work, args=(parts,), daemon=True) for parts in parts_of_threads]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for network, name, found, expected in checks:
+            if any(failed) or not difference(network, name, found, expected).passes:
+                raise EdgewrightError(f"network '{network.name}' computes something wrong here; please report this")
+        return {name: self._statistics(name, times) for name in networks}
+
+    def _statistics(self, name: str, times: Sequence[Array]) -> RunStatistics:
+        runs = np.array([times[n][WARM_UP:] for n, part in enumerate(self.parts) if part.owner == name])
+        taken, done = runs[:, :, 0].min(0), runs[:, :, 1].max(0)
+        if len(runs) == 1:  # the network's clock stands while others have the thread
+            done, taken = np.cumsum(done - taken), np.cumsum(done - taken) - (done - taken)
+        log = FrameLog()
+        for pair in zip(taken.tolist(), done.tolist(), strict=True):
+            log.add(*pair)
+        memory = MemoryUse(sum(self.library.arenas.values()), 0, self.library.weight_bytes)
+        return log.statistics(float(done[-1] - taken[0]), {}, memory)
+
+    def _are_parallel(self, a: str, b: str) -> bool:
+        first = {part.owner: part for part in self.parts}
+        return self._may_overlap(first[a], first[b])
+
+    def _may_overlap(self, a: Part, b: Part) -> bool:
+        return self.deployment.concurrency(a.name, b.name).kind is RelationKind.PARALLEL
+
+    def _values(self, seed: int) -> Mapping[End, Array]:
+        """Inputs and outputs of all networks for one frame. What is handed over is what its writer has."""
+        values: dict[End, Array] = {}
+        for part in self.order:
+            network = self.deployment.network_named[part.owner]
+            if (part.owner, network.outputs[0]) not in values:
+                handed = {x: (what.network, what.tensor) for x, what in part.inputs.items()}
+                inputs = random_inputs(network, seed) | {x: values[y] for x, y in handed.items() if y in values}
+                values |= {(part.owner, x): y for x, y in {**inputs, **execute(network, inputs)}.items()}
+        return values
+
+    def _add_frame(self, values: Mapping[End, Array]) -> None:
+        for part in self.parts:
+            network = self.deployment.network_named[part.owner]
+            inputs, outputs = self.library.code.given(part)
+            read, made = [part.inputs[x] for x in inputs], [part.outputs[x].tensor for x in outputs]
+            given = [np.ascontiguousarray(values[x.network, x.tensor][x.region.slices]) for x in read]
+            found = [np.empty(network.tensors[x].shape, network.tensors[x].dtype.numpy) for x in made]
+            self.ends.append([*given, *found])
+            self.checks += [(network, x, array, values[part.owner, x]) for x, array in zip(made, found, strict=True)]
 
 
-def _parts(layout: JointLayout, owner: str, selected: Mapping[str, Plan]) -> Iterator[Part]:
-    application = layout.application
-    for member in application.members_of(owner):
-        yield Part(member.name, member.network, selected[member.name], member.inputs, member.outputs)
+def _driven(library: AppLibrary, groups: Sequence[Sequence[str]]) -> AppLibrary:
+    """The library with `c/host_drive.c` around its own C."""
+    name, text = library.name, (resources.files(__package__) / "c" / "host_drive.c").read_text(encoding="utf-8")
+    text = text.replace("APP_", f"{name.upper()}_").replace("app_", f"{name}_")
+    text = text.replace('#include "app.c"', str(library.files[f"{name}.c"]) + _calls(library, groups))
+    return replace(library, files={**library.files, f"{name}.c": text})
 
 
-def _whole(layout: JointLayout, owner: str, tensor: str) -> TensorRegion:
-    network = layout.application.networks[owner]
-    return TensorRegion(network.name, tensor, Region.whole(network.tensors[tensor].shape))
+def _calls(library: AppLibrary, groups: Sequence[Sequence[str]]) -> str:
+    """C of what differs from application to application: calls by number, and parts that keep step."""
+    name, parts, c = library.name, library.deployment.parts, CWriter()
+    group = {owner: frozenset(one) - {owner} for one in groups for owner in one}
+    mates = [sum((other.owner in group[part.owner]) << n for n, other in enumerate(parts)) for part in parts]
+    c.line(f"enum {{ {name.upper()}_PARTS = {len(parts)}, {name.upper()}_VARIETY = {VARIETY} }};")
+    c.line(f"static const uint32_t {name}_host_mates[] = {{{', '.join(f'{mask:#x}u' for mask in mates)}}};")
+    cases = []
+    for number, part in enumerate(parts):
+        inputs, outputs = library.code.given(part)
+        arguments = [f"ends[{at}]" for at in range(len(inputs) + len(outputs))]
+        for at, tensor in enumerate(inputs):
+            if tensor in library.deployment.plans[part.name].pulled:
+                row, ctype = part.network.tensors[tensor].strides[1], C_TYPES[part.network.tensors[tensor].dtype.value]
+                with c.block(f"static void pull_{number}_{at}(void *context, int32_t row, {ctype} *target)"):
+                    c.line(f"memcpy(target, (const uint8_t *)context + row * {row}, {row});")
+                arguments[at] = f"pull_{number}_{at}, ends[{at}]"
+        cases.append(f"case {number}: return {library.code.function(part)}({', '.join(arguments)});")
+    with c.block(f"static int32_t {name}_host_run(int32_t part, void *const *ends)"), c.block("switch (part)"):
+        c.add([*cases, f"default: return {name.upper()}_WRONG;"])
+    return c.text()
+
+
+def _pointers(arrays: Sequence[Array]) -> ctypes.Array[ctypes.c_void_p]:
+    return (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))

@@ -9,13 +9,14 @@ from ..emit.deployment import DeploymentLibrary, LibraryNames, emit_deployment
 from ..emit.names import safe_prefix
 from ..kernels.select import select
 from ..kernels.sites import NetworkFacts
+from ..memory.joint.conflicts import BufferUse, JointBuffer
+from ..memory.joint.layout import JointLayout, with_buffers
+from ..platform.target import Target
 from ..program import Buffer, Plan
+from ..program.deployment import Deployment
+from ..program.deployment_check import checked_deployment
 from ..program.options import Options
-from .conflicts import BufferUse, JointBuffer
-from .deploying import deployment_of
-from .description import PreemptionPoints
-from .joint import JointLayout, with_buffers
-from .members import Application, AppMember
+from .draft import Application
 
 OTHER = "other: "  # before the name of a buffer that belongs to somebody else
 
@@ -24,72 +25,68 @@ OTHER = "other: "  # before the name of a buffer that belongs to somebody else
 class AppLibrary(DeploymentLibrary):
     """The library of an application, with the layout that it was printed from."""
 
+    application: Application
     layout: JointLayout
 
 
-def emit_application(layout: JointLayout) -> AppLibrary:
+def emit_application(application: Application, layout: JointLayout) -> AppLibrary:
     """The library that carries all plans out in one arena, which are judged before anything is printed."""
-    plans = selected_plans(layout)
-    application = layout.application
-    library = emit_deployment(deployment_of(layout, plans), application.target, _library_names(application))
+    deployment = checked_deployment(with_selected_plans(layout, application.target))
+    library = emit_deployment(deployment, application.target, _library_names(application))
     own = {field.name: getattr(library, field.name) for field in fields(library)}
-    return AppLibrary(**own, layout=replace(layout, plans=plans))
+    return AppLibrary(**own, application=application, layout=layout)
 
 
 def _library_names(application: Application) -> LibraryNames:
     """What the C calls its parts; partitions are numbered."""
     file = application.file
     index = {entry.name: n for n, entry in enumerate(file.networks)}
-    keys = {member.name: f"network[{index[member.owner]}].prefix" for member in application.members}
-    keys |= {buffer.name: f"buffer[{n}].name" for n, buffer in enumerate(file.buffers)}
-    parts = {
-        member.name: safe_prefix(
-            (member.entry.prefix or member.owner) + member.name.removeprefix(member.owner).replace(".", "_")
-        )
-        for member in application.members
-    }
-    return LibraryNames(file.prefix, parts, {"": "name", **keys})
+    prefixes, keys = {}, {buffer.name: f"buffer[{n}].name" for n, buffer in enumerate(file.buffers)}
+    for part in application.deployment.parts:
+        own = file.networks[index[part.owner]].prefix or part.owner
+        prefixes[part.name] = safe_prefix(own + part.name.removeprefix(part.owner).replace(".", "_"))
+        keys[part.name] = f"network[{index[part.owner]}].prefix"
+    return LibraryNames(file.prefix, prefixes, {"": "name", **keys})
 
 
-def selected_plans(layout: JointLayout) -> Mapping[str, Plan]:
-    """The plans of all members with kernels selected."""
+def with_selected_plans(layout: JointLayout, target: Target) -> Deployment:
+    """The deployment with kernels selected for the target."""
     plans: dict[str, Plan] = {}
-    for member in layout.application.members:
-        plans[member.name] = with_scratch(layout, member, Options(), plans)
-    return plans
+    for part in layout.deployment.parts:
+        plans[part.name] = with_scratch(layout, part.name, target, plans)
+    return layout.deployment.with_plans(plans)
 
 
-def with_scratch(layout: JointLayout, member: AppMember, options: Options, selected: Mapping[str, Plan]) -> Plan:
-    """The member's plan with kernels selected, whose scratch lies where no other network keeps anything at that time.
+def with_scratch(layout: JointLayout, part: str, target: Target, selected: Mapping[str, Plan]) -> Plan:
+    """The part's plan with kernels selected, whose scratch lies where no other part keeps anything at that time.
 
     `selected` are plans that have theirs; what runs at the same time shares none.
     """
-    plan = layout.plans[member.name]
-    others = (*_in_the_way(layout, member.name, plan), *_scratch_beside(layout, member.name, plan, selected))
-    facts = NetworkFacts(plan.network, layout.application.target, options)
-    chosen = select(with_buffers(plan, (*plan.buffers, *others)), facts)
+    plan = layout.plans[part]
+    others = (*_in_the_way(layout, part, plan), *_scratch_beside(layout.deployment, part, plan, selected))
+    chosen = select(with_buffers(plan, (*plan.buffers, *others)), NetworkFacts(plan.network, target, Options()))
     return with_buffers(chosen, tuple(b for b in chosen.buffers if not b.name.startswith(OTHER)))
 
 
-def _scratch_beside(layout: JointLayout, member: str, plan: Plan, selected: Mapping[str, Plan]) -> Iterator[Buffer]:
-    """Scratch of the networks that may run at the same time as the member."""
-    last, relations = max(0, len(plan.program.stages) - 1), layout.problem.relations
+def _scratch_beside(deployment: Deployment, part: str, plan: Plan, selected: Mapping[str, Plan]) -> Iterator[Buffer]:
+    """Scratch of the parts that may run at the same time."""
+    last = max(0, len(plan.program.stages) - 1)
     for name, other in selected.items():
-        planned = {buffer.name for buffer in layout.plans[name].buffers}
-        preemptions = (relations.preemptions.get(pair) for pair in ((name, member), (member, name)))
-        is_nested = any(one is not None and one.points is PreemptionPoints.ANYWHERE for one in preemptions)
-        for buffer in other.buffers if is_nested or relations.are_parallel(name, member) else ():
+        planned = deployment.plans[name].buffer_named
+        preemption = deployment.preemption(name, part) or deployment.preemption(part, name)
+        is_nested = preemption is not None and preemption.points is None
+        for buffer in other.buffers if is_nested or deployment.are_parallel(name, part) else ():
             if buffer.name not in planned:
                 yield replace(buffer, name=f"{OTHER}{name} {buffer.name}", first=0, last=last)
 
 
-def _in_the_way(layout: JointLayout, member: str, plan: Plan) -> Iterator[Buffer]:
-    """Buffers of other networks that may be in use during a stage of this plan."""
+def _in_the_way(layout: JointLayout, part: str, plan: Plan) -> Iterator[Buffer]:
+    """Buffers of other parts that may be in use during a stage of this plan."""
     for other in layout.buffers:
-        if other.fifo is None and any(use.member == member for use in other.uses):
+        if other.fifo is None and any(use.part == part for use in other.uses):
             continue
         for stage in range(len(plan.program.stages)):
-            here = JointBuffer("here", 0, (BufferUse(member, "", stage, stage),))
+            here = JointBuffer("here", 0, (BufferUse(part, "", stage, stage),))
             if any(True for _ in layout.problem.causes(here, other)):
                 at, home = layout.at(other.name), layout.home(other.name)
                 yield Buffer(f"{OTHER}{other.name} {stage}", other.size, at, stage, stage, home)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 import numpy as np
 
 from .. import text
 from ..errors import Infeasible
+from ..memory.joint.layout import JointLayout, proven
 from ..memory.layout import place_graph
+from ..program.deployment import Deployment
+from ..program.deployment_check import checked_deployment
 from .combinations import JointPlan
-from .deploying import deployment_of
 from .description import Precision
-from .joint import JointLayout
-from .members import Application, fifo_name, frame_rows
+from .draft import Application
 from .paper.edges import paper_application
 from .paper.reduction import reduce_buffers
 from .paper.reuse import exact, naive, reuse, total
@@ -38,6 +39,7 @@ class NetworkFigures:
 class AppOutcome:
     """Figures of one arena for all networks. `bound_bytes`: no layout of these plans needs less."""
 
+    application: Application
     method: str
     peak_bytes: int
     bound_bytes: int
@@ -100,10 +102,10 @@ class AppOutcome:
             if layout.rings:
                 found["rings"] = [
                     {
-                        "name": fifo_name(ring),
+                        "name": ring.name,
                         "rows": ring.rows,
-                        "of": frame_rows(ring),
-                        "bytes": ring.rows * layout.application.row_bytes(ring),
+                        "of": ring.frame_rows,
+                        "bytes": layout.deployment.slot_size(ring),
                     }
                     for ring in layout.rings
                 ]
@@ -132,6 +134,7 @@ def plan_application(
         found = search.least
         if there is not None and found.peak_bytes > there:
             found = search.within(there)
+    found = replace(found, layout=proven(found.layout))
     check_flash(application)
     return outcome_of(search, found, there, tuple(search.next_steps(found, steps)))
 
@@ -143,9 +146,10 @@ def outcome_of(
     following: tuple[tuple[int, JointPlan | None], ...] = (),
 ) -> AppOutcome:
     application, layout = search.application, found.layout
-    deployment_of(layout, layout.plans)  # judged before anybody is told
+    deployment = checked_deployment(layout.deployment)  # judged before anybody is told
     alone = {owner: _standalone_bytes(search, layout, owner) for owner in application.networks}
     return AppOutcome(
+        application,
         "joint",
         layout.peak_bytes,
         layout.bound_bytes,
@@ -154,9 +158,9 @@ def outcome_of(
         {
             owner: NetworkFigures(
                 alone[owner][0],
-                sum(layout.plans[m.name].macs for m in application.members_of(owner)),
+                sum(deployment.plans[part.name].macs for part in deployment.parts_of(owner)),
                 network.total_macs,
-                max(found.slowdowns[m.name] for m in application.members_of(owner)),
+                max(found.slowdowns[part.name] for part in deployment.parts_of(owner)),
             )
             for owner, network in application.networks.items()
         },
@@ -164,28 +168,29 @@ def outcome_of(
         ram,
         found,
         following,
-        (*_ring_notes(layout), *flash_notes(application)),
-        check_deadlines(layout.problem),
-        cascade_latencies(tasks_of(layout.problem)),
+        (*_ring_notes(deployment), *flash_notes(application)),
+        check_deadlines(application, deployment),
+        cascade_latencies(tasks_of(application, deployment)),
     )
 
 
-def _ring_notes(layout: JointLayout) -> Iterator[str]:
-    for ring in layout.rings:
-        kept, whole = ring.rows * layout.application.row_bytes(ring), layout.application.tensor(ring).bytes
+def _ring_notes(deployment: Deployment) -> Iterator[str]:
+    for ring in deployment.rings:
+        kept, whole = deployment.slot_size(ring), deployment.tensor(ring).bytes
         sizes = f"{text.size(kept)} instead of {text.size(whole)} a frame"
         what = f"'{ring.what.tensor}' crosses in '{ring.what.network}' row by row"
-        yield f"{what}: {ring.rows} of {frame_rows(ring)} kept, {sizes}"
+        yield f"{what}: {ring.rows} of {ring.frame_rows} kept, {sizes}"
 
 
 def _standalone_bytes(search: JointSearch, layout: JointLayout, owner: str) -> tuple[int, int]:
     """Bytes of the network's plan without the others, and of its smallest without extra MACs."""
-    members = layout.application.members_of(owner)
-    if len(members) == 1:
-        return layout.problem.plans[members[0].name].peak_bytes, search.planners[members[0].name].least.peak_bytes
-    names = {member.name for member in members}
+    names = [part.name for part in layout.problem.deployment.parts_of(owner)]
+    if len(names) == 1:
+        return layout.problem.plans[names[0]].peak_bytes, search.planners[names[0]].least.peak_bytes
     own = frozenset(
-        b.name for b in layout.buffers if names & {use.member for use in b.uses} or (b.fifo and names & b.during)
+        b.name
+        for b in layout.buffers
+        if any(use.part in names for use in b.uses) or (b.fifo and not b.during.isdisjoint(names))
     )
     peak = place_graph(layout.graph.part(own)).peak
     return peak, peak
@@ -209,6 +214,7 @@ def paper_outcome(application: Application, ram: int | None = None, *, is_exact:
     alone = {name: [edge for edge in edges if edge.network == name] for name in application.networks}
     sizes = {name: exact(x, paper.meet).peak if is_exact else total(reuse(x, paper.meet)) for name, x in alone.items()}
     return AppOutcome(
+        application,
         "exact" if is_exact else "paper",
         peak,
         exact(edges, paper.meet).bound,

@@ -12,60 +12,80 @@ from ..fusion.choice import is_interrupted
 from ..fusion.request import PlanRequest, make_plan
 from ..fusion.search import Limits, PlanSearch
 from ..fusion.timing import TimedPlan, Timing
+from ..memory.joint.conflicts import last_use
+from ..memory.joint.layout import with_buffers
 from ..memory.problems import RESERVED
 from ..network import Network
 from ..program import Plan
-from .conflicts import held_inputs
+from ..program.deployment import Deployment, Fifo, Part
 from .description import AppNetworkEntry, PreemptionPoints
-from .joint import with_buffers
-from .members import Application, AppMember
+from .draft import Application
 from .preemption_points import with_rows
-from .relations import Relations
 from .rings import pushing_rows, reading_rows, ring_ends
-from .slots import SPARE, crossing_inputs, last_use
+from .slots import SPARE
 
 RUNGS = 3  # plans of a ladder between the fastest and the least, and between that and the smallest
 EARLIER = 1.2  # on top of SPARE: the plan that is then sought may be through with its last layers sooner
 
 
+def held_inputs(deployment: Deployment, part: str) -> frozenset[str]:
+    """Inputs that the part must not overwrite, since others read them later or fill them meanwhile."""
+    fills_slots = any(fifo.source == part for fifo in deployment.queues)
+
+    def is_held(fifo: Fifo) -> bool:
+        if fifo in deployment.queues:
+            return not fifo.rows and (fills_slots or len(fifo.readers) > 1)
+        return fifo.is_kept or (fifo.keeps_latest and not deployment.is_last(fifo, part))
+
+    return frozenset(own for own, fifo in deployment.reads[part].items() if is_held(fifo))
+
+
 @dataclass(frozen=True)
-class MemberPlanner:
-    """The plans of one member. Inputs that others still need are held to the end of the run."""
+class PartPlanner:
+    """The plans of one part. Inputs that others still need are held to the end of the run."""
 
     application: Application
-    member: AppMember
-    everyone: Mapping[str, MemberPlanner] = field(default_factory=dict, repr=False)  # by member, this one included
+    part: Part
+    everyone: Mapping[str, PartPlanner] = field(default_factory=dict, repr=False)  # by part, this one included
 
     @cached_property
-    def sources(self) -> tuple[MemberPlanner, ...]:
+    def held(self) -> frozenset[str]:
+        return held_inputs(self.application.deployment, self.part.name)
+
+    @cached_property
+    def crossing(self) -> tuple[str, ...]:
+        """The inputs that other partitions make."""
+        reads, queues = self.application.deployment.reads[self.part.name], self.application.deployment.queues
+        return tuple(own for own, fifo in reads.items() if fifo in queues)
+
+    @cached_property
+    def sources(self) -> tuple[PartPlanner, ...]:
         """Of partitions that make what this one reads, where it need not leave that as it is."""
-        if held_inputs(self.application, self.member.name) or any(self.ring_ends):
+        if self.held or any(self.ring_ends):
             return ()
-        makers = [fifo.source for fifo in self.application.fifos if self.member.name in fifo.reading]
+        makers = [fifo.source for fifo in self.application.deployment.queues if self.part.name in fifo.reading]
         return tuple(self.everyone[name] for name in dict.fromkeys(makers))
 
     @cached_property
     def network(self) -> Network:
         """The network as it is planned: an input that must stay as it is counts as an output too."""
-        held = held_inputs(self.application, self.member.name)
-        network, pulled = self.member.network, self.ring_ends[0]
+        network, pulled = self.part.network, self.ring_ends[0]
         network = network if pulled is None else reading_rows(network, pulled)
-        return replace(network, outputs=(*network.outputs, *sorted(held))) if held else network
+        return replace(network, outputs=(*network.outputs, *sorted(self.held))) if self.held else network
 
     @cached_property
     def ring_ends(self) -> tuple[str | None, str | None]:
         """The input that comes out of a ring of rows, and the output that goes into one."""
-        return ring_ends(self.application, self.member.name)
+        return ring_ends(self.application.deployment, self.part)
 
-    @property
+    @cached_property
     def entry(self) -> AppNetworkEntry:
-        return self.member.entry
+        return self.application.file.network(self.part.name)
 
     @property
     def _pulls(self) -> bool:
         """Whether images come row by row: out of a ring, or to the first partition if the file says so."""
-        reads_slots = self.member.name in crossing_inputs(self.application, self.application.fifos)
-        return self.ring_ends[0] is not None or (self.entry.pull_input and not reads_slots)
+        return self.ring_ends[0] is not None or (self.entry.pull_input and not self.crossing)
 
     @property
     def is_fixed(self) -> bool:
@@ -76,7 +96,7 @@ class MemberPlanner:
     def fastest(self) -> Plan:
         """Whole layers in little RAM, or what the file asks for."""
         if not self.is_fixed:
-            is_alone = not self.application.is_pipelined(self.member.owner)
+            is_alone = not self.application.is_pipelined(self.part.owner)
             search = self._least_search if is_alone else self._search(Limits())
             return self._found(search, search.whole.plan)
         request = PlanRequest(plain=self.entry.plain, phases=self.entry.phases, pull_rows=self._pulls)
@@ -102,8 +122,7 @@ class MemberPlanner:
             return None
         stages, times = self.fastest.program.stages, self.times(self.fastest)
         wanted = SPARE * EARLIER * max(source.cost(source.least) for source in self.sources)
-        inputs = crossing_inputs(self.application, self.application.fifos)[self.member.name]
-        for at in range(len(stages) - 1, last_use(self.fastest, inputs), -1):
+        for at in range(len(stages) - 1, last_use(self.fastest, self.crossing), -1):
             if sum(times[at:]) >= wanted:
                 return stages[at].layers[0], sum(source.least.peak_bytes for source in self.sources)
         return None
@@ -204,7 +223,7 @@ class MemberPlanner:
 
     def _in_pipeline(self, limits: Limits) -> Limits:
         """A partition may lose as much time as the slowest one of its pipeline, which sets the pace."""
-        others = [one for one in self.everyone.values() if one.member.owner == self.member.owner and one is not self]
+        others = [one for one in self.everyone.values() if one.part.owner == self.part.owner and one is not self]
         if limits.slowdown is None or not others:
             return limits
         share = max(one.cost(one.fastest) for one in others) / max(1.0, self.cost(self.fastest))
@@ -235,7 +254,7 @@ class MemberPlanner:
         )
 
     def _found(self, search: PlanSearch, plan: Plan) -> Plan:
-        """The plan as this member's own. Where it fills a ring, but not row by row, another one of the search does."""
+        """The plan as this part's own. Where it fills a ring, but not row by row, another one of the search does."""
         if self.ring_ends[1] is None:
             return self._own(plan)
         others = sorted((one for one in (search.by_rows, search.whole) if search.allows(one)), key=lambda one: one.peak)
@@ -253,7 +272,7 @@ class MemberPlanner:
         """
         if is_interrupted(plan):
             raise KeyboardInterrupt
-        outputs = plan.network.outputs[: len(self.member.network.outputs)]
+        outputs = plan.network.outputs[: len(self.part.network.outputs)]
         network = replace(plan.network, outputs=outputs) if outputs != plan.network.outputs else plan.network
         own = replace(plan, program=replace(plan.program, network=network))
         if any(buffer.name == RESERVED for buffer in own.buffers):
@@ -262,12 +281,13 @@ class MemberPlanner:
 
     @cached_property
     def _has_rows(self) -> bool:
-        return PreemptionPoints.ROWS in Relations(self.application).interrupted_at(self.member.name)
+        preemptions = [one for one in self.application.deployment.preemptions if one.parts[1] == self.part.name]
+        return any(self.application.preempting(one).points is PreemptionPoints.ROWS for one in preemptions)
 
 
-def planners(application: Application, known: Mapping[str, MemberPlanner] | None = None) -> Mapping[str, MemberPlanner]:
-    """A planner of every member; those that are `known`, of networks that are as they were, are taken as they are."""
-    found: dict[str, MemberPlanner] = {}
-    for member in application.members:
-        found[member.name] = (known or {}).get(member.name) or MemberPlanner(application, member, found)
+def planners(application: Application, known: Mapping[str, PartPlanner] | None = None) -> Mapping[str, PartPlanner]:
+    """A planner of every part; those that are `known`, of networks that are as they were, are taken as they are."""
+    found: dict[str, PartPlanner] = {}
+    for part in application.deployment.parts:
+        found[part.name] = (known or {}).get(part.name) or PartPlanner(application, part, found)
     return found

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from .description import Precision, read_application
+from .draft import assemble_application
 from .host_run import run_application
-from .members import assemble_application
 from .outcome import flash_bytes
 from .quantisation import PrecisionLoss, calibration_inputs, in_precision, output_difference
 from .search import JointSearch
@@ -45,7 +45,7 @@ def compare_precisions(path: Path, frames: int) -> Iterator[PrecisionRow]:
     for precision in Precision:
         application = assemble_application(in_precision(file, precision), folder, where)
         found = JointSearch(application).least
-        rates = {one.name: one.statistics.frames_per_s for one in run_application(found.layout, frames)}
+        rates = {one.name: one.statistics.frames_per_s for one in run_application(application, found.layout, frames)}
         yield PrecisionRow(
             precision,
             found.peak_bytes,

@@ -6,99 +6,21 @@ RAM, and far between: a choice of points trades RAM against the time that the mo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import accumulate
 from math import ceil
 
 from ..fusion.timing import TimedPlan
-from ..program import ROWS, Buffer, FusedLayers, Plan, Split, Stage, Step, Sweep, even_ends, faults, sums_name
-from ..program.deployment import InterruptionPoints
+from ..memory.joint.liveness import Liveness, Span
+from ..program import ROWS, FusedLayers, Plan, Split, Stage, Sweep, even_ends, faults
+from ..program.deployment import Deployment, InterruptionPoints, Relation, RelationKind
 from ..program.legal import problems
-from ..program.steps import has_rows
 from .description import PreemptionPoints
+from .draft import Application
 
 PIECES = 100  # of a run: no piece between two rows shall take longer than such a part, where layers have rows
 MOST = 16  # choices of points that are looked at
 SHARES = (0.85, 0.0)  # of a buffer that may be alive where points with more of it are left out
-
-Span = tuple[int, int]  # bytes of a buffer
-
-
-@dataclass(frozen=True)
-class Liveness:
-    """Which bytes of a plan's buffers are alive where it may be interrupted."""
-
-    plan: Plan
-
-    def points(self, kind: PreemptionPoints) -> InterruptionPoints:
-        """Every place of the kind."""
-        after = frozenset(range(len(self.plan.program.stages) - 1))
-        return InterruptionPoints(after, frozenset() if kind is PreemptionPoints.STAGES else frozenset(self._rows))
-
-    def spans(self, points: InterruptionPoints) -> Mapping[str, Span]:
-        """Of each buffer the bytes that are alive at one of the points, with all between them."""
-        found: dict[str, Span] = {}
-        alive = [{b.name: (0, b.size) for b in self.plan.buffers if b.first <= n < b.last} for n in points.after]
-        for spans in (*alive, *(self._rows[place] for place in points.rows)):
-            for name, (low, high) in spans.items():
-                before = found.get(name, (low, high))
-                found[name] = min(low, before[0]), max(high, before[1])
-        return found
-
-    @cached_property
-    def _rows(self) -> Mapping[tuple[int, int], Mapping[str, Span]]:
-        """By (stage, turn), of stages of several turns: what is alive after it."""
-        found = {}
-        for n, stage in enumerate(self.plan.program.stages):
-            if stage.schedule.is_whole or stage.schedule.lanes > 1:
-                continue
-            turns = list(self.plan.program.turns(stage))
-            for turn, spans in enumerate(self._stage(n, turns) if len(turns) > 1 else ()):
-                found[n, turn] = spans
-        return found
-
-    def _stage(self, n: int, turns: Sequence[Sequence[Step]]) -> Iterator[Mapping[str, Span]]:
-        """After each turn: outputs as far as they are written, inputs that die here as far as they are to be read."""
-        sums = {sums_name(name) for name in self.plan.program.partial(self.plan.program.stages[n])}
-        tensors = {view.buffer for view in self.plan.views.values()}
-        held = [b for b in self.plan.buffers if b.first <= n <= b.last and b.name in tensors | sums]
-        progress = {b.name: self._progress(b, n, turns) for b in held}
-        for turn in range(len(turns)):
-            spans = {b.name: progress[b.name][turn] for b in held}
-            yield {name: (low, high) for name, (low, high) in spans.items() if low < high}
-
-    def _progress(self, buffer: Buffer, n: int, turns: Sequence[Sequence[Step]]) -> Sequence[Span]:
-        """What is alive of a buffer after each turn; all of it, unless it holds one tensor that goes row by row."""
-        network, stage, whole = self.plan.network, self.plan.program.stages[n], [(0, buffer.size)] * len(turns)
-        inside = [name for name, view in self.plan.views.items() if view.buffer == buffer.name]
-        if len(inside) != 1 or not self._is_by_rows(inside[0]):
-            return whole
-        name, view = inside[0], self.plan.views[inside[0]]
-        rows = network.tensors[name].shape[ROWS]
-        makers = {layer for layer in stage.layers if network.by_name[layer].output == name}
-        if makers and not makers & set(self.plan.program.partial(stage)) and buffer.first == n:
-            ends = [max((s.region.bounds[ROWS][1] for s in turn if s.layer in makers), default=0) for turn in turns]
-            return [(0, view.offset + view.strides[ROWS] * end) for end in accumulate(ends, max)]
-        if not makers and buffer.last == n and name not in network.outputs:
-            begins = [self._first_read(turn, name) for turn in turns]
-            rest = [*([*accumulate(reversed(begins), min)][::-1][1:]), rows]
-            return [(view.offset + view.strides[ROWS] * begin, buffer.size) for begin in rest]
-        return whole
-
-    def _is_by_rows(self, name: str) -> bool:
-        view, tensor = self.plan.views[name], self.plan.network.tensors[name]
-        return has_rows(tensor.shape) and view.window is None and not view.tiled and view.strides == tensor.strides
-
-    def _first_read(self, turn: Sequence[Step], name: str) -> int:
-        """The first row of a tensor that a turn reads; one beyond all where it reads none."""
-        found = [self.plan.network.tensors[name].shape[ROWS]]
-        for step in turn:
-            layer = self.plan.network.by_name[step.layer]
-            needs = zip(layer.inputs, self.plan.program.needs(step), strict=True)
-            found += [needed.bounds[ROWS][0] for read, needed in needs if read == name]
-        return min(found)
 
 
 @dataclass(frozen=True)
@@ -128,14 +50,37 @@ class RunPieces:
         return (*found, now) if now else tuple(found)
 
 
+def with_points(
+    application: Application, deployment: Deployment, chosen: Mapping[str, InterruptionPoints]
+) -> Deployment:
+    """The deployment whose parts may be interrupted wherever the file says, those in `chosen` at these points alone."""
+
+    def placed(relation: Relation) -> Relation:
+        if relation.kind is not RelationKind.PREEMPTS:
+            return relation
+        low, kind = relation.parts[1], application.preempting(relation).points
+        if kind is PreemptionPoints.ANYWHERE:
+            return replace(relation, points=None)
+        points = _every(deployment.plans[low], kind)
+        if low in chosen:
+            points = InterruptionPoints(points.after & chosen[low].after, points.rows & chosen[low].rows)
+        return replace(relation, points=points)
+
+    return replace(deployment, relations=tuple(map(placed, deployment.relations)))
+
+
+def _every(plan: Plan, kind: PreemptionPoints) -> InterruptionPoints:
+    """All points of a kind, which is stages or rows."""
+    return Liveness(plan).points if kind is PreemptionPoints.ROWS else Liveness(plan).stage_ends
+
+
 def choices(plan: Plan, kind: PreemptionPoints, pieces: RunPieces) -> Mapping[float, InterruptionPoints]:
     """Sets of points by how long they make wait, each within the one before it, and with less alive at its points.
 
     From one to the next, points are left out at which much of some buffer is alive that is in use in the fullest
     stage: of the buffer, and as many of its points, that the least waiting is added.
     """
-    live = Liveness(plan)
-    every = live.points(kind)
+    live, every = Liveness(plan), _every(plan, kind)
     now = [InterruptionPoints(frozenset((n,))) for n in sorted(every.after)]
     now += [InterruptionPoints(rows=frozenset((place,))) for place in sorted(every.rows)]
     spans = {point: live.spans(point) for point in now}

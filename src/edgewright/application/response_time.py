@@ -12,12 +12,9 @@ from ..errors import Infeasible, InputError
 from ..fusion.timing import TimedPlan, Timing
 from ..platform.target import Target
 from ..program import Plan
-from ..program.deployment import RelationKind
-from .conflicts import JointProblem
-from .description import PreemptionPoints
-from .members import Application, AppMember
+from ..program.deployment import Deployment, Part, RelationKind
+from .draft import Application
 from .preemption_points import RunPieces
-from .relations import Relations
 from .response_bound import Bound, ResponseBounds, TimedTask
 
 
@@ -51,54 +48,54 @@ class CascadeLatency:
         return "no bound" if self.worst is None else text.duration(self.worst)
 
 
-def tasks_of(problem: JointProblem) -> tuple[TimedTask, ...]:
-    """The members as tasks, the most urgent first: by priority, or else by deadline. Empty where none has a period."""
-    application = problem.application
-    if all(member.entry.period is None for member in application.members):
+def tasks_of(application: Application, deployment: Deployment) -> tuple[TimedTask, ...]:
+    """The planned parts as tasks, the most urgent first: by priority, or else by deadline. Empty where none has a
+    period."""
+    if all(entry.period is None for entry in application.file.networks):
         return ()
-    after = _sources(problem.relations)
-    tasks = {member.name: _task(problem, member, after) for member in application.members}
-    return tuple(sorted(tasks.values(), key=lambda task: (*(-x for x in task.urgency), task.name)))
+    after = _sources(application)
+    tasks = [_task(application, deployment, part, after) for part in deployment.parts]
+    return tuple(sorted(tasks, key=lambda task: (*(-x for x in task.urgency), task.name)))
 
 
-def _task(problem: JointProblem, member: AppMember, after: Mapping[str, frozenset[str]]) -> TimedTask:
-    application, relations = problem.application, problem.relations
-    pieces = timed_pieces(application, member.name, problem.plans[member.name])
-    by = {p.high: p.points for p in relations.preemptions.values() if p.low == member.name}
-    fifos = [fifo for fifo in application.fifos if member.name in fifo.reading]
-    sources = after.get(member.name, frozenset())
-    period = _period(application, member.name, after)
+def _task(
+    application: Application, deployment: Deployment, part: Part, after: Mapping[str, frozenset[str]]
+) -> TimedTask:
+    assert part.plan is not None, "only planned parts have times"
+    name, entry = part.name, application.file.network(part.name)
+    pieces = timed_pieces(application, name, part.plan)
+    by = {one.parts[0]: one.points for one in deployment.preemptions if one.parts[1] == name}
+    fifos = [fifo for fifo in deployment.queues if name in fifo.reading]
+    released = [deployment.release_stage(fifo, name) for fifo in fifos]
+    sources = after.get(name, frozenset())
+    period = _period(application, name, after)
     return TimedTask(
-        member.name,
-        _priority(application, member.name, after),
+        name,
+        _priority(application, name, after),
         period,
-        (member.entry.deadline or member.entry.period) if period is not None else None,
+        (entry.deadline or entry.period) if period is not None else None,
         pieces.total,
-        {
-            high: pieces.between(problem.allowed(member.name, kind))
-            for high, kind in by.items()
-            if kind is not PreemptionPoints.ANYWHERE
-        },
-        frozenset(high for high, kind in by.items() if kind is PreemptionPoints.ANYWHERE),
-        frozenset(m.name for m in application.members if relations.are_parallel(m.name, member.name)),
-        sources if all(_period(application, name, after) is not None for name in sources) else frozenset(),
+        {high: pieces.between(points) for high, points in by.items() if points is not None},
+        frozenset(high for high, points in by.items() if points is None),
+        frozenset(other.name for other in deployment.parts if deployment.are_parallel(other.name, name)),
+        sources if all(_period(application, each, after) is not None for each in sources) else frozenset(),
         {fifo.source: fifo.slots for fifo in fifos},
-        sum(map(sum, pieces.stages[problem.freed[member.name] + 1 :])) if fifos else 0.0,
+        sum(map(sum, pieces.stages[max(released) + 1 :])) if released else 0.0,
     )
 
 
-def _sources(relations: Relations) -> Mapping[str, frozenset[str]]:
+def _sources(application: Application) -> Mapping[str, frozenset[str]]:
     """Of each network that others trigger: those that make its inputs, or bring the frame that it reads too."""
-    pairs = [(first[0], second[0]) for first, second in relations.cascades]
-    pairs += [(one.networks[0], name) for one in relations.of(RelationKind.SAME_INPUT) for name in one.networks[1:]]
-    together = {frozenset(pair) for pair in relations.preemptions}
-    apart = [(a, b) for a, b in pairs if frozenset((a, b)) not in together and not relations.are_parallel(a, b)]
+    file, draft = application.file, application.deployment
+    pairs = [(one.networks[0], one.networks[1]) for one in file.related(RelationKind.AFTER)]
+    pairs += [(one.networks[0], name) for one in file.related(RelationKind.SAME_INPUT) for name in one.networks[1:]]
+    apart = [(a, b) for a, b in pairs if not draft.may_meet(a, b)]
     return {name: frozenset(a for a, b in apart if b == name) for _, name in apart}
 
 
 def _period(application: Application, name: str, after: Mapping[str, frozenset[str]]) -> float | None:
     """The shortest time between two runs: a triggered network runs no more often than those that trigger it."""
-    own = application.by_name[name].entry.period
+    own = application.file.network(name).period
     periods = [_period(application, source, after) for source in after.get(name, ())]
     known = [period for period in periods if period is not None]
     return max(*known, own or 0.0) if known and len(known) == len(periods) else own
@@ -106,7 +103,7 @@ def _period(application: Application, name: str, after: Mapping[str, frozenset[s
 
 def _priority(application: Application, name: str, after: Mapping[str, frozenset[str]]) -> float:
     """Without a priority of its own, a network is as urgent as its deadline is short, or as what triggers it."""
-    entry = application.by_name[name].entry
+    entry = application.file.network(name)
     if entry.priority is not None:
         return entry.priority
     if entry.period is not None:
@@ -114,9 +111,9 @@ def _priority(application: Application, name: str, after: Mapping[str, frozenset
     return max((_priority(application, source, after) for source in after.get(name, ())), default=-inf)
 
 
-def timed_pieces(application: Application, member: str, plan: Plan) -> RunPieces:
+def timed_pieces(application: Application, part: str, plan: Plan) -> RunPieces:
     """A run in seconds: instructions, estimated or as measured, at one in a cycle of the first processor."""
-    entry = application.by_name[member].entry
+    entry = application.file.network(part)
     if application.board is None:
         raise InputError(f"nobody knows how fast the processor is that runs '{entry.name}': name a board")
     timed, pieces = _timed(application.target, PlanIdentity(plan))
@@ -167,19 +164,19 @@ def cascade_latencies(tasks: Sequence[TimedTask]) -> tuple[CascadeLatency, ...]:
     )
 
 
-def check_deadlines(problem: JointProblem) -> tuple[WorstResponse, ...]:
+def check_deadlines(application: Application, deployment: Deployment) -> tuple[WorstResponse, ...]:
     """The responses of all networks with a period; an error names the first that is too late, and by how much."""
-    for member in problem.application.members:
-        rate = member.entry.throughput
-        if rate is None or problem.application.board is None:  # without one it is measured, by `app --run`
+    for name, plan in deployment.plans.items():
+        rate = application.file.network(name).throughput
+        if rate is None or application.board is None:  # without one it is measured, by `app --run`
             continue
-        run = timed_pieces(problem.application, member.name, problem.plans[member.name]).total
+        run = timed_pieces(application, name, plan).total
         if run * rate > 1:
             raise Infeasible(
-                f"'{member.name}' is to run {rate:g} times a second, and one run takes {text.duration(run)}: at most "
+                f"'{name}' is to run {rate:g} times a second, and one run takes {text.duration(run)}: at most "
                 f"{1 / run:.3g} are possible; ask for fewer, or give it more RAM"
             )
-    tasks = tasks_of(problem)
+    tasks = tasks_of(application, deployment)
     worst = responses(tasks)
     for one in worst:
         if one.worst is None:

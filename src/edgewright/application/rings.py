@@ -13,40 +13,39 @@ from ..memory.row_windows import pullable
 from ..network import Layer, Network
 from ..network.operators import MaxPool2d
 from ..program import FusionSchedule, Plan, Stage, Sweep, faults
-from ..program.deployment import Fifo
-from .members import Application, frame_rows
-from .relations import Relations
+from ..program.deployment import Deployment, Fifo, Part
+from .draft import Application
 
 
 def possible_rings(application: Application) -> tuple[Fifo, ...]:
     """What could cross row by row as far as the file says."""
-    return tuple(fifo for fifo in application.fifos if _can_be_ring(application, fifo))
+    return tuple(fifo for fifo in application.deployment.queues if _can_be_ring(application, fifo))
 
 
 def with_rings(application: Application, chosen: tuple[Fifo, ...]) -> Application:
     """The application in which these cross as rows, and not as frames."""
-    fifos = (replace(x, slots=1, rows=frame_rows(x)) if x in chosen else x for x in application.fifos)
-    return replace(application, fifos=tuple(fifos))
+    deployment = application.deployment
+    fifos = tuple(replace(x, slots=1, rows=x.frame_rows) if x in chosen else x for x in deployment.fifos)
+    return replace(application, deployment=replace(deployment, fifos=fifos))
 
 
 def _can_be_ring(application: Application, fifo: Fifo) -> bool:
     """Whether this tensor is all that joins two partitions, and neither has a deadline or is part of a preemption."""
-    entry = application.file.network(fifo.what.network)
-    if entry.plain or entry.phases or entry.period is not None or len(fifo.readers) != 1 or frame_rows(fifo) < 2:
+    entry, deployment = application.file.network(fifo.what.network), application.deployment
+    if entry.plain or entry.phases or entry.period is not None or len(fifo.readers) != 1 or fifo.frame_rows < 2:
         return False
-    (source, made), (reader, read) = application.ends(fifo)
-    if application.by_name[source].network.outputs != (made,) or application.by_name[reader].network.inputs != (read,):
+    source, reader = (deployment.part_named[name] for name in fifo.ends)
+    if source.network.outputs != (source.own(fifo),) or reader.network.inputs != (reader.own(fifo),):
         return False
-    names = {member.name for member in application.members_of(fifo.what.network)}
-    is_interrupting = any(names & set(pair) for pair in Relations(application).preemptions)
-    return not is_interrupting and fifo.what.tensor not in application.networks[fifo.what.network].outputs
+    interrupting = {name for relation in deployment.preemptions for name in relation.parts}
+    names = {part.name for part in deployment.parts_of(fifo.what.network)}
+    return not names & interrupting and fifo.what.tensor not in application.networks[fifo.what.network].outputs
 
 
-def ring_ends(application: Application, member: str) -> tuple[str | None, str | None]:
-    """The input of a member that it pulls out of a ring, and the output that it pushes into one."""
-    rings, own = application.rings, application.by_name[member].own
-    pulled = next((own(ring) for ring in rings if member in ring.reading), None)
-    return pulled, next((own(ring) for ring in rings if ring.source == member), None)
+def ring_ends(deployment: Deployment, part: Part) -> tuple[str | None, str | None]:
+    """The input of a part that it pulls out of a ring, and the output that it pushes into one."""
+    pulled = next((part.own(ring) for ring in deployment.rings if part.name in ring.reading), None)
+    return pulled, next((part.own(ring) for ring in deployment.rings if ring.source == part.name), None)
 
 
 def reading_rows(network: Network, tensor: str) -> Network:

@@ -9,13 +9,13 @@ from functools import cached_property
 from .. import text
 from ..dataflow.deployments.phases import pulled_rows
 from ..errors import Infeasible
+from ..memory.joint.layout import JointLayout
+from ..memory.joint.memories import in_memories
 from ..program.deployment import Fifo
 from .blocking import BlockingTrade, blocking_front, undominated
 from .combinations import UNLIMITED, Combinations, JointPlan
-from .joint import JointLayout
-from .members import Application
-from .memories import in_memories
-from .planning import MemberPlanner, planners
+from .draft import Application
+from .planning import PartPlanner, planners
 from .rings import possible_rings, with_rings
 
 STEPS = 8  # budgets between the fastest and the smallest for which a front is sought
@@ -26,14 +26,14 @@ KIB = 1024
 
 @dataclass(frozen=True)
 class JointSearch:
-    """Chooses a plan for every member."""
+    """Chooses a plan for every part."""
 
     application: Application
     made: list[JointPlan] = field(default_factory=list, compare=False)  # all that were laid out
-    known: Mapping[str, MemberPlanner] = field(default_factory=dict, compare=False, repr=False)  # of some members
+    known: Mapping[str, PartPlanner] = field(default_factory=dict, compare=False, repr=False)  # of some parts
 
     @cached_property
-    def planners(self) -> Mapping[str, MemberPlanner]:
+    def planners(self) -> Mapping[str, PartPlanner]:
         return planners(self.application, self.known)
 
     @cached_property
@@ -48,22 +48,21 @@ class JointSearch:
     def by_rows(self) -> JointSearch | None:
         """The search with rings of rows between partitions of pipelines; None where no ring is possible, or the
         application has rings already."""
-        chosen = possible_rings(self.application) if not self.application.rings else ()
+        chosen = possible_rings(self.application) if not self.application.deployment.rings else ()
         if len(chosen) > 1:  # one that cannot be leaves the others
             chosen = tuple(ring for ring in chosen if self._can_cross_in_rows(ring))
         if not chosen:
             return None
         owners = {ring.what.network for ring in chosen}
-        others = {name: one for name, one in self.planners.items() if one.member.owner not in owners}
+        others = {name: one for name, one in self.planners.items() if one.part.owner not in owners}
         return JointSearch(with_rings(self.application, chosen), self.made, others)
 
     def _can_cross_in_rows(self, fifo: Fifo) -> bool:
         """Whether there are plans of both partitions that push rows of this tensor, and pull them."""
         both = planners(with_rings(self.application, (fifo,)))
-        (source, _), (reader, tensor) = self.application.ends(fifo)
         try:
-            _, pulling = both[source].fastest, both[reader].fastest
-            pulled_rows(pulling, tensor)
+            _, pulling = (both[name].fastest for name in fifo.ends)
+            pulled_rows(pulling, self.application.deployment.part_named[fifo.ends[1]].own(fifo))
         except Infeasible:
             return False
         return True
@@ -154,10 +153,10 @@ class JointSearch:
         """RAM against the worst wait, where networks interrupt others and a board says how fast they are."""
         if self.application.board is None:
             return ()
-        return blocking_front(self.least.layout.application, self.least.layout.problem.plans)
+        return blocking_front(self.application, self.least.layout.problem.deployment)
 
     def of_layout(self, layout: JointLayout) -> JointPlan:
-        """A layout that was made before, with what it costs each member."""
+        """A layout that was made before, with what it costs each part."""
         plans = layout.problem.plans
         return JointPlan(layout, {name: one.slowdown(plans[name]) for name, one in self.planners.items()})
 
@@ -173,8 +172,8 @@ class JointSearch:
         least = self.smallest
         names = " and ".join(f"'{name}'" for name in least.layout.setters)
         ends = {
-            member.name: sum(member.network.tensors[t].bytes for t in (*member.network.inputs, *member.network.outputs))
-            for member in self.application.members
+            part.name: sum(part.network.tensors[t].bytes for t in (*part.network.inputs, *part.network.outputs))
+            for part in self.application.deployment.parts
         }
         largest = max(ends, key=ends.__getitem__)
         entries = self.application.file.networks

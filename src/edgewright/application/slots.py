@@ -17,9 +17,8 @@ from math import isfinite
 
 from ..dataflow.deployments.phases import PartTimes, pulled_rows, pushed_rows, turn_shares
 from ..dataflow.deployments.timed import TimedDeployment
-from ..program import Plan
-from ..program.deployment import Fifo, Worker
-from .members import Application, frame_rows
+from ..memory.joint.conflicts import last_use
+from ..program.deployment import Deployment, Fifo
 
 LOSS = 0.01  # of the best pace with rings that small ones may cost
 # Of the slowest partition's own pace that may be lost by small rings, and where partitions wait for each other, which
@@ -30,80 +29,61 @@ GRAIN = 2**40  # units of time in the run of the slowest partition: whole number
 SPARE = 1.2  # times the producer's estimated run: what must remain of its reader's when its only slot is given back
 
 
-def last_use(plan: Plan, tensors: Sequence[str]) -> int:
-    """The last stage that reads these inputs, or anything that lies in their memory, or writes there."""
-    buffers = {plan.views[tensor].buffer for tensor in tensors}
-    last = 0
-    for number, stage in enumerate(plan.program.stages):
-        layers = [plan.network.by_name[name] for name in stage.layers]
-        touched = {name for layer in layers for name in (*layer.inputs, layer.output)}
-        if any(name in plan.views and plan.views[name].buffer in buffers for name in touched):
-            last = number
-    return last
-
-
-def given_back(application: Application, plans: Mapping[str, Plan]) -> Mapping[str, int]:
-    """Of each partition that others make something for: the stage at whose end it gives its slots back."""
-    return {
-        name: application.release_stages.get(name, last_use(plans[name], tensors))
-        for name, tensors in crossing_inputs(application, application.fifos).items()
-    }
-
-
 def with_few_slots(
-    application: Application,
-    plans: Mapping[str, Plan],
-    times: Mapping[str, Sequence[float]],
-    is_hasty: bool = False,
-) -> tuple[Application, Mapping[str, float]]:
-    """The application with as few slots as cost no throughput, and the period of each of its pipelines, by network.
+    deployment: Deployment, times: Mapping[str, Sequence[float]], is_hasty: bool = False
+) -> tuple[Deployment, Mapping[str, float]]:
+    """The deployment with as few slots as cost no throughput, and the period of each of its pipelines, by network.
 
-    `times` are those of the stages of each member. Rings of rows may cost a little throughput, and in haste almost
-    none.
+    `times` are those of the stages of each part. Rings of rows may cost a little throughput, and in haste almost none.
     """
-    periods, stages = dict[str, float](), dict[str, int]()
-    sized = {fifo.what: fifo for fifo in application.fifos}
-    for owner in dict.fromkeys(fifo.what.network for fifo in application.fifos):
-        unit = max(sum(times[member.name]) for member in application.members_of(owner)) / GRAIN or 1.0
+    periods, sized = dict[str, float](), {fifo.what: fifo for fifo in deployment.fifos}
+    for owner in pipelined(deployment):
+        unit = max(sum(times[part.name]) for part in deployment.parts_of(owner)) / GRAIN or 1.0
         units = {name: [time / unit for time in one] for name, one in times.items()}
-        pipeline = _with_few(with_small_rings(_pipeline(application, owner, plans, units), is_hasty))
-        kept = _releases(pipeline.rings) | _late_releases(pipeline)
-        periods[owner] = float(pipeline.releasing(kept).period) * unit
-        stages |= kept
+        pipeline = _with_few(with_small_rings(_pipeline(deployment, owner, units), is_hasty))
+        pipeline = pipeline.releasing(_releases(pipeline.rings) | _late_releases(pipeline))
+        periods[owner] = float(pipeline.period) * unit
         sized |= {fifo.what: fifo for fifo in pipeline.fifos}
-    fifos = tuple(sized[fifo.what] for fifo in application.fifos)
-    return replace(application, fifos=fifos).releasing(stages), periods
+    return replace(deployment, fifos=tuple(sized[fifo.what] for fifo in deployment.fifos)), periods
 
 
-def is_live(application: Application, plans: Mapping[str, Plan]) -> bool:
-    """Whether all pipelines go on for ever with the slots, rings and releases that the application has."""
-    once = {name: [1.0] * len(plan.program.stages) for name, plan in plans.items()}
-    owners = dict.fromkeys(fifo.what.network for fifo in application.fifos)
-    pipelines = (_pipeline(application, owner, plans, once) for owner in owners)
-    return all(isfinite(pipeline.releasing(application.release_stages).period) for pipeline in pipelines)
+def pipelined(deployment: Deployment) -> tuple[str, ...]:
+    """The networks whose partitions are joined by FIFOs."""
+    return tuple(dict.fromkeys(fifo.what.network for fifo in deployment.queues))
 
 
-def _pipeline(
-    application: Application, owner: str, plans: Mapping[str, Plan], times: Mapping[str, Sequence[float]]
-) -> TimedDeployment:
+def is_live(deployment: Deployment) -> bool:
+    """Whether all pipelines go on for ever with the slots, rings and releases that the deployment has."""
+    once = {name: [1.0] * len(plan.program.stages) for name, plan in deployment.plans.items()}
+    stages = _releases(deployment.queues)
+    pipelines = (_pipeline(deployment, owner, once) for owner in pipelined(deployment))
+    return all(isfinite(pipeline.releasing(stages).period) for pipeline in pipelines)
+
+
+def _pipeline(deployment: Deployment, owner: str, times: Mapping[str, Sequence[float]]) -> TimedDeployment:
     """The pipeline in which slots are released when they have been read, and rings as soon as reading begins."""
-    fifos = application.fifos_of(owner)
-    inputs = crossing_inputs(application, (fifo for fifo in fifos if not fifo.rows))
-    stages = {name: last_use(plans[name], tensors) for name, tensors in inputs.items()}
+    fifos = [fifo for fifo in deployment.queues if fifo.what.network == owner]
+    parts, plans = deployment.parts_of(owner), deployment.plans
+    stages: dict[str, int] = {}
     pulled, pushed = dict[str, tuple[int, ...]](), dict[str, tuple[int, ...]]()
-    for ring in (fifo for fifo in fifos if fifo.rows):
-        (source, made), (reader, read) = application.ends(ring)
-        pushed[source], pulled[reader] = pushed_rows(plans[source], made), pulled_rows(plans[reader], read)
-        stages[reader] = -1
-    parts = dict[tuple[str, str], PartTimes]()
-    for name in (member.name for member in application.members_of(owner)):
+    for part in parts:
+        if read := [part.own(fifo) for fifo in fifos if part.name in fifo.reading and not fifo.rows]:
+            stages[part.name] = last_use(plans[part.name], read)
+        for ring in (fifo for fifo in fifos if fifo.rows):
+            if part.name == ring.source:
+                pushed[part.name] = pushed_rows(plans[part.name], part.own(ring))
+            elif part.name in ring.reading:
+                pulled[part.name] = pulled_rows(plans[part.name], part.own(ring))
+                stages[part.name] = -1
+    timed = dict[tuple[str, str], PartTimes]()
+    for name in (part.name for part in parts):
         shares: list[tuple[float, ...]] = [(1.0,)] * len(times[name])
         for stage in [0] * (name in pulled) + [-1] * (name in pushed):
             shares[stage] = turn_shares(plans[name], stage)
         turns = tuple(map(_whole, times[name], shares))
-        parts[name, name] = PartTimes(turns, pulled.get(name, ()), pushed.get(name, ()))
-    workers = tuple(Worker(name, "", "", (), (name,)) for name, _ in parts)
-    return TimedDeployment(owner, workers, fifos, parts).releasing(stages)
+        timed[name, name] = PartTimes(turns, pulled.get(name, ()), pushed.get(name, ()))
+    workers = tuple(worker for worker in deployment.workers if worker.name in {part.name for part in parts})
+    return TimedDeployment(owner, workers, tuple(fifos), timed).releasing(stages)
 
 
 def _whole(time: float, shares: Sequence[float]) -> tuple[int, ...]:
@@ -126,7 +106,7 @@ def with_small_rings(pipeline: TimedDeployment, is_hasty: bool) -> TimedDeployme
     small = best * (1 + LOSS) if is_hasty else max(best * (1 + LOSS), alone * (1 + SMALL))
     for ring in sorted(pipeline.rings, key=_frame_size):
         largest = max(pipeline.times[ring.source, ring.source].pushed)
-        trials = [pipeline.with_fifo(ring, replace(ring, rows=n)) for n in range(largest, frame_rows(ring) + 1)]
+        trials = [pipeline.with_fifo(ring, replace(ring, rows=n)) for n in range(largest, ring.frame_rows + 1)]
         pipeline = trials[bisect_left(trials[:-1], True, key=lambda trial: trial.period <= small)]
     shared = max(pipeline.period * (1 + LOSS), alone * (1 + SHARED))
     for reader in _releases(pipeline.rings):
@@ -171,12 +151,3 @@ def _late_releases(pipeline: TimedDeployment) -> dict[str, int]:
 
 def _slower(times: PartTimes) -> PartTimes:
     return replace(times, stages=tuple(tuple(round(time * SPARE) for time in turns) for turns in times.stages))
-
-
-def crossing_inputs(application: Application, fifos: Iterable[Fifo]) -> dict[str, list[str]]:
-    """The inputs of each reader that these FIFOs bring."""
-    inputs: dict[str, list[str]] = {}
-    for fifo in fifos:
-        for name in fifo.reading:
-            inputs.setdefault(name, []).append(application.by_name[name].own(fifo))
-    return inputs

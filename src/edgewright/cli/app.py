@@ -14,8 +14,8 @@ from .. import text
 from ..application.blocking import BlockingTrade
 from ..application.combinations import JointPlan
 from ..application.compiled import CompiledApplication, compile_outcome
+from ..application.draft import Application, load_application
 from ..application.host_run import MeasuredNetwork, check_throughput, run_application
-from ..application.members import Application, load_application
 from ..application.outcome import AppOutcome, available_ram, outcome_of, paper_outcome, plan_application
 from ..application.plan_file import load_application_plan, save_application_plan
 from ..application.precisions import compare_precisions
@@ -132,7 +132,7 @@ def interrupted_with(search: JointSearch) -> Iterator[None]:
 def _measured(outcome: AppOutcome, frames: int) -> Sequence[MeasuredNetwork]:
     assert outcome.joint is not None
     with working("compiling and running all networks"):
-        return run_application(outcome.joint.layout, frames)
+        return run_application(outcome.application, outcome.joint.layout, frames)
 
 
 def measured_table(measured: Sequence[MeasuredNetwork]) -> Table:
@@ -206,7 +206,7 @@ def waiting_table(trades: Sequence[BlockingTrade]) -> Table:
     """What the choice of points costs: RAM, and how long the more urgent network may have to wait."""
     made = table("RAM against waiting", "who waits for whom", ">RAM", ">waits at most", "where it interrupts")
     for trade in trades:
-        pair = f"{trade.preemption.high} for {trade.preemption.low}"
+        pair = f"{trade.high} for {trade.low}"
         made.add_row(shown(pair), text.size(trade.peak_bytes), text.duration(trade.wait), trade.where)
     return made
 
@@ -245,7 +245,7 @@ def summary_table(outcome: AppOutcome) -> Table:
     standing = "proven least" if outcome.optimal else f"none needs less than {text.size(outcome.bound_bytes)}"
     made.add_row("RAM", f"{text.size(outcome.peak_bytes)} ({standing})")
     if outcome.joint is not None and outcome.joint.layout.homes:
-        sizes = outcome.joint.layout.application.memories
+        sizes = outcome.application.memories
         for memory, size in arenas.items():
             made.add_row(f"in {shown(memory)}", f"{text.size(size)} of {text.size(sizes[memory])}")
     made.add_row("separate arenas", text.size(outcome.separate_bytes))
@@ -302,10 +302,6 @@ def next_table(outcome: AppOutcome) -> Table:
 
 
 def _payers(plan: JointPlan) -> str:
-    owners = plan.layout.application.by_name
-    slow = [
-        f"{owners[name].owner} {share:+.1%}"
-        for name, share in plan.slowdowns.items()
-        if owners[name].owner in plan.payers
-    ]
+    owners = {name: plan.owner(name) for name in plan.slowdowns}
+    slow = [f"{owners[name]} {share:+.1%}" for name, share in plan.slowdowns.items() if owners[name] in plan.payers]
     return shown(", ".join(slow)) or "nobody"

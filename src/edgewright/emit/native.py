@@ -19,6 +19,7 @@ from ..platform.target import TARGETS
 from ..program import Plan, checked
 from ..program.plan import slot_name
 from .files import own_source
+from .firmware.image import Linkable
 from .lanes import has_threads, lanes_file
 from .library import Library, emit
 from .stagewise import Tracer
@@ -185,7 +186,7 @@ def build(
 
 
 def build_shared(
-    library: Library, folder: Path, flags: Sequence[str] = FLAGS, cc: Toolchain | None = None, probes: bool = False
+    library: Linkable, folder: Path, flags: Sequence[str] = FLAGS, cc: Toolchain | None = None, probes: bool = False
 ) -> Path:
     """The shared object that the library was compiled to, in `folder`; nothing is loaded."""
     where = folder.resolve()
@@ -198,8 +199,7 @@ def build_shared(
         probe = where / f"{library.name}_probe.c"
         probe.write_text(own_source("probe_watcher", library.name))
         flags, sources = [*flags, f"-D{library.name.upper()}_PROFILE"], [*sources, str(probe)]
-    threads = ["-pthread"] if library.plan.lanes > 1 else []
-    arguments = [*flags, "-shared", "-fPIC", *threads, "-I", str(where), "-o", str(target), *sources, "-lm"]
+    arguments = [*flags, "-shared", "-fPIC", "-pthread", "-I", str(where), "-o", str(target), *sources, "-lm"]
     (cc or compiler()).run(arguments, where)
     return target
 

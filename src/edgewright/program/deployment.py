@@ -220,9 +220,8 @@ class InterruptionPoints:
 class Relation:
     kind: RelationKind
     parts: tuple[str, ...]
-    points: InterruptionPoints | None = (
-        None  # of the second part, for PREEMPTS; None: anywhere; empty before it is planned
-    )
+    # Of the second part, for PREEMPTS. None: anywhere; empty where the part has no plan yet.
+    points: InterruptionPoints | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,12 +184,13 @@ def _flaws_of_parts(deployment: Deployment) -> Iterator[str]:
         for own_name, what in (*part.inputs.items(), *part.outputs.items()):
             if problem := _mismatch(deployment, part, own_name, what):
                 yield f"tensor '{own_name}' of part '{part.name}' is not {region_text(what)}: {problem}"
-        if part.plan is not None and (differing := _differing(network, part.plan.network)):
+        if part.plan is not None and (differing := difference(network, part.plan.network)):
             yield f"the plan of part '{part.name}' is one of another network: its {differing} differ"
 
 
-def _differing(network: Network, planned: Network) -> str:
-    """How the network of a plan differs from its part's, but for copies that join tensors; empty where it does not."""
+def difference(network: Network, planned: Network) -> str:
+    """How the network of a plan differs from the one that it is for, but for copies that join tensors; empty where it
+    does not."""
     copies = {
         layer.output: layer.inputs[0]
         for layer in planned.layers
@@ -243,6 +244,7 @@ def _flaws_of_fifos(deployment: Deployment) -> Iterator[str]:
         if not fifo.reading or len(set(fifo.reading)) < len(fifo.reading):
             yield f"the readers of the FIFO of {region_text(fifo.what)} are none, or one stands twice"
         yield from _mismatched_ends(deployment, fifo)
+        yield from _misplaced_releases(deployment, fifo)
         if fifo.source in fifo.reading or fifo.rows < 0:
             yield f"the FIFO of {region_text(fifo.what)} is read by its own source, or is a ring of {fifo.rows} rows"
     for part in deployment.parts:
@@ -261,6 +263,16 @@ def _flaws_of_fifos(deployment: Deployment) -> Iterator[str]:
                 yield f"part '{part.name}' does not keep as many rows of {region_text(what)} as its FIFO"
         if any(count > 1 for count in Counter((*part.inputs.values(), *part.outputs.values())).values()):
             yield f"two inputs or outputs of part '{part.name}' are the same region"
+
+
+def _misplaced_releases(deployment: Deployment, fifo: Fifo) -> Iterator[str]:
+    """Readers that release a slot after a stage which their plan does not have."""
+    for reader in fifo.readers:
+        plan = deployment.part_named[reader.part].plan if reader.part != OUTSIDE else None
+        stages = len(plan.program.stages) if plan is not None else 0
+        if reader.stage is not None and plan is not None and not -1 <= reader.stage < stages:
+            what = region_text(fifo.what)
+            yield f"'{reader.part}' releases {what} after stage {reader.stage}, and its stages are 0 to {stages - 1}"
 
 
 def _mismatched_ends(deployment: Deployment, fifo: Fifo) -> Iterator[str]:

@@ -8,9 +8,10 @@ from functools import cached_property
 from html import escape
 
 from .. import text
-from ..application.conflicts import JointBuffer
-from ..application.description import PreemptionPoints, RelationEntry
-from ..application.joint import JointLayout
+from ..application.description import ApplicationFile, RelationEntry
+from ..application.outcome import AppOutcome
+from ..memory.joint.conflicts import JointBuffer
+from ..memory.joint.layout import JointLayout
 from .charts import Axis
 from .memory_map import LETTER
 
@@ -30,14 +31,16 @@ KINDS = {
 }
 
 
-def application_map_svg(layout: JointLayout, memory: str, ram: int | None = None) -> str:
+def application_map_svg(outcome: AppOutcome, memory: str, ram: int | None = None) -> str:
     """One SVG element for a page that brings its style: the arena of a memory. `ram`, which is there of it, is drawn
     where it is not far above the arena."""
-    return "".join(_ApplicationMap(layout, memory, ram).lines())
+    assert outcome.joint is not None, "only joint plans have a map"
+    return "".join(_ApplicationMap(outcome.application.file, outcome.joint.layout, memory, ram).lines())
 
 
 @dataclass(frozen=True)
 class _ApplicationMap:
+    file: ApplicationFile
     layout: JointLayout
     memory: str
     ram: int | None
@@ -48,7 +51,7 @@ class _ApplicationMap:
 
     @cached_property
     def columns(self) -> dict[str, Axis]:
-        """Of each member: its stages from left to right."""
+        """Of each part: its stages from left to right."""
         stages = {name: max(1, len(plan.program.stages)) for name, plan in self.layout.plans.items()}
         free = WIDTH - LEFT - RIGHT - BETWEEN * (len(stages) - 1)
         weights = {name: 8 + count**0.5 for name, count in stages.items()}
@@ -61,7 +64,7 @@ class _ApplicationMap:
 
     @cached_property
     def relations(self) -> tuple[RelationEntry, ...]:
-        return self.layout.application.file.relations
+        return self.file.relations
 
     @cached_property
     def top(self) -> float:
@@ -90,8 +93,8 @@ class _ApplicationMap:
 
     def _middle(self, name: str) -> float:
         """Where a network's dot stands: over its column, or over all its partitions."""
-        members = [m.name for m in self.layout.application.members if name in (m.name, m.owner)]
-        return (self.columns[members[0]].start + self.columns[members[-1]].end) / 2
+        parts = [part.name for part in self.layout.deployment.parts if name in (part.name, part.owner)]
+        return (self.columns[parts[0]].start + self.columns[parts[-1]].end) / 2
 
     def _relations(self) -> Iterator[str]:
         for number, relation in enumerate(self.relations):
@@ -115,7 +118,7 @@ class _ApplicationMap:
                 f'<rect class="ground" x="{column.start:.1f}" y="{self.top:g}" width="{width:.1f}" '
                 f'height="{HEIGHT:g}"/>'
             )
-            setter = " peak" if self.layout.application.by_name[name].owner in self.layout.setters else ""
+            setter = " peak" if self.layout.deployment.part_named[name].owner in self.layout.setters else ""
             shown = text.shortened(name, max(4, int(width / LETTER)))
             middle = (column.start + column.end) / 2
             yield (
@@ -131,9 +134,9 @@ class _ApplicationMap:
         at = self.layout.at(buffer.name)
         told = f"{text.printable(buffer.name)}\n{text.size(buffer.size)} at {text.count(at)}"
         yield f'<g class="b {kind}"><title>{escape(told)}</title>'
-        used = {use.member for use in buffer.uses}
+        used = {use.part for use in buffer.uses}
         for name, column in self.columns.items():
-            spans = [(column.at(u.first), column.at(u.last + 1), "buffer") for u in buffer.uses if u.member == name]
+            spans = [(column.at(u.first), column.at(u.last + 1), "buffer") for u in buffer.uses if u.part == name]
             if buffer.is_always or name in buffer.during:
                 spans = [(column.start, column.end, "buffer")]
             elif buffer.is_waiting and name not in used:
@@ -158,16 +161,15 @@ class _ApplicationMap:
     def _interruptions(self) -> Iterator[str]:
         """Where networks may be interrupted: a dashed line at the end of a stage, a hatched band between rows or
         anywhere."""
-        preemptions = self.layout.problem.relations.preemptions.values()
+        preemptions = self.layout.deployment.preemptions
         if preemptions:
             yield HATCH
         for preemption in preemptions:
-            low, kind = preemption.low, preemption.points
-            column, told = self.columns[low], escape(f"{preemption.high} may interrupt {low}")
-            if kind is PreemptionPoints.ANYWHERE:
+            (high, low), points = preemption.parts, preemption.points
+            column, told = self.columns[low], escape(f"{high} may interrupt {low}")
+            if points is None:
                 yield self._band(column.start, column.end, f"{told} anywhere")
                 continue
-            points = self.layout.problem.allowed(low, kind)
             for stage in sorted(points.after):
                 yield f'<g class="preempt"><title>{told} after stage {stage + 1}</title>'
                 yield f'<path d="M{column.at(stage + 1):.1f} {self.top - BAND:g}v{HEIGHT + BAND:g}"/></g>'
@@ -204,7 +206,7 @@ class _ApplicationMap:
                     f'<text x="{x + 20:g}" y="{y:g}">{label}</text></g>'
                 )
                 x += 46 + LETTER * len(label)
-        if self.layout.problem.relations.preemptions:
+        if self.layout.deployment.preemptions:
             yield (
                 f'<g class="preempt legend"><path d="M{x + 2:g} {y - 10:g}v12"/>'
                 f'<rect x="{x + 7:g}" y="{y - 8:g}" width="14" height="{BAND:g}"/></g>'

@@ -9,8 +9,8 @@ from markupsafe import Markup
 
 from .. import text
 from ..application.combinations import JointPlan
-from ..application.joint import ARENA
 from ..application.outcome import AppOutcome
+from ..memory.joint.layout import ARENA
 from .application_map import application_map_svg, buffer_kind
 from .charts import FOOT, LEFT, RIGHT, TOP, Axis, Card, ChartPoint, asset, dots, grid, html_page, opening
 
@@ -35,25 +35,25 @@ class AppNetworkRow:
 def application_page(outcome: AppOutcome, front: Sequence[JointPlan] = ()) -> str:
     """One self-contained HTML document without a script."""
     assert outcome.joint is not None, "only joint plans have a map"
-    layout = outcome.joint.layout
-    sizes = layout.application.memories if layout.homes else {ARENA: outcome.ram}
+    layout, application = outcome.joint.layout, outcome.application
+    sizes = application.memories if layout.homes else {ARENA: outcome.ram}
     styles = ("page.css", "map.css", "charts.css", "dataflow.css", "application.css")
     return html_page(
         "application.html",
-        layout.application.file.name,
+        application.file.name,
         "".join(map(asset, styles)),
         about=" · ".join(
             (
                 text.plural(len(outcome.networks), "network"),
-                text.plural(len(layout.application.file.relations), "relation"),
+                text.plural(len(application.file.relations), "relation"),
                 text.plural(len(layout.buffers), "buffer"),
-                layout.application.target.name,
+                application.target.name,
             )
         ),
         cards=tuple(_cards(outcome)),
         notes=[text.printable(note) for note in outcome.notes],
         maps=[
-            (memory if layout.homes else "", Markup(application_map_svg(layout, memory, sizes.get(memory))))
+            (memory if layout.homes else "", Markup(application_map_svg(outcome, memory, sizes.get(memory))))
             for memory in layout.arenas
         ],
         rows=tuple(_network_rows(outcome)),
@@ -88,7 +88,7 @@ def _cards(outcome: AppOutcome) -> Iterator[Card]:
 
 def _network_rows(outcome: AppOutcome) -> Iterator[AppNetworkRow]:
     assert outcome.joint is not None
-    weights = {name: n.weight_bytes for name, n in outcome.joint.layout.application.networks.items()}
+    weights = {name: n.weight_bytes for name, n in outcome.application.networks.items()}
     most, heaviest = max(1, outcome.peak_bytes), max(1, *weights.values())
     for name, one in outcome.networks.items():
         yield AppNetworkRow(

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
-from typing import Protocol
 
 from ..network.tensor import Array
 from .executors.onnx_session import open_session
@@ -31,15 +30,7 @@ class CompetitorFigures:
     grown_bytes: int  # by so much the process grew when it was loaded and warm: an estimate of its memory
 
 
-class FrameStream(Protocol):
-    """What computes frames, and says afterwards how fast it was."""
-
-    statistics: RunStatistics | None
-
-    def __call__(self, frames: Iterable[Inputs], /) -> Iterator[dict[str, Array]]: ...
-
-
-def measured(pipeline: FrameStream, inputs: Sequence[Inputs], frames: int) -> RunStatistics:
+def measured(pipeline: Pipeline, inputs: Sequence[Inputs], frames: int) -> RunStatistics:
     """The pipeline over so many frames, after a few that do not count; inputs are taken in turn."""
     _round(pipeline, inputs, WARM_UP)
     return _round(pipeline, inputs, frames)
@@ -95,7 +86,7 @@ def combine_rounds(rounds: Sequence[RunStatistics]) -> RunStatistics:
     )
 
 
-def _round(pipeline: FrameStream, inputs: Sequence[Inputs], frames: int) -> RunStatistics:
+def _round(pipeline: Pipeline, inputs: Sequence[Inputs], frames: int) -> RunStatistics:
     source: Iterator[Inputs] = islice(cycle(inputs), frames)
     for _ in pipeline(source):
         pass

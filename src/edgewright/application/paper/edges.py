@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 
 from ...dataflow import cnn_to_csdf, minimum_buffers
 from ...dataflow import phases as by_rows
@@ -16,8 +17,7 @@ from ...dataflow.cnn.counts import input_actors, output_actors
 from ...network import Network
 from ...network.operators import Reshape
 from ...program.steps import row_count
-from ..members import Application, partition
-from ..relations import Relations
+from ..draft import Application, partition
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +111,15 @@ class PaperApplication:
 
 def paper_application(application: Application) -> PaperApplication:
     """The tuple of an application."""
-    relations = Relations(application)
+    deployment = application.deployment
     networks = tuple(
         PaperNetwork(name, network, application.partitions[name], application.is_pipelined(name))
         for name, network in application.networks.items()
     )
     parallel = frozenset(
         frozenset((a.owner, b.owner))
-        for a in application.members
-        for b in application.members
-        if a.owner != b.owner and relations.are_parallel(a.name, b.name)
+        for a, b in combinations(deployment.parts, 2)
+        if a.owner != b.owner and deployment.are_parallel(a.name, b.name)
     )
     return PaperApplication(networks, parallel)
 

@@ -97,12 +97,20 @@ class Gate:
         return sum(1 << self._ends[end] for end in set(ends))
 
     def _release_stage(self, part: str) -> int:
-        """The stage after which the part releases what it reads; -2 where it does when it has run."""
+        """The stage after which the part releases what it reads; -2 where it does when it has run.
+
+        Outputs are copied after the last stage, so that a release there counts at the end of the run, unless the part
+        fills a ring and copies nothing.
+        """
         stages = [
             reader.stage for fifo in self.code.deployment.queues for reader in fifo.readers if reader.part == part
         ]
         known = [stage for stage in stages if stage is not None]
-        return max(known) if known and len(known) == len(stages) else -2
+        if not known or len(known) < len(stages):
+            return -2
+        is_last = max(known) + 1 == len(self.code.deployment.plans[part].program.stages)
+        fills = any(ring.source == part for ring in self.code.deployment.rings)
+        return -2 if is_last and not fills else max(known)
 
     def _refusals(self) -> Iterator[tuple[str, str]]:
         """Why a part of a pipeline, or one that excludes such a part, may not start, and what it is told."""

@@ -45,10 +45,19 @@ def fit(grid: Grid, limit: int, order: Sequence[int], budget: Budget) -> tuple[S
     return (Status.IMPOSSIBLE if status == cp_model.INFEASIBLE else Status.GAVE_UP), []
 
 
-def minimise(grid: Grid, known: Sequence[int], bound: int, budget: Budget) -> tuple[list[int], int]:
-    """The best offsets found, at least as good as `known`, and a proven lower bound of the peak in bytes."""
+def minimise(
+    grid: Grid, known: Sequence[int], bound: int, budget: Budget, cliques: Sequence[Sequence[int]] = ()
+) -> tuple[list[int], int]:
+    """The best offsets found, at least as good as `known`, and a proven lower bound of the peak in bytes.
+
+    `cliques` are groups of boxes that must not overlap, in addition to those that are alive at one time: they say
+    nothing new, but let the solver reason about more than two boxes at once.
+    """
     limit = grid.peak(known)
     model, offset = _placements(grid, limit)
+    rooms = [model.new_fixed_size_interval_var(o, box.size, "") for o, box in zip(offset, grid.boxes, strict=True)]
+    for clique in cliques:
+        model.add_no_overlap(rooms[i] for i in clique)
     peak = model.new_int_var(bound, limit, "peak")
     for o, box in zip(offset, grid.boxes, strict=True):
         model.add(o * grid.unit + box.top <= peak)

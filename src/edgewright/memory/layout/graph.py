@@ -87,17 +87,20 @@ def place_graph(graph: ConflictGraph, bound: int = 0, effort: LayoutEffort = Lay
 
 def _place_part(graph: ConflictGraph, enough: int, effort: LayoutEffort) -> Placement:
     """Any peak of at most `enough` will do, since something else needs that much."""
-    clique = sum(align_up(graph.sizes[name], graph.alignment) for name in heaviest_clique(graph))
+    found = list(cliques(graph))
+    clique = max((sum(align_up(graph.sizes[name], graph.alignment) for name in each) for each in found), default=0)
     low = max(enough, clique - (graph.alignment - 1))
     problem = graph.problem()
+    place = {name: n for n, name in enumerate(graph.sizes)}
+    groups = [[place[name] for name in each] for each in found if len(each) > 2]
     grid = to_grid(problem)
     offsets, method = best_first_fit(grid, low, climb=True)
     bound = clique - (graph.alignment - 1)
     if grid.peak(offsets) > low and effort is not LayoutEffort.QUICK:
-        found, proven = minimise(grid, offsets, low, effort.proof)
+        better, proven = minimise(grid, offsets, low, effort.proof, groups)
         bound = max(bound, proven if proven > low else bound)
-        if grid.peak(found) < grid.peak(offsets):
-            offsets, method = found, "search for the least peak"
+        if grid.peak(better) < grid.peak(offsets):
+            offsets, method = better, "search for the least peak"
     return Placement(addresses(problem, grid, offsets), grid.peak(offsets), min(bound, grid.peak(offsets)), method)
 
 
@@ -121,7 +124,7 @@ def cliques(graph: ConflictGraph) -> Iterator[tuple[str, ...]]:
     bit = {name: 1 << n for n, name in enumerate(names)}
     beside = dict.fromkeys(names, 0)
     for x, y in graph.pairs:
-        if (x, y) not in graph.gaps and (y, x) not in graph.gaps:
+        if graph.gap(x, y) == graph.sizes[x] and graph.gap(y, x) == graph.sizes[y]:
             beside[x] |= bit[y]
             beside[y] |= bit[x]
     seen: set[frozenset[str]] = set()

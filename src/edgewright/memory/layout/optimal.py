@@ -32,6 +32,7 @@ class LayoutEffort(Enum):
 
     QUICK = 0  # first fit alone
     NORMAL = 2
+    THOROUGH = 4  # for what is shown in the end
 
     @property
     def proof(self) -> Budget:

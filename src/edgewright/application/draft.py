@@ -1,60 +1,37 @@
-"""The networks of an application as read, and its members: whole networks, and partitions of pipelines."""
+"""An application as read: its file, and the draft of its deployment, whose parts have no plans yet."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from itertools import combinations, product
 from pathlib import Path
 
 from ..errors import InputError
 from ..fusion.by_hand import layer_range
 from ..memory.row_windows import pullable
-from ..network import Network, Region, Tensor
+from ..network import Network, Region
 from ..network.parts import NetworkPart, TensorRegion, cut, given_outside
 from ..platform import Board, load_board
 from ..platform.target import TARGETS, Target, target_of
-from ..program.deployment import OUTSIDE, Fifo, Reader, RelationKind
-from ..program.steps import row_count
-from .description import ApplicationFile, AppNetworkEntry, read_application
+from ..program.deployment import (
+    OUTSIDE,
+    Deployment,
+    Fifo,
+    FirmwareBuffer,
+    InterruptionPoints,
+    Part,
+    Reader,
+    Relation,
+    RelationKind,
+    Worker,
+)
+from .description import ALWAYS, ApplicationFile, AppNetworkEntry, PreemptionPoints, RelationEntry, read_application
 from .handed_images import with_handed_images
-from .handover import shared_fifos
+from .handover import End, kept_ends, shared_fifos
 from .quantisation import read_network
 
-
-@dataclass(frozen=True)
-class AppMember:
-    """What runs as a unit: a network, or a partition of a pipelined one."""
-
-    name: str  # as relations call it
-    entry: AppNetworkEntry
-    network: Network
-    inputs: Mapping[str, TensorRegion]  # its own tensors -> those of the whole network
-    outputs: Mapping[str, TensorRegion]
-
-    @property
-    def owner(self) -> str:
-        """The network that it is, or is a partition of."""
-        return self.entry.name
-
-    def own(self, fifo: Fifo) -> str:
-        """Its own name of the tensor that a FIFO carries."""
-        ends = self.outputs if fifo.source == self.name else self.inputs
-        return next(own for own, what in ends.items() if what == fifo.what)
-
-
-def fifo_name(fifo: Fifo) -> str:
-    return f"{fifo.what.network}:{fifo.what.tensor}"
-
-
-def frame_rows(fifo: Fifo) -> int:
-    """Rows of a frame."""
-    return row_count(fifo.what.region.shape)
-
-
-def slot_name(fifo: Fifo, number: int = 0) -> str:
-    """The buffer that is a slot, or the ring."""
-    return f"{fifo_name(fifo)}[{f'{fifo.rows} of {frame_rows(fifo)} rows' if fifo.rows else number}]"
+DEVICE = "board"
 
 
 @dataclass(frozen=True)
@@ -62,19 +39,16 @@ class Application:
     """Everything that was read."""
 
     file: ApplicationFile
-    networks: Mapping[str, Network]
-    members: tuple[AppMember, ...]
-    fifos: tuple[Fifo, ...]  # between partitions of pipelines
-    shared: tuple[Fifo, ...]  # between networks
+    deployment: Deployment  # a worker for each part
     board: Board | None
     target: Target
     partitions: Mapping[str, tuple[tuple[str, ...], ...]]  # of each network: the layers of each, all in one where none
 
-    @cached_property
-    def by_name(self) -> Mapping[str, AppMember]:
-        return {member.name: member for member in self.members}
+    @property
+    def networks(self) -> Mapping[str, Network]:
+        return self.deployment.network_named
 
-    @cached_property
+    @property
     def memories(self) -> Mapping[str, int]:
         """Bytes of each memory, the fastest first: what the file lists, or the board's; none where there is a limit."""
         if self.file.memories:
@@ -83,45 +57,13 @@ class Application:
             return {}
         return {memory.name: memory.usable for memory in self.board.ram}
 
-    @property
-    def rings(self) -> tuple[Fifo, ...]:
-        """What crosses row by row."""
-        return tuple(fifo for fifo in self.fifos if fifo.rows)
+    def is_pipelined(self, network: str) -> bool:
+        return len(self.deployment.parts_of(network)) > 1
 
-    @property
-    def release_stages(self) -> Mapping[str, int]:
-        """Of partitions that do not release their slots at once when they have read them: the stage after which they
-        do."""
-        readers = [reader for fifo in self.fifos for reader in fifo.readers]
-        return {reader.part: reader.stage for reader in readers if reader.stage is not None}
-
-    def releasing(self, stages: Mapping[str, int]) -> Application:
-        """The application whose partitions release their slots after these stages."""
-        fifos = (
-            replace(fifo, readers=tuple(Reader(reader.part, stages.get(reader.part)) for reader in fifo.readers))
-            for fifo in self.fifos
-        )
-        return replace(self, fifos=tuple(fifos))
-
-    def fifos_of(self, owner: str) -> tuple[Fifo, ...]:
-        return tuple(fifo for fifo in self.fifos if fifo.what.network == owner)
-
-    def tensor(self, fifo: Fifo) -> Tensor:
-        """What a FIFO carries."""
-        return self.networks[fifo.what.network].tensors[fifo.what.tensor]
-
-    def row_bytes(self, fifo: Fifo) -> int:
-        return self.tensor(fifo).bytes // frame_rows(fifo)
-
-    def ends(self, fifo: Fifo) -> tuple[tuple[str, str], ...]:
-        """The FIFO's tensor as each member knows it, its producer first: (member, tensor)."""
-        return tuple((name, self.by_name[name].own(fifo)) for name in fifo.ends if name != OUTSIDE)
-
-    def members_of(self, owner: str) -> tuple[AppMember, ...]:
-        return tuple(member for member in self.members if member.owner == owner)
-
-    def is_pipelined(self, owner: str) -> bool:
-        return len(self.members_of(owner)) > 1
+    def preempting(self, relation: Relation) -> RelationEntry:
+        """What the file says of the networks of which one preempts the other."""
+        networks = tuple(self.deployment.part_named[name].owner for name in relation.parts)
+        return [one for one in self.file.related(RelationKind.PREEMPTS) if one.networks == networks][-1]
 
 
 def load_application(path: Path, pull_input: bool = False) -> Application:
@@ -138,48 +80,99 @@ def assemble_application(file: ApplicationFile, folder: Path, where: str, pull_i
     if file.target is not None and file.target not in TARGETS:
         raise InputError(f'{where}: target is "{file.target}"; expected one of {", ".join(TARGETS)}')
     target = TARGETS[file.target] if file.target else target_of(board) if board else TARGETS["host"]
-    entries = enumerate(file.networks)
     networks = {
         entry.name: replace(read_network(entry, folder, f"{where}: network[{index}]"), name=entry.name)
-        for index, entry in entries
+        for index, entry in enumerate(file.networks)
     }
     networks = with_handed_images(file, networks, where)
-    members: list[AppMember] = []
-    fifos: list[Fifo] = []
+    pipelined = {file.network(r.networks[0]).name for r in file.related(RelationKind.PIPELINED)}
+    parts: list[Part] = []
+    queues: list[Fifo] = []
     partitions: dict[str, tuple[tuple[str, ...], ...]] = {}
-    pipelined = {file.network(r.networks[0]).name for r in file.relations if r.kind is RelationKind.PIPELINED}
     for index, entry in enumerate(file.networks):
         network = networks[entry.name]
         if pull_input and pullable(network) and not _has_held_ends(file, entry.name):
-            entry = entry.model_copy(update={"pull_input": True})
-        parts = _partitions(network, entry, f"{where}: network[{index}].partitions")
-        partitions[entry.name] = parts
+            file = file.pulling(entry.name)
+        layers = partitions[entry.name] = _partitions(network, entry, f"{where}: network[{index}].partitions")
         if entry.name in pipelined:
-            made = [partition(network, parts, n) for n in range(len(parts))]
-            names = [f"{entry.name}.{n + 1}" for n in range(len(parts))]
-            members += [
-                AppMember(name, entry, part.network, part.inputs, part.outputs)
-                for name, part in zip(names, made, strict=True)
+            made = [partition(network, layers, n) for n in range(len(layers))]
+            names = [f"{entry.name}.{n + 1}" for n in range(len(layers))]
+            parts += [
+                Part(name, one.network, None, one.inputs, one.outputs) for name, one in zip(names, made, strict=True)
             ]
-            fifos += _crossing(names, made)
+            queues += _crossing(names, made)
         else:
             inputs, outputs = (
                 {name: TensorRegion(entry.name, name, Region.whole(network.tensors[name].shape)) for name in ends}
                 for ends in (network.inputs, network.outputs)
             )
-            members.append(AppMember(entry.name, entry, network, inputs, outputs))
+            parts.append(Part(entry.name, network, None, inputs, outputs))
     shared, handed = shared_fifos(file, networks, pipelined)
-    joined = tuple(
+    parts = [
         replace(one, inputs={own: handed.get((one.name, own), what) for own, what in one.inputs.items()})
-        for one in members
+        for one in parts
+    ]
+    deployment = Deployment(
+        tuple(networks.values()),
+        tuple(parts),
+        tuple(Worker(part.name, DEVICE, target.name, (), (part.name,)) for part in parts),
+        tuple(_fifos(queues, shared, parts, kept_ends(file, networks, pipelined))),
+        {},
+        relations=tuple(_relations(file, parts)),
+        buffers=tuple(_buffers(file, parts)),
     )
-    return Application(file, networks, joined, tuple(fifos), shared, board, target, partitions)
+    return Application(file, deployment, board, target, partitions)
+
+
+def _fifos(
+    queues: Sequence[Fifo], shared: Sequence[Fifo], parts: Sequence[Part], kept: frozenset[End]
+) -> Iterator[Fifo]:
+    """The FIFOs between partitions and between networks, and one from or to the outside for each of the other ends."""
+    yield from queues
+    by_name = {part.name: part for part in parts}
+    for fifo in shared:
+        ends = [(name, by_name[name].own(fifo)) for name in fifo.ends if name != OUTSIDE]
+        yield replace(fifo, is_kept=not kept.isdisjoint(ends))
+    carried = {fifo.what for fifo in (*queues, *shared)}
+    for part in parts:
+        for own, what in part.inputs.items():
+            if what not in carried:
+                carried.add(what)
+                readers = tuple(Reader(one.name) for one in parts if what in one.inputs.values())
+                yield Fifo(what, OUTSIDE, readers, 1, is_kept=(part.name, own) in kept)
+        for own, what in part.outputs.items():
+            if what not in carried:
+                carried.add(what)
+                yield Fifo(what, part.name, (Reader(OUTSIDE),), 1, is_kept=(part.name, own) in kept)
+
+
+def _relations(file: ApplicationFile, parts: Sequence[Part]) -> Iterator[Relation]:
+    """How each pair of parts may run beside each other, and who reads a frame before whom."""
+    parallel = {frozenset(x) for one in file.related(RelationKind.PARALLEL) for x in combinations(one.networks, 2)}
+    preempting = {one.networks: one for one in file.related(RelationKind.PREEMPTS)}
+    for a, b in combinations(parts, 2):
+        if a.owner == b.owner or frozenset((a.owner, b.owner)) in parallel:
+            yield Relation(RelationKind.PARALLEL, (a.name, b.name))
+        elif (a.owner, b.owner) not in preempting and (b.owner, a.owner) not in preempting:
+            yield Relation(RelationKind.EXCLUSIVE, (a.name, b.name))
+    for owners, entry in preempting.items():
+        points = None if entry.points is PreemptionPoints.ANYWHERE else InterruptionPoints()
+        for high, low in product(*([part.name for part in parts if part.owner == owner] for owner in owners)):
+            yield Relation(RelationKind.PREEMPTS, (high, low), points)
+    for entry in file.related(RelationKind.SAME_INPUT):
+        yield Relation(RelationKind.SAME_INPUT, entry.networks)
+
+
+def _buffers(file: ApplicationFile, parts: Sequence[Part]) -> Iterator[FirmwareBuffer]:
+    for own in file.buffers:
+        during = None if own.alive == ALWAYS else tuple(p.name for name in own.alive for p in parts if p.owner == name)
+        yield FirmwareBuffer(own.name, own.size, during)
 
 
 def _has_held_ends(file: ApplicationFile, name: str) -> bool:
     """Whether the network's inputs may have to lie in memory as a whole: handed over, or kept."""
-    together = (RelationKind.AFTER, RelationKind.SAME_INPUT)
-    related = {file.network(n).name for one in file.relations if one.kind in together for n in one.networks}
+    together = file.related(RelationKind.AFTER, RelationKind.SAME_INPUT)
+    related = {file.network(n).name for one in together for n in one.networks}
     return name in related or any(text.partition(".")[0] == name for text in file.keep)
 
 

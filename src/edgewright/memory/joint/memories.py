@@ -11,10 +11,11 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ..memory.layout import ConflictGraph, Placement, place_graph_in_memories
-from ..memory.layout.graph import components
-from ..program import Plan
-from .joint import JointLayout, grouped_by_calls, moved_plans
+from ...program import Plan
+from ..layout import ConflictGraph, place_graph_in_memories
+from ..layout.graph import components
+from .layout import JointLayout
+from .placing import grouped_by_calls
 
 
 def in_memories(layout: JointLayout, memories: Mapping[str, int]) -> JointLayout:
@@ -23,32 +24,32 @@ def in_memories(layout: JointLayout, memories: Mapping[str, int]) -> JointLayout
     rooms = {name: size // unit * unit for name, size in memories.items()}
     whole = next((name for name, room in rooms.items() if layout.peak_bytes <= room), None)
     if whole is not None:
-        return _placed(layout, layout.placement, dict.fromkeys(layout.graph.sizes, whole))
+        return replace(layout, homes=dict.fromkeys(layout.graph.sizes, whole), memories=tuple(memories))
     traffic = traffic_of(layout)
     offsets: dict[str, int] = {}
     homes: dict[str, str] = {}
-    for part in components(layout.graph):
-        peak = max(layout.at(name) + size for name, size in part.sizes.items())
+    for piece in components(layout.graph):
+        peak = max(layout.at(name) + size for name, size in piece.sizes.items())
         home = next((name for name, room in rooms.items() if peak <= room), None)
         if home is not None:
-            offsets |= {name: layout.at(name) for name in part.sizes}
-            homes |= dict.fromkeys(part.sizes, home)
+            offsets |= {name: layout.at(name) for name in piece.sizes}
+            homes |= dict.fromkeys(piece.sizes, home)
         else:
-            found = _spread(layout, part, rooms, traffic)
+            found = _spread(layout, piece, rooms, traffic)
             offsets |= found[0]
             homes |= found[1]
     peak = max(offsets[name] + size for name, size in layout.graph.sizes.items())
-    return _placed(layout, replace(layout.placement, offsets=offsets, peak=peak, method="spread"), homes)
+    placement = replace(layout.placement, offsets=offsets, peak=peak, method="spread")
+    return replace(layout, placement=placement, homes=homes, memories=tuple(memories))
 
 
 def traffic_of(layout: JointLayout) -> Mapping[str, int]:
     """Bytes that one run of every network writes to each buffer and reads from it: what it gains from a fast memory."""
-    plans = layout.problem.plans
-    own = {name: _plan_traffic(plan) for name, plan in plans.items()}
-    found = {b.name: sum(own[use.member][use.buffer] for use in b.uses) for b in layout.buffers}
+    own = {name: _plan_traffic(plan) for name, plan in layout.problem.plans.items()}
+    found = {b.name: sum(own[use.part][use.buffer] for use in b.uses) for b in layout.buffers}
     for buffer in layout.buffers:
         if buffer.fifo is not None:  # each frame lies in one of its slots
-            size = layout.application.tensor(buffer.fifo).bytes
+            size = layout.problem.deployment.tensor(buffer.fifo).bytes
             found[buffer.name] = len(buffer.fifo.ends) * size // buffer.fifo.slots
     return found
 
@@ -63,11 +64,11 @@ def _plan_traffic(plan: Plan) -> Counter[str]:
 
 
 def _spread(
-    layout: JointLayout, part: ConflictGraph, rooms: Mapping[str, int], traffic: Mapping[str, int]
+    layout: JointLayout, piece: ConflictGraph, rooms: Mapping[str, int], traffic: Mapping[str, int]
 ) -> tuple[Mapping[str, int], Mapping[str, str]]:
-    """Where the buffers of a part begin, and the memory of each; groups that share bytes by their calls stay whole."""
+    """Where the buffers of a component begin, and in which memory; what shares bytes by calls stays together."""
     buffers = {buffer.name: buffer for buffer in layout.buffers}
-    groups, inside = grouped_by_calls(part, buffers)
+    groups, inside = grouped_by_calls(piece, buffers)
     weight = dict.fromkeys(groups.sizes, 0)
     for name, (first, _) in inside.items():
         weight[first] += traffic[name]
@@ -77,8 +78,3 @@ def _spread(
         {name: at[first] + within for name, (first, within) in inside.items()},
         {name: found.memory[first] for name, (first, _) in inside.items()},
     )
-
-
-def _placed(layout: JointLayout, placement: Placement, homes: Mapping[str, str]) -> JointLayout:
-    plans = moved_plans(layout.problem, layout.buffers, placement, homes)
-    return replace(layout, placement=placement, plans=plans, homes=homes)

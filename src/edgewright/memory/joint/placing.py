@@ -1,0 +1,145 @@
+"""Addresses for the buffers of several plans: what a plan shares by its own calls stays shared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ...program import Plan
+from ..layout import ConflictGraph, LayoutEffort, Placement, conflicts, place_graph
+from ..layout.graph import components
+from .conflicts import JointBuffer
+
+
+def place(
+    graph: ConflictGraph,
+    buffers: Mapping[str, JointBuffer],
+    plans: Mapping[str, Plan],
+    bound: int,
+    effort: LayoutEffort,
+) -> Placement:
+    """The placement of each component of the graph; one that belongs to a single plan stays as it was planned."""
+    offsets: dict[str, int] = {}
+    peak, methods = 0, []
+    for piece in sorted(components(graph), key=lambda piece: -sum(piece.sizes.values())):
+        planned = _as_planned(piece, buffers)
+        if planned is not None:
+            trying = effort if effort is LayoutEffort.THOROUGH else LayoutEffort.QUICK
+            again = _placed_together(piece, buffers, peak, trying)
+            planned = again if again.peak < planned.peak else planned
+            offsets |= planned.offsets
+            peak, bound, method = max(peak, planned.peak), max(bound, min(again.bound, planned.peak)), planned.method
+        else:
+            found = _placed_together(piece, buffers, peak, effort)
+            around = _around_the_largest(piece, buffers, plans)
+            if around is not None and around.peak < found.peak and is_conflict_free(piece, buffers, around):
+                found = replace(around, bound=min(found.bound, around.peak))
+            offsets |= found.offsets
+            peak, bound, method = max(peak, found.peak), max(bound, found.bound), found.method
+        methods += [] if method in methods else [method]
+    return Placement(offsets, peak, min(bound, peak), "; ".join(methods))
+
+
+def _placed_together(
+    graph: ConflictGraph, buffers: Mapping[str, JointBuffer], bound: int, effort: LayoutEffort
+) -> Placement:
+    """The placement of a component. Buffers of one plan that share bytes by calls inside a stage stay as they lie."""
+    whole, home = grouped_by_calls(graph, buffers)
+    found = place_graph(whole, bound=bound, effort=effort)
+    return replace(found, offsets={name: found.offsets[first] + at for name, (first, at) in home.items()})
+
+
+def grouped_by_calls(
+    graph: ConflictGraph, buffers: Mapping[str, JointBuffer]
+) -> tuple[ConflictGraph, Mapping[str, tuple[str, int]]]:
+    """The graph in which buffers that share bytes by their calls are one; of each buffer, the first of its group and
+    the offset from it."""
+    home: dict[str, tuple[str, int]] = {}
+    sizes: dict[str, int] = {}
+    starts = {name: buffers[name].planned or 0 if _life(buffers[name]) else 0 for name in graph.sizes}
+    for name, at in sorted(starts.items(), key=lambda entry: entry[::-1]):
+        for first in sizes:
+            is_alike = _life(buffers[name]) is not None and _life(buffers[first]) == _life(buffers[name])
+            inside = at - starts[first]
+            if is_alike and not {(name, first), (first, name)} & graph.gaps.keys() and inside < sizes[first]:
+                home[name], sizes[first] = (first, inside), max(sizes[first], inside + graph.sizes[name])
+                break
+        else:
+            home[name], sizes[name] = (name, 0), graph.sizes[name]
+    alone = {name for name in sizes if sizes[name] == graph.sizes[name]}
+    conflicting = {(home[x][0], home[y][0]) for x, y in graph.pairs if home[x][0] != home[y][0]}
+    gaps = {pair: gap for pair, gap in graph.gaps.items() if alone.issuperset(pair)}
+    return ConflictGraph(sizes, frozenset(conflicting), gaps, graph.alignment), home
+
+
+def _life(buffer: JointBuffer) -> tuple[str, int, int] | None:
+    """The part that alone uses the buffer, and from which stage to which."""
+    if len(buffer.uses) != 1 or buffer.is_always:
+        return None
+    return buffer.uses[0].part, buffer.uses[0].first, buffer.uses[0].last
+
+
+def _around_the_largest(
+    graph: ConflictGraph, buffers: Mapping[str, JointBuffer], plans: Mapping[str, Plan]
+) -> Placement | None:
+    """The largest plan as it was laid out alone, and the others around it: as blocks, or buffer by buffer.
+
+    So everything that it shares by its calls stays shared. None where buffers belong to several parts, or none.
+    """
+    own: dict[str, dict[str, int]] = {}
+    for name in graph.sizes:
+        if (at := buffers[name].planned) is None:
+            return None
+        own.setdefault(buffers[name].uses[0].part, {})[name] = at
+    first, *others = sorted(own, key=lambda part: (-plans[part].peak_bytes, part))
+    block = _stacked_blocks(graph, own[first], [own[part] for part in others])
+    rest = sorted((name for part in others for name in own[part]), key=lambda name: (-graph.sizes[name], name))
+    single = _stacked_blocks(graph, own[first], [{name: 0} for name in rest])
+    found = min((single, block), key=lambda offsets: _peak(graph, offsets))
+    return Placement(found, _peak(graph, found), 0, "around the largest plan")
+
+
+def is_conflict_free(graph: ConflictGraph, buffers: Mapping[str, JointBuffer], placement: Placement) -> bool:
+    """Whether conflicting buffers do not overlap. Buffers that share bytes by calls inside a stage may, unless they are
+    kept."""
+    return all(
+        _life(buffers[x]) is not None and _life(buffers[x]) == _life(buffers[y])
+        for x, y in conflicts(graph.problem(), placement)
+    )
+
+
+def _stacked_blocks(
+    graph: ConflictGraph, there: Mapping[str, int], blocks: Sequence[Mapping[str, int]]
+) -> dict[str, int]:
+    """Places the blocks one after the other, each as a whole at the lowest address where it overlaps no conflicting
+    buffer."""
+    placed = dict(there)
+    for block in blocks:
+        near = [(mine, other) for mine in block for other in placed if graph.meets(mine, other)]
+        steps = {0, *(placed[other] + graph.gap(other, mine) - block[mine] for mine, other in near)}
+        by = min(
+            step
+            for step in steps
+            if step >= 0
+            and not any(
+                -graph.gap(mine, other) < block[mine] + step - placed[other] < graph.gap(other, mine)
+                for mine, other in near
+            )
+        )
+        placed |= {name: at + by for name, at in block.items()}
+    return placed
+
+
+def _peak(graph: ConflictGraph, offsets: Mapping[str, int]) -> int:
+    return max(at + graph.sizes[name] for name, at in offsets.items())
+
+
+def _as_planned(piece: ConflictGraph, buffers: Mapping[str, JointBuffer]) -> Placement | None:
+    """The addresses that one plan has for these buffers; None where others use them, or some are kept from others."""
+    offsets = {name: at for name in piece.sizes if (at := buffers[name].planned) is not None}
+    if len(offsets) < len(piece.sizes) or len({buffers[name].uses[0].part for name in offsets}) > 1:
+        return None
+    peak = max(offsets[name] + size for name, size in piece.sizes.items())
+    found = Placement(offsets, peak, 0, "as planned")
+    is_kept = any(buffers[name].is_always for name in piece.sizes)
+    return None if is_kept and conflicts(piece.problem(), found) else found

@@ -1,0 +1,139 @@
+"""How close two buffers of a plan may lie that share bytes during a stage, wherever the plan has them.
+
+A stage of one layer is followed as its operator promises to read and write (`overlap`), one of several layers step by
+step: there nothing is known of the order within a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from ..network import Region
+from ..program import ROWS, Plan, Step, Sweep
+from .overlap import Distance, distance
+
+Extent = tuple[int, int] | None  # the bytes of a buffer that are in use during a step
+
+
+def least_distance(plan: Plan, x: str, y: str) -> Distance | None:
+    """The safe distances from buffer `x` to buffer `y`, of which the first dies in the stage in which the second is
+    born; None where they are not known."""
+    one, two = plan.buffer_named[x], plan.buffer_named[y]
+    if one.last != two.first or not 0 <= two.first < len(plan.program.stages):
+        return None
+    stage = plan.program.stages[two.first]
+    if stage.sweep is Sweep.CHANNELS or stage.schedule.lanes > 1 or plan.program.partial(stage):
+        return None
+    layer = plan.network.by_name[stage.layers[-1]]
+    sources = [name for name in plan.network.activations(layer) if plan.views[name].buffer == x]
+    is_by_rows = len(stage.layers) == 1 and all(split.axis == ROWS for split in stage.schedule.splits)
+    if is_by_rows and layer.name not in plan.program.copied and len(sources) == 1:
+        is_made = plan.views[layer.output].buffer == y
+        if is_made and _fills(plan, sources[0]) and _fills(plan, layer.output):
+            return distance(plan.network, layer, sources[0])
+    if stage.sweep is not Sweep.FORWARD or not {x, y} <= {view.buffer for view in plan.views.values()}:
+        return None
+    return _by_steps(plan, two.first, x, y)
+
+
+def _fills(plan: Plan, name: str) -> bool:
+    """Whether a tensor takes all of its buffer, in the order of its elements."""
+    view, tensor = plan.views[name], plan.network.tensors[name]
+    is_plain = view.offset == 0 and view.window is None and not view.tiled
+    return is_plain and tensor.is_dense(view.strides) and plan.buffer_named[view.buffer].size == tensor.bytes
+
+
+def _by_steps(plan: Plan, number: int, x: str, y: str) -> Distance:
+    """The distances at which what is in use of both never overlaps during a step."""
+    steps = list(plan.program.steps(plan.program.stages[number]))
+    in_use = (_in_use(plan, number, steps, name) for name in (x, y))
+    both = [(mine, theirs) for mine, theirs in zip(*in_use, strict=True) if mine is not None and theirs is not None]
+    least = -max(plan.buffer_named[name].size for name in (x, y))  # where the two are never in use together
+    below = max((theirs[1] - mine[0] for mine, theirs in both), default=least)
+    above = max((mine[1] - theirs[0] for mine, theirs in both), default=least)
+    return Distance(below, above)
+
+
+def _in_use(plan: Plan, number: int, steps: Sequence[Step], buffer: str) -> list[Extent]:
+    """Of each step of a stage the bytes of a buffer that it touches, or that hold what is read later."""
+    inside = [name for name, view in plan.views.items() if view.buffer == buffer]
+    rolling = [name for name in inside if _rolls(plan, name)]
+    found = [_rows_in_use(plan, steps, name) for name in rolling]
+    found.append(_bytes_in_use(plan, number, steps, buffer, [name for name in inside if name not in rolling]))
+    return [_hull(extents) for extents in zip(*found, strict=True)]
+
+
+def _rolls(plan: Plan, name: str) -> bool:
+    """Whether a few rows of a tensor are kept, all of them inside a stage; those of an input may come earlier."""
+    view = plan.views[name]
+    return view.window is not None and not view.tiled and name in plan.network.producers
+
+
+def _hull(extents: Iterable[Extent]) -> Extent:
+    there = [extent for extent in extents if extent is not None]
+    return (min(low for low, _ in there), max(high for _, high in there)) if there else None
+
+
+def _rows_in_use(plan: Plan, steps: Sequence[Step], name: str) -> list[Extent]:
+    """The same for a tensor in a rolling window: a row is in use from the step that writes it to the last that reads
+    it."""
+    axis, count = plan.views[name].window or (ROWS, 1)
+    lives: dict[int, tuple[int, int]] = {}
+    for at, step in enumerate(steps):
+        for _, region, _ in _touches(plan, step, {name}):
+            lives |= {row: (lives.get(row, (at, at))[0], at) for row in range(*region.bounds[axis])}
+    whole = Region.whole(plan.network.tensors[name].shape)
+    found: list[list[Extent]] = [[] for _ in steps]
+    for row, (first, last) in lives.items():
+        place = _reach(plan, name, whole.with_axis(axis, (row % count, row % count + 1)))
+        for extents in found[first : last + 1]:
+            extents.append(place)
+    return [_hull(extents) for extents in found]
+
+
+def _bytes_in_use(
+    plan: Plan, number: int, steps: Sequence[Step], buffer: str, tensors: Collection[str]
+) -> list[Extent]:
+    """The same for tensors that lie in a buffer as a whole, or tile by tile."""
+    own, ends = plan.buffer_named[buffer], plan.network
+    is_there = own.first < number or any(name in ends.inputs for name in tensors)
+    is_kept = own.last > number or any(name in ends.outputs for name in tensors)
+    touched = [
+        [(_extent(plan, name, region), is_write) for name, region, is_write in _touches(plan, step, tensors)]
+        for step in steps
+    ]
+    highs, high = [], own.size if is_there else 0
+    for each in touched:
+        high = max([high, *(extent[1] for extent, is_write in each if is_write)])
+        highs.append(max([high, *(extent[1] for extent, _ in each)]))
+    found: list[Extent] = []
+    low = 0 if is_kept else own.size
+    for each, high in zip(reversed(touched), reversed(highs), strict=True):
+        here = min([low, *(extent[0] for extent, _ in each)])
+        low = min([low, *(extent[0] for extent, is_write in each if not is_write)])
+        found.append((here, high) if here < high else None)
+    return found[::-1]
+
+
+def _touches(plan: Plan, step: Step, tensors: Collection[str]) -> Iterator[tuple[str, Region, bool]]:
+    """The regions of these tensors that a step reads, and the one that it writes."""
+    layer = plan.network.by_name[step.layer]
+    for name, needed in zip(layer.inputs, plan.program.needs(step), strict=True):
+        if name in tensors and not needed.is_empty:
+            yield name, needed, False
+    if layer.output in tensors:
+        yield layer.output, step.region, True
+
+
+def _extent(plan: Plan, name: str, region: Region) -> tuple[int, int]:
+    """The first byte of its buffer that a region may take, and the one after the last."""
+    view = plan.views[name]
+    is_moving = view.window is not None or view.tiled
+    return (0, plan.buffer_named[view.buffer].size) if is_moving else _reach(plan, name, region)
+
+
+def _reach(plan: Plan, name: str, region: Region) -> tuple[int, int]:
+    view = plan.views[name]
+    steps = [(a * stride, (b - 1) * stride) for (a, b), stride in zip(region.bounds, view.strides, strict=True)]
+    first, last = (view.offset + sum(ends) for ends in zip(*steps, strict=True))
+    return first, last + plan.network.tensors[name].dtype.bytes
