@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import pairwise, permutations
 
+from .. import text
 from ..program.switching import SwitchPolicy
 from .deploying import SwitchingApplication, with_policy
 from .description import LayerAttribute
@@ -97,10 +98,11 @@ class DelayOutcome:
     @cached_property
     def judged(self) -> str:
         """What the judge has followed, for people."""
-        pairs = sum(len(one.delays) for one in self.policies)
+        pairs = text.plural(sum(len(one.delays) for one in self.policies), "switch")
+        names = ", ".join(one.policy.value for one in self.policies)
         return (
-            f"no hazards: {pairs} switches under {len(self.policies)} policies were followed byte by byte, for a request "
-            "before each step; no step overwrites a value that is still read"
+            f"no hazards: the judge has followed {pairs} under {names}, byte by "
+            "byte and for every moment of the request; no step overwrites a value that is still read"
         )
 
     def to_dict(self) -> dict[str, object]:

@@ -11,7 +11,7 @@ from itertools import accumulate, combinations
 from .. import text
 from ..application.preemption_points import RunPieces, with_rows
 from ..emit.deployment import DeploymentLibrary, LibraryNames
-from ..emit.deployment.switching import emit_switching
+from ..emit.deployment.switching import SwitchWriter, emit_switching
 from ..emit.names import safe_prefix
 from ..errors import Infeasible, InputError
 from ..fusion.timing import TimedPlan, Timing
@@ -119,6 +119,10 @@ class SwitchingApplication:
                 f'under policy "{self.policy.value}" in this memory; allow that, or choose another policy'
             )
         return min(fast, key=lambda one: one.arena_bytes)
+
+    def writer(self, library: DeploymentLibrary, layout: SwitchLayout) -> SwitchWriter:
+        """What printed the library of a layout."""
+        return SwitchWriter(library.code, switch_schedule(layout), switching_rules(self.application.file))
 
     def library(self, layout: SwitchLayout) -> DeploymentLibrary:
         """The C library of a layout, which has been judged."""
