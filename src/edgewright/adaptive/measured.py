@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import permutations
+from itertools import pairwise, permutations
 from statistics import median
 from threading import Thread
 
@@ -59,8 +59,8 @@ def measure_pairs(
     for old, new in permutations(running.scenarios, 2):
         one = transition(scenarios[old], scenarios[new], running.policy, processors)
         trials = [_trial(running, source, check, one, float(rng.random())) for _ in range(repeats)]
-        predicted, measured = zip(*trials, strict=True)
-        found.append(MeasuredPair(old, new, predicted, measured, one.worst_delay))
+        predicted, measured, pauses = zip(*trials, strict=True)
+        found.append(MeasuredPair(old, new, predicted, measured, one.worst_delay + median(pauses)))
     return tuple(found)
 
 
@@ -77,8 +77,9 @@ def _as_measured(running: Adaptive, name: str, source: FrameSource) -> Scenario:
 
 def _trial(
     running: Adaptive, source: FrameSource, check: ResultCheck, one: Transition, share: float
-) -> tuple[float, float]:
-    """The predicted and the measured delay of a request at a random moment of a frame of the old scenario."""
+) -> tuple[float, float, float]:
+    """The predicted and the measured delay of a request at a random moment of a frame of the old scenario, and the
+    time between frames that the prediction counts in."""
     running.request(one.old.name)
     results: list[AdaptiveResult] = []
     stream = running(source.frames())
@@ -102,7 +103,8 @@ def _trial(
             asking.join()
         stream.close()
     switch = running.switches[-1]
-    return _predicted(running.policy, one, results, switch.requested), switch.delay
+    pause = _pause(running.policy, results)
+    return _predicted(one, results, switch.requested) + pause, switch.delay, pause
 
 
 def _has_settled(results: Sequence[AdaptiveResult], scenario: str) -> bool:
@@ -114,20 +116,20 @@ def _ask_later(running: Adaptive, scenario: str, delay: float) -> None:
     running.request(scenario)
 
 
-def _predicted(
-    policy: SwitchPolicy, one: Transition, results: Sequence[AdaptiveResult], requested: float
-) -> float:
+def _pause(policy: SwitchPolicy, results: Sequence[AdaptiveResult]) -> float:
+    """The time between frames, where Python hands frames over during a switch: not where C goes on by itself."""
+    if policy in (SwitchPolicy.OVERLAP, SwitchPolicy.ABORT):
+        return 0.0
+    gaps = [after.started - before.ended for before, after in pairwise(results[:WARM_UP])]
+    return max(0.0, median(gaps))
+
+
+def _predicted(one: Transition, results: Sequence[AdaptiveResult], requested: float) -> float:
     """The delay for the moment in the frame that was under way; between frames, that of the new scenario alone."""
-    begins = [*_begins(results)]
-    gaps = [after.started - before.ended for before, after in zip(results, results[1:], strict=False)]
-    # Frames are handed over by Python between two calls, and to what overtakes; not where C goes on by itself.
-    by_python = policy in (SwitchPolicy.FINISH, SwitchPolicy.OVERTAKE)
-    pause = max(0.0, median(gaps[:WARM_UP])) if by_python and gaps else 0.0
-    for begin, result in zip(begins, results, strict=True):
+    for begin, result in zip(_begins(results), results, strict=True):
         if begin <= requested < result.ended:
-            arrival = min(requested - begin, one.old.latency * (1 - 1e-9))
-            return one.delay(arrival) + pause
-    return one.new.latency + pause
+            return one.delay(min(requested - begin, one.old.latency * (1 - 1e-9)))
+    return one.new.latency
 
 
 def _begins(results: Sequence[AdaptiveResult]) -> Iterator[float]:

@@ -204,9 +204,10 @@ class SwitchWriter:
         for rule in self.rules.cascades:
             part = self.code.deployment.part_named[rule.scenario]
             tensor = self._tensor(part, part.network.outputs[0])
-            test = f"margin({output}) < {margin_steps(tensor, rule.margin_below)}"
             if tensor.dtype.is_float:
                 test = f"!(margin({output}) >= {number(rule.margin_below)})"
+            else:
+                test = f"margin({output}) < {margin_steps(tensor, rule.margin_below)}"
             yield {
                 "scenario": self.code.index[rule.scenario],
                 "request": self.code.index[rule.request],
