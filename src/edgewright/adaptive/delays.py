@@ -65,12 +65,16 @@ class DelayRange:
 class PolicyDelays:
     """All switches under one policy, in the layout that is chosen for it."""
 
-    layout: SwitchLayout
+    switching: SwitchingApplication
     delays: dict[tuple[str, str], DelayRange]
 
     @property
+    def layout(self) -> SwitchLayout:
+        return self.switching.layout
+
+    @property
     def policy(self) -> SwitchPolicy:
-        return self.layout.policy
+        return self.switching.policy
 
 
 @dataclass(frozen=True)
@@ -144,8 +148,9 @@ def delay_outcome(
     chosen = [one for one in SwitchPolicy if one not in left_out and (policies is None or one in policies)]
     found = []
     for policy in chosen:
-        layout = SwitchingApplication(with_policy(application, policy), policy).layout
-        found.append(PolicyDelays(layout, {pair: delay_range(one) for pair, one in layout.transitions.items()}))
+        switching = SwitchingApplication(with_policy(application, policy), policy)
+        delays = {pair: delay_range(one) for pair, one in switching.layout.transitions.items()}
+        found.append(PolicyDelays(switching, delays))
     return DelayOutcome(application, tuple(found), left_out, tuple(_paper(application, share)))
 
 

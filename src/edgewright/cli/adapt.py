@@ -92,8 +92,8 @@ def adapt(
         if policy is not None:
             found = with_policy(found, SwitchPolicy(policy))
     if page is not None:
-        with working("planning all scenarios"):
-            write_atomic(page, adaptive_page(found))
+        with working("laying scenarios out for each policy"):
+            write_atomic(page, adaptive_page(delay_outcome(found)))
     if asked_front:
         _front(found, as_json)
     elif asked_delays:
@@ -102,7 +102,7 @@ def adapt(
         _run(found, frames, requests, as_json)
     elif compiles:
         _compile(found, output or Path(found.file.name), force, verify, as_json)
-    else:
+    else:  # a page brings the tables of the paper's model too
         _paper(found, share, request_at, as_json)
     if not as_json:
         print_written([page])
