@@ -13,6 +13,7 @@ from .lazy import lazy_attributes
 
 if TYPE_CHECKING:
     from . import samples
+    from .adaptive.runtime import adaptive
     from .compiling import Compiled, compile_model
     from .emit import Kernels, Options, Rounding
     from .emit.native import load
@@ -29,6 +30,7 @@ else:  # the same names, each loaded with what it stands on when it is first ask
         __name__,
         {
             "samples": (),
+            "adaptive": (),
             "compiling": ("Compiled", "compile_model"),
             "emit": ("Kernels", "Options", "Rounding"),
             "emit.native": ("load",),
@@ -56,7 +58,7 @@ __version__ = "0.6.0"
 __all__ = [
     "Board", "BoardError", "Buffer", "Compiled", "EdgewrightError", "Infeasible", "InputError", "Item", "Kernels",
     "LayoutProblem", "ModelError", "Network", "Options", "Pipeline", "Placement", "Plan", "Program", "Region",
-    "Rounding", "Techniques", "Tensor", "Unsupported", "catalogue", "compile_model", "critical_buffers",
+    "Rounding", "Techniques", "Tensor", "Unsupported", "adaptive", "catalogue", "compile_model", "critical_buffers",
     "interpret", "load", "load_board", "load_plan", "pipeline", "place_optimal", "plan", "plan_page",
     "random_inputs", "read_model", "samples", "save_plan", "to_onnx", "write_onnx",
 ]  # fmt: skip

@@ -48,7 +48,8 @@ def _three_digits(value: float) -> float:
 
 
 def plural(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    ending = "" if number == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{number:,} {noun}{ending}"
 
 
 def percent(part: float, whole: float) -> str:

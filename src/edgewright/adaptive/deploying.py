@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, combinations
@@ -10,7 +11,7 @@ from itertools import accumulate, combinations
 from .. import text
 from ..application.preemption_points import RunPieces, with_rows
 from ..emit.deployment import DeploymentLibrary, LibraryNames
-from ..emit.deployment.switching import emit_switching
+from ..emit.deployment.switching import SwitchWriter, emit_switching
 from ..emit.names import safe_prefix
 from ..errors import Infeasible, InputError
 from ..fusion.timing import TimedPlan, Timing
@@ -18,6 +19,7 @@ from ..kernels.select import select
 from ..kernels.sites import NetworkFacts
 from ..network import Network, Region
 from ..network.parts import TensorRegion
+from ..program import Plan
 from ..program.deployment import OUTSIDE, ArenaLayout, Deployment, Fifo, Part, Reader, Relation, RelationKind, Worker
 from ..program.deployment_check import checked_deployment
 from ..program.options import Options
@@ -53,7 +55,22 @@ class SwitchingApplication:
         if self.policy is not SwitchPolicy.FINISH:
             plan = with_rows(plan, TimedPlan(plan, costs))
         plan = select(plan, NetworkFacts(plan.network, target, Options()))
-        return ScenarioPlan(scenario.name, plan, RunPieces.of(TimedPlan(plan, costs), 1 / self.clock))
+        pieces = RunPieces.of(TimedPlan(plan, costs), 1 / self.clock)
+        return ScenarioPlan(scenario.name, plan, self._as_measured(scenario, plan, pieces))
+
+    def _as_measured(self, scenario: AppScenario, plan: Plan, pieces: RunPieces) -> RunPieces:
+        """The pieces with the times or the instructions of the file where it has them: estimates share these out."""
+        instructions = self.application.file.network_of(scenario.name).instructions
+        if scenario.is_estimated and not instructions:
+            return pieces
+        if scenario.is_estimated:
+            assert instructions
+            return _scaled(pieces, [instructions / self.clock / (pieces.total or 1.0)] * len(pieces.stages))
+        given = [sum(scenario.times.get(name, 0.0) for name in stage.layers) for stage in plan.program.stages]
+        if not sum(given):  # passes have renamed all layers
+            return _scaled(pieces, [scenario.frame_time / (pieces.total or 1.0)] * len(pieces.stages))
+        total = scenario.frame_time / sum(given)  # what is given for inputs and outputs, and for layers that were fused
+        return _scaled(pieces, [time * total / (sum(own) or 1.0) for time, own in zip(given, pieces.stages, strict=True)])
 
     @property
     def clock(self) -> float:
@@ -80,25 +97,32 @@ class SwitchingApplication:
     def layout(self) -> SwitchLayout:
         """The smallest arena that keeps the limit on delays; without one, that gains half of what more memory can gain.
 
-        Raises an error where no layout fits the memory or keeps the limit.
+        Only layouts that decide this are made. Raises an error where none fits the memory or keeps the limit.
         """
-        delay, ram = self.application.file.adapt.delay, self.ram
-        fitting = [one for one in self.layouts if ram is None or one.arena_bytes <= ram]
-        if not fitting:
-            least = min(one.arena_bytes for one in self.layouts)
+        front, ram, delay = self.front, self.ram, self.application.file.adapt.delay
+        least = front.slackest
+        if ram is not None and least.arena_bytes > ram:
             raise Infeasible(
-                f"does not fit: the scenarios need {text.size(least)} of RAM at least, and there are "
-                f'{text.size(ram or 0)}; leave a scenario out, or plan it for less with minimise = "ram"'
+                f"does not fit: the scenarios need {text.size(least.arena_bytes)} of RAM at least, and there are "
+                f'{text.size(ram)}; leave a scenario out, or plan it for less with minimise = "ram"'
             )
-        delays = [one.worst_delay for one in fitting]
-        allowed = (min(delays) + max(delays)) / 2 if delay is None else delay
+        allowed = (least.worst_delay + front.fastest_within(ram).worst_delay) / 2 if delay is None else delay
+        found = front.within(allowed)
+        if found is not None and (ram is None or found.arena_bytes <= ram):
+            return found
+        fitting = [one for one in self.layouts if ram is None or one.arena_bytes <= ram] or [least]
         fast = [one for one in fitting if one.worst_delay <= allowed]
         if not fast:
+            best = min(one.worst_delay for one in fitting)
             raise Infeasible(
-                f"adapt.delay is {text.duration(allowed)}, and the worst switch takes {text.duration(min(delays))} "
+                f"adapt.delay is {text.duration(allowed)}, and the worst switch takes {text.duration(best)} "
                 f'under policy "{self.policy.value}" in this memory; allow that, or choose another policy'
             )
         return min(fast, key=lambda one: one.arena_bytes)
+
+    def writer(self, library: DeploymentLibrary, layout: SwitchLayout) -> SwitchWriter:
+        """What printed the library of a layout."""
+        return SwitchWriter(library.code, switch_schedule(layout), switching_rules(self.application.file))
 
     def library(self, layout: SwitchLayout) -> DeploymentLibrary:
         """The C library of a layout, which has been judged."""
@@ -108,6 +132,23 @@ class SwitchingApplication:
         deployment = switching_deployment(self.application, layout)
         rules = switching_rules(file)
         return emit_switching(deployment, self.application.target, names, switch_schedule(layout), rules)
+
+
+def _scaled(pieces: RunPieces, factors: Sequence[float]) -> RunPieces:
+    return RunPieces(
+        tuple(tuple(piece * by for piece in stage) for by, stage in zip(factors, pieces.stages, strict=True))
+    )
+
+
+def with_policy(application: AdaptiveApplication, policy: SwitchPolicy) -> AdaptiveApplication:
+    """The application under another policy; an error where that cannot be carried out."""
+    adapt = application.file.adapt
+    if policy is SwitchPolicy.OVERLAP and adapt.processors == 1:
+        raise InputError(
+            'policy "overlap" takes two processors, and adapt.processors is 1, where no step of the new scenario can '
+            "run beside one of the old; choose finish, overtake or abort, or set processors = 2"
+        )
+    return replace(application, file=application.file.model_copy(update={"adapt": adapt.model_copy(update={"policy": policy})}))
 
 
 def switching_deployment(application: AdaptiveApplication, layout: SwitchLayout) -> Deployment:

@@ -38,6 +38,11 @@ class SwitchLayout:
     def plans(self) -> Mapping[str, Plan]:
         return {name: one.parts[0].plan for name, one in self.scenarios.items()}
 
+    @property
+    def is_least(self) -> bool:
+        """Whether no layout of these plans for this limit is smaller; proven."""
+        return self.arena_bytes == self.bound_bytes
+
     @cached_property
     def delays(self) -> Mapping[tuple[str, str], float]:
         """The worst delay of each pair: (old, new)."""
@@ -68,18 +73,56 @@ class SwitchFront:
     def points(self, count: int = POINTS) -> tuple[SwitchLayout, ...]:
         """Layouts of which none is better in both size and worst delay, from the largest arena to the smallest."""
         found: list[SwitchLayout] = []
-        for limit in self._limits(count):
+        for limit in self.limits(count):
             if not found or limit < self._reached(found[-1]):
                 found.append(self.at(limit))
         return undominated(found, lambda point: (point.arena_bytes, point.worst_delay))
+
+    @cached_property
+    def slackest(self) -> SwitchLayout:
+        """The layout under which plans need not lie apart: the smallest arena, with the longest delays."""
+        return self.at(self.limits()[0])
+
+    def fastest_within(self, ram: int | None = None) -> SwitchLayout:
+        """The layout for the least limit whose arena fits, by bisection; the slackest one where no other does."""
+        limits = self.limits()
+        low, high = 0, len(limits)  # the layout for limits[low] fits, that for limits[high] does not
+        at = high - 1  # most often everything fits
+        while low < at < high:
+            one = self.at(limits[at])
+            if ram is None or one.arena_bytes <= ram:
+                low = at
+            else:
+                high = at
+            at = (low + high) // 2
+        return self.at(limits[low])
+
+    def within(self, delay: float) -> SwitchLayout | None:
+        """The layout for the slackest limit whose worst delay is at most `delay`, by bisection; None if there is none.
+
+        The heuristics behind layouts may make a larger limit cost more; what is given back keeps `delay` all the same.
+        """
+        limits = self.limits()
+        if self.slackest.worst_delay <= delay:
+            return self.slackest
+        if self.policy is SwitchPolicy.OVERLAP and limits[-1] <= delay <= limits[0]:
+            return self.at(delay)  # made for this very delay, which it keeps
+        low, high = 0, len(limits)  # limits[low] is too slack; limits[high], if there is one, is not
+        while high - low > 1:
+            at = (low + high) // 2
+            low, high = (low, at) if self.at(limits[at]).worst_delay <= delay else (at, high)
+        return self.at(limits[high]) if high < len(limits) else None
 
     def _reached(self, layout: SwitchLayout) -> float:
         """The least limit that a layout keeps, which may be less than the one that it was made for."""
         own = 1 if self.policy is SwitchPolicy.OVERTAKE else 0
         return max(one.worst_delay - own * one.new.latency for one in layout.transitions.values())
 
-    def _limits(self, count: int) -> Iterator[float]:
+    def limits(self, count: int = POINTS) -> tuple[float, ...]:
         """From the slackest limit, under which plans need not be apart, to the least that is possible."""
+        return tuple(dict.fromkeys(self._limits(count)))
+
+    def _limits(self, count: int) -> Iterator[float]:
         times = [one.time for one in self.scenarios]
         match self.policy:
             case SwitchPolicy.OVERLAP:
@@ -93,8 +136,17 @@ class SwitchFront:
             case _:
                 yield max(a + b for a, b in permutations(times, 2))
 
+    @cached_property
+    def _made(self) -> dict[float, SwitchLayout]:
+        return {}
+
     def at(self, limit: float) -> SwitchLayout:
         """The layout for one limit, judged. Raises an error where a limit on waits is below what is possible."""
+        if limit not in self._made:
+            self._made[limit] = self._at(limit)
+        return self._made[limit]
+
+    def _at(self, limit: float) -> SwitchLayout:
         if self.policy is SwitchPolicy.OVERLAP:
             graph = self.conflicts.for_delay(limit)
         elif self.policy is SwitchPolicy.OVERTAKE:

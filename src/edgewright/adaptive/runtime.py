@@ -26,7 +26,7 @@ from ..network import Array
 from ..platform.sentences import suggestion
 from ..platform.target import TARGETS
 from ..program.switching import SwitchPolicy
-from .deploying import SwitchingApplication, switch_schedule
+from .deploying import SwitchingApplication, switch_schedule, with_policy
 from .front import SwitchLayout
 from .rules import switching_rules
 from .scenarios import AdaptiveApplication, load_adaptive
@@ -57,11 +57,11 @@ class MeasuredSwitch:
     delay: float  # seconds
 
 
-def adaptive(what: AdaptiveApplication | str | Path, policy: SwitchPolicy | None = None) -> Adaptive:
+def adaptive(what: AdaptiveApplication | str | Path, policy: SwitchPolicy | str | None = None) -> Adaptive:
     """An application with scenarios, planned and compiled for this machine; with another policy than the file's."""
-    application = what if isinstance(what, AdaptiveApplication) else load_adaptive(Path(what))
-    here = on_this_machine(application)
-    switching = SwitchingApplication(here, policy or application.file.adapt.policy)
+    application = on_this_machine(what if isinstance(what, AdaptiveApplication) else load_adaptive(Path(what)))
+    application = application if policy is None else with_policy(application, SwitchPolicy(policy))
+    switching = SwitchingApplication(application, application.file.adapt.policy)
     return Adaptive(switching, switching.layout)
 
 
@@ -80,13 +80,15 @@ class Adaptive:
         self.application, self.policy, self.layout = switching.application, switching.policy, layout
         self.scenarios = tuple(one.name for one in self.application.scenarios)
         self.switches: list[MeasuredSwitch] = []  # that have happened
+        self.frame_time = 0.0  # seconds that the last frame took
         self._rules = switching_rules(self.application.file)
         self._networks = {one.name: one.network for one in self.application.scenarios}
         self._keep = TemporaryDirectory(prefix="edgewright-")
         self.library = switching.library(layout)
         self._loaded = _loaded(self.library, Path(self._keep.name))
         self._stream: _Stream | None = None
-        self._asked: tuple[str, float] | None = None  # the last request, until its first result
+        # The last request until its first result: the scenario, when, and how many switches there had been.
+        self._asked: tuple[str, float, int] | None = None
         self._guard = Lock()
 
     def __enter__(self) -> Self:
@@ -112,7 +114,8 @@ class Adaptive:
             near = suggestion(scenario, self.scenarios)
             raise InputError(f'"{scenario}" is no scenario{near} (scenarios: {", ".join(self.scenarios)})')
         with self._guard:
-            self._asked = (scenario, time.perf_counter()) if scenario != self.current else None
+            is_new = scenario != self.current
+            self._asked = (scenario, time.perf_counter(), self._call("host_switches")) if is_new else None
             self._call("request", self.scenarios.index(scenario))
 
     def release(self) -> None:
@@ -152,7 +155,7 @@ class Adaptive:
         ended = time.perf_counter()
         if which < 0:
             raise EdgewrightError(f"a frame ended with {which}; please report this")
-        scenario = self.scenarios[which]
+        scenario, self.frame_time = self.scenarios[which], ended - started
         self._note(scenario, ended)
         return AdaptiveResult(number, scenario, self._named(scenario, outputs), started, ended)
 
@@ -172,20 +175,29 @@ class Adaptive:
         self._loaded[f"{self.library.name}_host_on_overtake"](callback)
 
     def _note(self, scenario: str, ended: float) -> None:
+        """Completes the last request if this is its first result: of its scenario, after a switch."""
         with self._guard:
-            if self._asked is not None and self._asked[0] == scenario and self._asked[1] <= ended:
-                self.switches.append(MeasuredSwitch(scenario, self._asked[1], ended - self._asked[1]))
+            if self._asked is None or self._asked[0] != scenario:
+                return
+            _, requested, before = self._asked
+            if self._call("host_switches") > before and requested <= ended:
+                self.switches.append(MeasuredSwitch(scenario, requested, ended - requested))
                 self._asked = None
 
     def _arrays(self, frame: Frame) -> tuple[list[Array], dict[str, Array]]:
         """The arrays of a frame in the order of the step function's parameters, checked, and room for the outputs."""
         first = self.application.scenarios[0].network
         given = frame if isinstance(frame, Mapping) else {first.inputs[0]: frame}
+        if strangers := given.keys() - set(first.inputs):
+            raise InputError(
+                f"the frame has '{min(strangers)}', which is no input; give an array for each of "
+                f"{', '.join(first.inputs)}"
+            )
         inputs = []
         for name in first.inputs:
             if name not in given:
                 raise InputError(f"the frame has no '{name}'; give an array for each of {', '.join(first.inputs)}")
-            tensor, value = first.tensors[name], given[name]
+            tensor, value = first.tensors[name], np.asarray(given[name])
             if value.shape != tensor.shape or value.dtype != tensor.dtype.numpy:
                 raise InputError(
                     f"'{name}' of a frame is {value.dtype}{list(value.shape)}; expected "

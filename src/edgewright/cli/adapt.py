@@ -2,23 +2,43 @@
 
 from __future__ import annotations
 
+import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import click
-from rich.table import Table
 
 from .. import text
+from ..adaptive.compiled import compile_switching
+from ..adaptive.delays import delay_outcome
+from ..adaptive.deploying import SwitchingApplication, with_policy
 from ..adaptive.description import LayerAttribute
-from ..adaptive.outcome import AdaptOutcome, adapt_outcome
-from ..adaptive.paper.findings import listed
-from ..adaptive.paper.layers import LayerParameters
-from ..adaptive.paper.supergraph import ControlParameter, SuperLayer
-from ..adaptive.scenarios import load_adaptive
-from .common import console, print_json, print_notes, shown, table, working
+from ..adaptive.front_outcome import FrontOutcome
+from ..adaptive.live_run import Requests, ShownSwitch, run_live
+from ..adaptive.outcome import adapt_outcome
+from ..adaptive.requests import LineRequests, RandomRequests, SocketRequests
+from ..adaptive.runtime import on_this_machine
+from ..adaptive.scenarios import AdaptiveApplication, load_adaptive
+from ..emit.packaging import check_folder, write_folder
+from ..files import write_atomic
+from ..program.switching import SwitchPolicy
+from ..report.adaptive_page import adaptive_page
+from .adapt_tables import (
+    delays_table,
+    doubled_table,
+    front_table,
+    measured_pairs_table,
+    memory_table,
+    paper_delays_table,
+    scenarios_table,
+    supergraph_table,
+    switching_library_table,
+    transitions_table,
+)
+from .common import console, print_json, print_notes, print_written, shown, working
 from .simulation_tables import simulate_environment
 
-MOST_LAYERS = 60  # rows of the table of layers
-FEW_LAYERS = 12  # up to which it shows the values of parameters
+FRAMES = 1000  # with --run
 
 
 def adapt(
@@ -27,19 +47,70 @@ def adapt(
     request_at: float,
     environment: Path | None,
     timeline: Path | None,
+    policy: str | None,
+    asked_front: bool,
+    asked_delays: bool,
+    is_run: bool,
+    frames: int | None,
+    requests: str | None,
+    compiles: bool,
+    output: Path | None,
+    force: bool,
+    verify: bool,
+    page: Path | None,
     as_json: bool,
 ) -> None:
-    if timeline is not None and environment is None:
-        raise click.UsageError("--timeline shows a simulated day: add --environment ENV.TOML.")
+    asked = {
+        "--environment": environment is not None,
+        "--pareto": asked_front,
+        "--simulate": asked_delays,
+        "--run": is_run,
+        "--compile": compiles,
+    }
+    tasks = [name for name, is_asked in asked.items() if is_asked]
+    is_paper = not tasks and page is None
+    for is_wrong, why in (
+        (len(tasks) > 1, f"{' and '.join(tasks)} are different tasks: ask for one at a time."),
+        (timeline and environment is None, "--timeline shows a simulated day: add --environment ENV.TOML."),
+        (environment and page, "--page shows switches: leave --environment out, or ask for --timeline."),
+        (environment and policy, "--environment lets switches take no time: leave --policy out."),
+        (
+            share is not None and not (is_paper or asked_delays),
+            f"--share is for the paper's model: leave {(tasks or ['--page'])[0]} out.",
+        ),
+        (is_paper and policy, "--policy is for --pareto, --simulate, --run, --compile and --page: add one of them."),
+        ((frames or requests) and not is_run, "--frames and --requests are for --run: add it."),
+        (output and not compiles, "-o is the folder of --compile: add it."),
+    ):
+        if is_wrong:
+            raise click.UsageError(why)
     if environment is not None:
-        if share is not None:
-            raise click.UsageError("--share is for the paper's model: leave --environment out.")
         simulate_environment(application, environment, timeline, as_json)
         return
     with working("reading the networks"):
         found = load_adaptive(application)
+        if policy is not None:
+            found = with_policy(found, SwitchPolicy(policy))
+    if page is not None:
+        with working("laying scenarios out for each policy"):
+            write_atomic(page, adaptive_page(delay_outcome(found)))
+    if asked_front:
+        _front(found, as_json)
+    elif asked_delays:
+        _delays(found, None if policy is None else SwitchPolicy(policy), share, as_json)
+    elif is_run:
+        _run(found, frames, requests, as_json)
+    elif compiles:
+        _compile(found, output or Path(found.file.name), force, verify, as_json)
+    else:  # a page brings the tables of the paper's model too
+        _paper(found, share, request_at, as_json)
+    if not as_json:
+        print_written([page])
+
+
+def _paper(found: AdaptiveApplication, share: tuple[LayerAttribute, ...] | None, at: float, as_json: bool) -> None:
     with working("planning all scenarios"):
-        outcome = adapt_outcome(found, share, request_at)
+        outcome = adapt_outcome(found, share, at)
     if as_json:
         print_json(outcome.to_dict())
         return
@@ -54,103 +125,70 @@ def adapt(
     print_notes(outcome.notes)
 
 
-def scenarios_table(outcome: AdaptOutcome) -> Table:
-    heads = ("scenario", ">layers", ">MACs", ">weights", ">RAM", ">one frame", ">accuracy", ">power")
-    made = table("scenarios", *heads)
-    for one in outcome.application.scenarios:
-        accuracy, power = one.entry.accuracy, one.entry.power
-        made.add_row(
-            shown(one.name),
-            text.count(len(one.layers)),
-            text.count(one.network.total_macs),
-            text.size(one.network.weight_bytes),
-            text.size(outcome.plans[one.name].peak_bytes),
-            text.duration(one.frame_time),
-            "" if accuracy is None else f"{accuracy:.1%}",
-            "" if power is None else f"{power:g} W",
-        )
-    return made
+def _front(found: AdaptiveApplication, as_json: bool) -> None:
+    with working("laying scenarios out for one limit after the other"):
+        outcome = FrontOutcome(SwitchingApplication(found, found.file.adapt.policy))
+        data = outcome.to_dict()
+    if as_json:
+        print_json(data)
+        return
+    console.print(front_table(outcome))
+    print_notes(outcome.notes)
 
 
-def supergraph_table(outcome: AdaptOutcome) -> Table:
-    """The layers of the supergraph, whose they are, and what the control node sets in them."""
-    graph = outcome.supergraph
-    names = [one.name for one in outcome.application.scenarios]
-    share = ", ".join(one.value for one in LayerAttribute if one in graph.share)
-    sizes = (
-        f"{text.plural(len(graph.layers), 'layer')}, {text.plural(len(graph.edges), 'edge')}, "
-        f"{text.plural(len(graph.parameters), 'parameter')}"
+def _delays(
+    found: AdaptiveApplication, policy: SwitchPolicy | None, share: tuple[LayerAttribute, ...] | None, as_json: bool
+) -> None:
+    with working("laying scenarios out for each policy"):
+        outcome = delay_outcome(found, None if policy is None else [policy], share)
+    if as_json:
+        print_json(outcome.to_dict())
+        return
+    console.print(delays_table(outcome))
+    console.print(paper_delays_table(outcome))
+    console.print(outcome.judged, soft_wrap=True)
+    print_notes([*(f"{one.value} {why}" for one, why in outcome.left_out.items()), *found.notes])
+
+
+def _run(found: AdaptiveApplication, frames: int | None, address: str | None, as_json: bool) -> None:
+    here = on_this_machine(found)
+    switching = SwitchingApplication(here, here.file.adapt.policy)
+    source: Requests
+    if address is not None:
+        source = SocketRequests(address)
+    else:
+        source = RandomRequests() if sys.stdin.isatty() else LineRequests(sys.stdin)
+        frames = frames or FRAMES
+
+    def tell(one: ShownSwitch) -> None:
+        delay = "" if one.delay is None else f", {text.duration(one.delay)} after the request"
+        click.echo(f"frame {one.frame}: {one.old} → {one.new}{delay}", err=as_json)
+
+    outcome = run_live(
+        switching,
+        source,
+        frames,
+        lambda pairs: None if as_json else console.print(measured_pairs_table(pairs, switching.policy.value)),
+        tell,
     )
-    made = table(f"the paper's supergraph for A = {{{share}}}: {sizes}", "layer", *map(shown, names), "parameters")
-    for layer in graph.layers[:MOST_LAYERS]:
-        own = [one for one in graph.parameters if one.layer == layer.number]
-        layers = (_captured(outcome, layer, name) for name in names)
-        said = (
-            "\n".join(map(_parameter, own))
-            if len(graph.layers) <= FEW_LAYERS
-            else ", ".join(f"{one.name} = {one.attribute.value}" for one in own)
-        )
-        made.add_row(f"l{layer.number}", *layers, said)
-    if len(graph.layers) > MOST_LAYERS:
-        made.add_row("…", *("" for _ in names), f"{len(graph.layers) - MOST_LAYERS} more layers; --json gives all")
-    return made
+    if as_json:
+        print_json(outcome.to_dict())
+    else:
+        shares = ", ".join(f"{text.plural(n, 'frame')} by {name}" for name, n in outcome.check.by_scenario.items())
+        console.print(shown(f"{text.plural(outcome.requests, 'request')}, {shares}: {outcome.check.said}"))
+    outcome.demand_right()
 
 
-def _captured(outcome: AdaptOutcome, layer: SuperLayer, scenario: str) -> str:
-    return shown(", ".join(outcome.layer_name(scenario, at) for at in layer.captured.get(scenario, ())))
-
-
-def _parameter(one: ControlParameter) -> str:
-    """A parameter with its values; scenarios that have the same one stand together."""
-    names: dict[object, list[str]] = {}
-    for scenario, value in one.values.items():
-        names.setdefault(value, []).append(scenario)
-    values = (f"{_value(value)} in {', '.join(scenarios)}" for value, scenarios in names.items())
-    return shown(f"{one.name} = {one.attribute.value}: {'; '.join(values)}")
-
-
-def _value(value: object) -> str:
-    match value:
-        case LayerParameters():
-            return f"{text.plural(len(value.names), 'constant')}, {text.size(value.size)}"
-        case tuple():
-            return "{" + ", ".join(map(str, value)) + "}"
-        case _:
-            return str(value)
-
-
-def memory_table(outcome: AdaptOutcome) -> Table:
-    made = table("memory", "what scenarios share", ">buffers", ">weights")
-    for key, label in (
-        ("none", "A = {}: layers that are equal, with all before and after them"),
-        ("io", "A = {I, O}: layers with equal parameters"),
-        ("io_par", "A = {I, O, par}: layers of one kind"),
-        ("exact", "all bytes: the largest scenario's arena"),
-    ):
-        made.add_row(label, text.size(getattr(outcome.memory, key)), text.size(getattr(outcome.weights, key)))
-    return made
-
-
-def transitions_table(outcome: AdaptOutcome) -> Table:
-    """Delays of all switches."""
-    heads = ("switch", ">naive", ">paper's", ">safe", ">without barriers", "hazards of the paper's")
-    made = table("switching delays, from the request to the first output", *heads)
-    for one in outcome.transitions:
-        edges = listed([*dict.fromkeys(hazard.edge for hazard in one.hazards)])
-        lost = "the last step is lost" if one.loses_last_step else ""
-        delays = (one.naive_delay, one.paper_delay, one.safe.delay, one.safe.delay_without_barrier)
-        hazards = "; ".join(filter(None, (edges and f"race on {edges}", lost)))
-        made.add_row(shown(f"{one.old} → {one.new}"), *map(text.duration, delays), hazards)
-    return made
-
-
-def doubled_table(outcome: AdaptOutcome) -> Table:
-    """What second buffers for edges give."""
-    heads = ("switch", "edges with two buffers", ">more bytes", ">safe", ">without barriers", ">layers used twice too")
-    made = table("safe delays with more buffers", *heads)
-    for one in outcome.transitions:
-        for choice in one.doubled:
-            delays = (choice.delay, choice.delay_without_barrier, choice.delay_without_layers)
-            figures = (text.size(choice.extra_bytes), *map(text.duration, delays))
-            made.add_row(shown(f"{one.old} → {one.new}"), listed(choice.edges), *figures)
-    return made
+def _compile(found: AdaptiveApplication, folder: Path, force: bool, verify: bool, as_json: bool) -> None:
+    check_folder(folder, force)
+    with working("compiling and running all scenarios"):
+        compiled = compile_switching(SwitchingApplication(found, found.file.adapt.policy), verify)
+    about = {"edgewright": version("edgewright"), "name": found.file.name, "target": found.target.name}
+    write_folder(folder, compiled.files, about, force)
+    if as_json:
+        print_json({**compiled.to_dict(), "output": str(folder)})
+        return
+    console.print(switching_library_table(compiled))
+    print_notes(found.notes)
+    print_written([folder])
+    console.print(shown(compiled.sentence), style="green" if verify else "yellow", soft_wrap=True)

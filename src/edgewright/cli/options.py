@@ -122,6 +122,7 @@ KERNELS = ("edgewright", "cmsis-nn")
 ROUNDINGS = ("reference", "tflm")
 OPTIMISE = ("size", "speed")
 METHODS = ("joint", "paper")
+SWITCH_POLICIES = ("finish", "overlap", "overtake", "abort")
 APPLICATION_METHODS = ("joint", "paper", "exact")
 
 

@@ -12,6 +12,7 @@
 static void (*app_host_callback)(void);
 static double *app_host_times;
 static int32_t app_host_room, app_host_count;
+static volatile int32_t app_host_taken; /* switches since the start */
 
 void app_host_on_overtake(void (*callback)(void))
 {
@@ -22,6 +23,12 @@ void app_switched(int32_t from, int32_t to)
 {
     (void)from;
     (void)to;
+    app_host_taken++;
+}
+
+int32_t app_host_switches(void)
+{
+    return app_host_taken;
 }
 
 void app_overtake(void)

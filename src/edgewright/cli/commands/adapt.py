@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from ..options import IN_FILE, SHARE, json_option
-from ..outputs import OutFile, Verb
+from ..options import IN_FILE, SHARE, SWITCH_POLICIES, json_option
+from ..outputs import OutFile, OutFolder, Verb
 
 
 @click.command(cls=Verb)
@@ -37,6 +37,50 @@ from ..outputs import OutFile, Verb
     "--timeline",
     type=OutFile(),
     help="With --environment: write signals, scenario, power, charge and accuracy over time as an SVG picture.",
+)
+@click.option(
+    "--policy",
+    type=click.Choice(SWITCH_POLICIES),
+    help="What happens to the frame under way when another scenario is requested.  [default: that of the file]",
+)
+@click.option("--pareto", "asked_front", is_flag=True, help="Arena size against the worst switching delay.")
+@click.option(
+    "--simulate",
+    "asked_delays",
+    is_flag=True,
+    help="Delays of all switches over all moments of the request, under each policy and the paper's protocol.",
+)
+@click.option(
+    "--run",
+    "is_run",
+    is_flag=True,
+    help="Run on this machine: delays measured and predicted, then frames with requests from stdin, or random ones.",
+)
+@click.option(
+    "--frames",
+    type=click.IntRange(1, 10**7),
+    help="Frames with --run.  [default: 1000; with --requests until an interrupt]",
+)
+@click.option(
+    "--requests",
+    metavar="SOCKET",
+    help="With --run: take requests, one a line, from this port of localhost or this Unix socket.",
+)
+@click.option("--compile", "compiles", is_flag=True, help="Write a C library that switches, with its package.")
+@click.option(
+    "-o", "--output", type=OutFolder(), help="Folder for --compile.  [default: the application's name]"
+)
+@click.option("--force", is_flag=True, help="Write into a folder that somebody else has filled.")
+@click.option(
+    "--verify/--no-verify",
+    default=True,
+    show_default=True,
+    help="Run the library of --compile, here and on the virtual board.",
+)
+@click.option(
+    "--page",
+    type=OutFile(),
+    help="Write a self-contained page: a switch over time, the switch matrix, the memory map, the front.",
 )
 @json_option
 def adapt(**given: Any) -> None:

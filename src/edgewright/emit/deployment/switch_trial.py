@@ -14,15 +14,17 @@ from functools import cached_property
 import numpy as np
 
 from ...board.machine import EmulatedMachine
+from ...board.toolchain import Toolchain
 from ...kernels.printing.constants import C_TYPES
 from ...network import Array, Tensor, random_inputs
 from ...network.kernels import execute
 from ...program.switching import SwitchPolicy
 from ..firmware.glue import HarnessGlue
+from ..firmware.measurement import Emulator
 from ..names import arena_names
 from .library import DeploymentLibrary
 from .switching import SwitchWriter
-from .trial import VARIANTS, is_same
+from .trial import VARIANTS, BoardRun, is_same, run_here, run_on_board
 
 _NOTE = struct.Struct("<9i")
 
@@ -38,6 +40,9 @@ class SwitchScript:
     @property
     def words(self) -> bytes:
         return struct.pack("<3I", self.seed * 2 + 1 & 0xFFFFFFFF, self.frames, self.share)
+
+
+ON_BOARD = SwitchScript(frames=40, share=24)  # of a library that is handed over
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +63,17 @@ class SwitchTrialResult:
     """How a trial went."""
 
     frames: int
-    switches: tuple[TriedSwitch, ...]
+    switches: tuple[TriedSwitch, ...]  # that were timed
     wrong: tuple[str, ...]
+    count: int  # of switches
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchBoardTrial:
+    """How it went on the virtual board, and what the firmware takes there."""
+
+    result: SwitchTrialResult
+    run: BoardRun
 
 
 @dataclass(frozen=True)
@@ -116,6 +130,18 @@ class SwitchTrial:
         sizes = [port.bytes * VARIANTS + 16 for port in inputs] + [2 * port.bytes + 16 for port in outputs]
         return HarnessGlue(text, sum(sizes) + 256)
 
+    def run(self, script: SwitchScript | None = None, tools: Toolchain | None = None) -> SwitchTrialResult:
+        """On this machine, built with its compiler or with `tools`. One thread alone: `OVERLAP` then never overlaps."""
+        notes, _ = run_here(self.library, self.harness(), self.data(script or SwitchScript()), tools)
+        return self.judged(notes)
+
+    def run_on_board(
+        self, script: SwitchScript | None = None, emulator: Emulator | None = None, zig: bool | None = None
+    ) -> SwitchBoardTrial:
+        """On the emulated machine of the target."""
+        run = run_on_board(self.library, self.harness(), self.data(script or ON_BOARD), emulator, zig)
+        return SwitchBoardTrial(self.judged(run.notes), run)
+
     def judged(self, notes: bytes) -> SwitchTrialResult:
         names = [part.name for part in self.library.code.parts]
         switches: list[TriedSwitch] = []
@@ -141,7 +167,7 @@ class SwitchTrial:
             if is_asked and asked == which != wanted:
                 high, low, end_high, end_low = (value & 0xFFFFFFFF for value in moments)
                 switches.append(TriedSwitch(names[wanted], names[asked], (high, low), (end_high, end_low)))
-        return SwitchTrialResult(frames, tuple(switches), tuple(wrong))
+        return SwitchTrialResult(frames, tuple(switches), tuple(wrong), len(switches))
 
     def _final(self, scenario: str, variant: int) -> str:
         """The scenario whose result stands, after cascades."""

@@ -90,7 +90,7 @@ class SwitchWriter:
         first = self.code.parts[0]
         return self.code.render(
             "switch.h",
-            **self._facts,
+            **self.facts,
             headers=[f"{self.code.prefix(part)}.h" for part in self.code.parts],
             sizes={self.code.size_macro(memory): layout.bytes for memory, layout in self.code.arenas.items()},
             ends=[
@@ -111,7 +111,7 @@ class SwitchWriter:
         code = self.code
         return code.render(
             "switch.c",
-            **self._facts,
+            **self.facts,
             parameters=self._signature(is_public=False),
             arguments=", ".join(self._argument_names),
             locks="\n".join(code.lock_lines[1]),
@@ -133,7 +133,7 @@ class SwitchWriter:
         return self.code.render("switch_probe.h", policy=self.policy.value)
 
     @property
-    def _facts(self) -> Mapping[str, object]:
+    def facts(self) -> Mapping[str, object]:
         names = [(identifier(part.name).upper(), part.name) for part in self.code.parts]
         return {
             "policy": self.policy.value,
@@ -204,9 +204,10 @@ class SwitchWriter:
         for rule in self.rules.cascades:
             part = self.code.deployment.part_named[rule.scenario]
             tensor = self._tensor(part, part.network.outputs[0])
-            test = f"margin({output}) < {margin_steps(tensor, rule.margin_below)}"
             if tensor.dtype.is_float:
                 test = f"!(margin({output}) >= {number(rule.margin_below)})"
+            else:
+                test = f"margin({output}) < {margin_steps(tensor, rule.margin_below)}"
             yield {
                 "scenario": self.code.index[rule.scenario],
                 "request": self.code.index[rule.request],
