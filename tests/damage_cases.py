@@ -361,6 +361,18 @@ def _of_app(random: Random, file: str) -> tuple[Command, ...]:
     return (("app", file, *random.choice(((), ("--method", "paper"), ("--ram", "24K"))), "--page", "out.html"),)
 
 
+def _environment(random: Random) -> bytes:
+    return _application("uav")[random.choice(("flight.toml", "gusts.toml"))]
+
+
+def _with_uav(random: Random) -> Files:
+    return _application("uav")
+
+
+def _of_environment(random: Random, file: str) -> tuple[Command, ...]:
+    return (("adapt", "app.toml", "--environment", file, *random.choice(((), ("--timeline", "out.svg"), ("--json",)))),)
+
+
 # Drivers
 
 
@@ -459,4 +471,5 @@ KINDS = {
     "profile": Kind("times.json", 1, _profile, damaged_json, _of_profile, _with_model),
     "application": Kind("app.toml", 1, _app, damaged_text, _of_app, _with_networks),
     "application with scenarios": Kind("app.toml", 1, _adaptive, damaged_text, _of_adaptive, _with_scenarios),
+    "environment": Kind("environment.toml", 1, _environment, damaged_text, _of_environment, _with_uav),
 }

@@ -21,7 +21,7 @@ from ..errors import InputError
 from ..platform.sentences import Entry, Joules, JoulesOrZero, Seconds, SecondsOrZero, Watts, read_toml
 from ..platform.units import parse_time, show
 
-MOST_SAMPLES = 1_000_000
+MOST_SAMPLES = 1_000_000  # of all signals
 Label = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=64)]
 Real = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
@@ -303,8 +303,8 @@ def _broken_rules(file: EnvironmentFile) -> Iterator[tuple[str, str]]:
         if request.time >= file.duration:
             key = f"request[{index}].time"
             yield key, f"is {request.time:g} s; expected a time before the end, {file.duration:g} s"
-    if file.duration / file.sample > MOST_SAMPLES:
-        least = file.duration / MOST_SAMPLES
+    least = file.duration * max(1, len(file.signals)) / MOST_SAMPLES
+    if file.sample < least:
         yield "sample", f"is {file.sample:g} s, too short for {file.duration:g} s; expected at least {least:g} s"
 
 

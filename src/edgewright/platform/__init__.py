@@ -6,6 +6,7 @@ from .processor import Feature, Processor, ProcessorKind
 from .units import (
     format_frequency,
     format_size,
+    parse_energy,
     parse_frequency,
     parse_power,
     parse_rate,
@@ -16,6 +17,6 @@ from .units import (
 __all__ = [
     "Board", "Feature", "Link", "LinkKind", "Memory", "Power", "Processor", "ProcessorKind", "board_names",
     "boards_with", "catalogue", "format_frequency", "format_size",
-    "load_board", "parse_board", "parse_frequency", "parse_power", "parse_rate", "parse_size", "parse_time",
-    "read_board",
+    "load_board", "parse_board", "parse_energy", "parse_frequency", "parse_power", "parse_rate", "parse_size",
+    "parse_time", "read_board",
 ]  # fmt: skip
