@@ -30,7 +30,7 @@ class SwitchLayout:
     policy: SwitchPolicy
     limit: float  # of the worst delay, or of the wait for a switch point; the layout was made for it
     arena_bytes: int
-    bound_bytes: int  # no layout for this limit takes less
+    bound_bytes: int  # no layout with the conflicts that the limit demands between whole buffers takes less
     scenarios: Mapping[str, PlannedScenario]  # with their plans in the common arena
     transitions: Mapping[tuple[str, str], Transition]
 
@@ -71,7 +71,10 @@ class SwitchFront:
         return SwitchConflicts(self.scenarios)
 
     def points(self, count: int = POINTS) -> tuple[SwitchLayout, ...]:
-        """Layouts of which none is better in both size and worst delay, from the largest arena to the smallest."""
+        """Layouts of which none is better in both size and worst delay, from the largest arena to the smallest.
+
+        `count` limits, two or more, are tried.
+        """
         found: list[SwitchLayout] = []
         for limit in self.limits(count):
             if not found or limit < self._reached(found[-1]):

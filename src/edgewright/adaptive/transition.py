@@ -70,6 +70,11 @@ class Transition:
     Never slower than `FINISH`. By (b) no old step waits for a new one, so all of R has ended when the old scenario ends
     under `FINISH`, at E. By induction over the new steps in the order listed, each starts no later than E plus its
     start in a frame alone: by then R has ended, and all steps that it waits for by (a) have too.
+
+    The other policies never run steps of both scenarios at the same time. Under `FINISH` and `ABORT` no step of the old
+    scenario runs after one of the new, so nothing is lost. Under `OVERTAKE` the rest of the old frame does: it reads
+    what it writes itself before, and the values that are live at the switch point, none of which the new scenario
+    writes. `points` ends with the end of the frame, so both start the new scenario no later than `FINISH`.
     """
 
     old: Scenario
