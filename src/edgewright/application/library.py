@@ -65,7 +65,7 @@ def emit_application(layout: JointLayout) -> AppLibrary:
     if (handed := sum(len(fifo.readers) for fifo in application.shared)) > MOST_MEMBERS:
         raise InputError(f"{handed} inputs that other networks hand over are too many: at most {MOST_MEMBERS}")
     name = application.file.prefix
-    shared = SharedCode.called(name)
+    shared = SharedCode.of_networks(name, [member.network for member in application.members])
     options = Options()
     plans = selected_plans(layout)
     selected, deployment = replace(layout, plans=plans), deployment_of(layout, plans)
