@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
 
 class _CallableRoom(ModuleType):
-    def __call__(
-        self, what: AdaptiveApplication | str | Path, policy: SwitchPolicy | str | None = None
-    ) -> Adaptive:
+    def __call__(self, what: AdaptiveApplication | str | Path, policy: SwitchPolicy | str | None = None) -> Adaptive:
         """An application with scenarios at work on this machine: see `runtime.adaptive`."""
         from .runtime import adaptive
 

@@ -246,7 +246,7 @@ def emit_switching(
     code = checked_for_c(CDeployment(deployment, names))
     writer = SwitchWriter(code, schedule, rules)
     _check(writer)
-    shared = SharedCode.called(code.name)
+    shared = SharedCode.of_networks(code.name, [part.network for part in code.parts])
     libraries: dict[str, Library] = {}
     for part in code.parts:
         plan, share = code.deployment.plans[part.name], writer.share(part, shared)

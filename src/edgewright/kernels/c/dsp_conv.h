@@ -18,6 +18,9 @@ typedef struct {
     int8_t zero;                  /* of x, as a signed byte */
     uint8_t flip;                 /* 128 makes unsigned bytes of x signed */
     uint8_t is_backward;
+#ifdef EW_HAS_SPLIT
+    uint8_t is_split; /* columns hold four channels of all taps, then the next four */
+#endif
 } ew_dsp_convolution;
 
 /* A part of the output. `columns` is free memory, 4 * taps bytes: all that two pixels read is copied there before

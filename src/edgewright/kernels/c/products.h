@@ -31,7 +31,16 @@ typedef struct {
     int32_t channels;
     int16_t low, high;
     uint8_t left, shift;
+#ifdef EW_HAS_VIEWS
+    int32_t pitch; /* weights from a channel to the next, on average of those that share a row */
+#endif
 } ew_products;
+
+#ifdef EW_HAS_VIEWS
+#define EW_PRODUCTS_PITCH(p) (p)->pitch
+#else
+#define EW_PRODUCTS_PITCH(p) (p)->depth
+#endif
 
 /* The bias of up to sixteen channels from `channel` on. */
 EW_INLINE const int32_t *ew_products_bias(const ew_products *p, int32_t channel)
@@ -51,7 +60,15 @@ typedef struct {
     uint8_t pixels;      /* gathered at once: 4, or 1 where there is no room for more; 0: read as they lie */
     uint8_t is_backward; /* from the last pixel to the first */
     uint8_t has_runs;    /* a line of a window lies side by side */
+#ifdef EW_HAS_SPLIT
+    uint8_t is_split; /* columns hold four channels of all taps, then the next four */
+#endif
 } ew_convolution;
+
+#ifdef EW_HAS_SPLIT
+/* Bytes of a split column from four channels of a tap to its next four. */
+EW_INLINE int32_t ew_split_jump(const ew_convolution *p) { return 4 * p->kernel_h * p->kernel_w; }
+#endif
 
 /* `part` of an output, as an argument. */
 EW_INLINE ew_part ew_part_of(int32_t top, int32_t bottom, int32_t left, int32_t right)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ...network import Array, Interval
 from ...network.tensor import DType
 from ..call import CCall
+from ..printing.constants import WeightRows
 from ..printing.source import Expr
-from ..requantise.sums import flip, requantised
+from ..requantise.sums import flip, larger_layer, requantised
 from ..site import Site, unwrap
 from .numbers import ChannelScaling, channel_scaling
 
@@ -34,11 +35,14 @@ class PackedChannels:
 
     def fields(self, call: CCall) -> tuple[Expr, ...]:
         """The fields of ew_dsp_sums."""
+        groups, words = self.weights.shape
+        rows = WeightRows((words // self.taps,) * groups, self.taps)
+        weights, pitch = call.add_rows(self.weights, "weights, pairs of channels as 256 * b + a", rows)
         return (
-            call.add(self.weights, "weights, pairs of channels as 256 * b + a"),
+            weights,
             call.add(self.channels, f"numbers of each channel ({self.numbers.kind})"),
             *(self.count, self.taps, self.numbers.left, self.numbers.shift),
-            *(*self.limits, self.channels.shape[1]),
+            *(*self.limits, self.channels.shape[1], *pitch),
         )
 
 
@@ -75,7 +79,15 @@ def layer_numbers(site: Site, is_raw: bool) -> ChannelScaling | None:
         return ChannelScaling("general", np.zeros((len(sums.weights), 4), np.int32), 0, 0)
     base = sums.bias - (sums.zero * sums.weights.sum(axis=1, dtype=np.int64) if is_raw else 0)
     is_unsigned = is_raw and site.inputs[0].tensor.dtype is DType.UINT8
-    return site.facts.once(("dsp", is_raw), lambda: channel_scaling(site, sums, base, is_unsigned))
+
+    def found() -> ChannelScaling | None:
+        own, larger = channel_scaling(site, sums, base, is_unsigned), larger_layer(site, is_raw)
+        of_all = layer_numbers(larger, is_raw) if larger is not None else None
+        if own is None or of_all is None or of_all.kind != own.kind:
+            return own
+        return replace(of_all, channels=of_all.channels[: len(own.channels)])  # which is stored already
+
+    return site.facts.once(("dsp", is_raw), found)
 
 
 def packs(site: Site, runs: Array, group: int, is_raw: bool) -> bool:

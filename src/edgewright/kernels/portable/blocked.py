@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ...network import Arithmetic, Array, Interval
+from ...program.nesting import split_channels
 from ..call import CCall, image
+from ..printing.constants import WeightRows
 from ..printing.source import Expr, braced
 from ..requantise.multipliers import EvenRounding, Fixed, Rule, fit, fit_even
-from ..requantise.sums import Requantised, flip, requantised
-from ..site import ChannelRange, Site, unwrap
+from ..requantise.sums import Requantised, flip, larger_layer, requantised
+from ..site import ChannelRange, Site, is_split, unwrap
 from ..strided_tensor import StridedTensor
 
 WIDE, EVEN = 0xFF, 0xFE  # in place of a shift: see portable_wide.h and portable_even.h
+Arrangement = Callable[[Array], tuple[Array, WeightRows]]  # of weights (channels, depth): as they lie in flash
 STACK = 576  # bytes of a column buffer that may lie on the stack when the arena has no room for it
 
 
@@ -36,7 +39,7 @@ class Scaling:
         return "wide" if self.fixed.is_wide else "narrow"
 
     def fields(self, call: CCall, channels: Interval, depth: int) -> tuple[Expr, ...]:
-        """The fields of ew_products after the weights."""
+        """The fields of ew_products between the weights and their pitch."""
         first, last = channels
 
         def table(values: Array | None, what: str) -> Expr:
@@ -83,9 +86,12 @@ class Products:
     channels: Interval
     scaling: Scaling
 
-    def fields(self, call: CCall) -> tuple[Expr, ...]:
-        """The fields of ew_products after the weights."""
-        return self.scaling.fields(call, self.channels, self.weights.shape[1])
+    def fields(self, call: CCall, arranged: Arrangement) -> tuple[Expr, ...]:
+        """The fields of ew_products."""
+        numbers = self.scaling.fields(call, self.channels, self.weights.shape[1])
+        values, rows = arranged(self.weights)
+        weights, pitch = call.add_rows(values, "weights", rows)
+        return (weights, *numbers, *pitch)
 
 
 def has_products(site: Site, allows_all: bool = False) -> bool:
@@ -103,8 +109,11 @@ def scaling_kind(site: Site) -> str:
 
 def products_of(site: Site, channels: Interval, step: int = 1) -> Products:
     """The products of these channels; weights of 0 pad their depth to a multiple of `step`."""
-    weights = unwrap(requantised(site)).weights[slice(*channels)]
-    padded = np.pad(weights, ((0, 0), (0, -weights.shape[1] % step)))
+    weights = unwrap(requantised(site)).weights
+    if is_split(site):
+        weights = split_channels(site.weights).reshape(weights.shape)
+    part = weights[slice(*channels)]
+    padded = np.pad(part, ((0, 0), (0, -part.shape[1] % step)))
     return Products(padded, channels, unwrap(_layer_scaling(site)))
 
 
@@ -117,9 +126,19 @@ def _layer_scaling(site: Site) -> Scaling | None:
         return None
 
     def found() -> Scaling | None:
-        return scaling_of(sums, base) or scaling_of(sums, base, is_wide=True) or _rounded_even(site, sums, base)
+        own = scaling_of(sums, base) or scaling_of(sums, base, is_wide=True) or _rounded_even(site, sums, base)
+        return own and _shared(site, own)
 
     return site.facts.once("blocked", found)
+
+
+def _shared(site: Site, own: Scaling) -> Scaling:
+    """With the multipliers of the layer of which this one is a slice, which are stored already, if they hold here."""
+    larger = larger_layer(site, counts_weights=own.bias is None)
+    of_all = _layer_scaling(larger) if larger is not None else None
+    if of_all is None or of_all.kind != own.kind or (of_all.bias is None) != (own.bias is None):
+        return own
+    return replace(own, fixed=of_all.fixed.first(own.rule.channels))
 
 
 def _rounded_even(site: Site, sums: Requantised, base: Array) -> Scaling | None:
@@ -135,14 +154,39 @@ def _fits(sums: Requantised, base: Array) -> bool:
     return int(reach.max()) < 1 << 31
 
 
-def interleaved(weights: Array, widths: Sequence[int]) -> Array:
-    """Blocks of channels with their weights side by side for each k: as many of the first width as there are, ..."""
-    parts, at = [], 0
+def block_widths(count: int, widths: Sequence[int]) -> tuple[int, ...]:
+    """The blocks that channels are divided into: as many of the first width as there are, ...
+
+    >>> block_widths(21, (16, 4))
+    (16, 4, 1)
+    """
+    blocks: list[int] = []
     for width in (*widths, 1):
-        stop = at + (len(weights) - at) // width * width
-        parts.append(weights[at:stop].reshape(-1, width, weights.shape[1]).transpose(0, 2, 1).reshape(-1))
-        at = stop
-    return np.concatenate(parts)
+        blocks += [width] * ((count - sum(blocks)) // width)
+    return tuple(blocks)
+
+
+def interleaved(widths: Sequence[int]) -> Arrangement:
+    """Blocks of channels (see `block_widths`) with their weights side by side for each k."""
+
+    def arranged(weights: Array) -> tuple[Array, WeightRows]:
+        parts, at, rows = [], 0, WeightRows(block_widths(len(weights), widths), weights.shape[1])
+        for width in rows.widths:
+            parts.append(weights[at : at + width].T.reshape(-1))
+            at += width
+        return np.concatenate(parts), rows
+
+    return arranged
+
+
+def by_channels(weights: Array) -> tuple[Array, WeightRows]:
+    """Channel by channel."""
+    return weights, WeightRows((1,) * len(weights), weights.shape[1])
+
+
+def by_taps(weights: Array) -> tuple[Array, WeightRows]:
+    """The weights of all channels for a tap, then those for the next."""
+    return by_channels(np.ascontiguousarray(weights.T))
 
 
 @dataclass(frozen=True)
@@ -154,18 +198,18 @@ class Convolution:
     window: tuple[int, ...]
     pixels: int
 
-    def table(self, call: CCall, arranged: Callable[[Array], Array], step: int = 1) -> str:
+    def table(self, call: CCall, arranged: Arrangement, step: int = 1) -> str:
         """C of the struct for the channels of the call, of which weights are packed so."""
         x, y = self.places
         _, _, depth, _, kernel_w, _, _, _, dilation_w, *_ = self.window
-        has_runs = kernel_w == 1 or (dilation_w == 1 and x.strides[-2] == depth)
+        split = is_split(call)
+        has_runs = not split and (kernel_w == 1 or (dilation_w == 1 and x.strides[-2] == depth))
         x_flip = flip(call.inputs[0].tensor)
         flags = (unwrap(requantised(call)).zero - x_flip, x_flip, self.pixels, int(call.is_backward), int(has_runs))
 
         def fields(channels: ChannelRange) -> tuple[Expr, ...]:
             products = products_of(call, channels.channels, step)
-            numbers = products.fields(call)
-            weights = call.add(arranged(products.weights), "weights")
-            return (braced((weights, *numbers)), image(x), image(y), *self.window, *flags)
+            images = (image(x), image(y))
+            return (braced(products.fields(call, arranged)), *images, *self.window, *flags, *call.split_field(split))
 
         return call.table("ew_convolution", fields)
