@@ -19,7 +19,6 @@ from pathlib import Path
 
 import click
 import numpy as np
-from edgewright.application.app_ends import c_name
 from rich.console import Console
 from rich.table import Table
 
@@ -84,7 +83,7 @@ class Row:
 
 def glue(library: AppLibrary) -> HarnessGlue:
     """A harness that runs the network whose number it reads."""
-    c, members = CWriter(), library.layout.application.members
+    c, members = CWriter(), library.deployment.parts
     ends = [[m.network.tensors[name].bytes for name in (*m.network.inputs, *m.network.outputs)] for m in members]
     reads, writes = max(x for x, _ in ends), max(y for _, y in ends)
     c.lines += ['#include "board.h"', f'#include "{library.name}.h"', ""]
@@ -99,7 +98,7 @@ def glue(library: AppLibrary) -> HarnessGlue:
         c.line("board_stack_top = board_stack();")
         with c.block("switch (which)"):
             for number, member in enumerate(members):
-                call = f"{library.name}_run_{c_name(member)}((const void *)x, (void *)y)"
+                call = f"{library.code.function(member)}((const void *)x, (void *)y)"
                 c.line(f"case {number}: {call}; break;")
     with c.block("void board_outputs(void)"):
         c.line(f"board_write(y, {writes}u);")
@@ -111,7 +110,7 @@ def linked(networks: list[Network], model: Path, target: str) -> Linked:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
         application = application_of(networks, model, target, folder, "plain = true")
-        library = emit_application(JointSearch(application).fastest.layout)
+        library = emit_application(application, JointSearch(application).fastest.layout)
         machine, tools = machine_for(library.target), toolchain(library.target)
         flags = library_flags(library, Options().optimise_flag(library.target))
         firmware = build_image(library, glue(library), machine, tools, folder, flags, 2 * STACK)

@@ -17,7 +17,7 @@ from edgewright.errors import InputError
 from edgewright.memory.deploy import PartRequest, deploy
 from edgewright.network import Network
 from edgewright.platform.target import TARGETS
-from edgewright.program.deployment import Deployment, Reader, Relation, RelationKind, Worker
+from edgewright.program.deployment import Deployment, Fifo, Reader, Relation, RelationKind, Worker
 from edgewright.samples.builder import ModelBuilder
 from random_deployments import random_requests
 
@@ -85,14 +85,18 @@ def test_regions_and_partial_sums(seed: int, tmp_path: Path) -> None:
 
 
 def test_slots_are_given_back_early_only_where_readers_say_so(tmp_path: Path) -> None:
-    late = pipeline(chain(tmp_path), 1)
-    fifos = tuple(
-        replace(fifo, readers=(Reader(fifo.readers[0].part, 0),)) if fifo.readers[0].part == "p1" else fifo
-        for fifo in late.fifos
-    )
-    early = replace(late, fifos=fifos)
+    late = pipeline(chain(tmp_path, 6), 1)  # two stages in each part
+
+    def released(stage: int) -> Deployment:
+        def at(fifo: Fifo) -> Fifo:
+            readers = (replace(x, stage=stage if x.part == "p1" else None) for x in fifo.readers)
+            return replace(fifo, readers=tuple(readers))
+
+        return replace(late, fifos=tuple(map(at, late.fifos)))
+
     assert "last_reads[] = {-2, -2, -2};" in str(emitted(late).files["demo.c"])
-    library = emitted(early)
+    assert "last_reads[] = {-2, -2, -2};" in str(emitted(released(1)).files["demo.c"])  # outputs are copied after it
+    library = emitted(released(0))
     assert "last_reads[] = {-2, 0, -2};" in str(library.files["demo.c"])
     result = LibraryTrial(library).run(TrialScript(60))
     assert result.runs and not result.wrong
