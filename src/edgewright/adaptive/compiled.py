@@ -71,9 +71,7 @@ class CompiledSwitching:
             "ram_bytes": self.ram_bytes,
             "weights_bytes": self.library.weight_bytes,
             "worst_delay": layout.worst_delay,
-            "switches": [
-                {"from": old, "to": new, "worst_delay": delay} for (old, new), delay in layout.delays.items()
-            ],
+            "switches": [{"from": old, "to": new, "worst_delay": delay} for (old, new), delay in layout.delays.items()],
             "verified": trial is not None,
             "tried_frames": trial.here.frames if trial else 0,
             "tried_switches": trial.here.count if trial else 0,

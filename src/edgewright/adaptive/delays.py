@@ -114,9 +114,7 @@ class DelayOutcome:
             "policies": {
                 one.policy.value: {
                     "arena_bytes": one.layout.arena_bytes,
-                    "switches": [
-                        {"from": old, "to": new, **asdict(delay)} for (old, new), delay in one.delays.items()
-                    ],
+                    "switches": [{"from": old, "to": new, **asdict(delay)} for (old, new), delay in one.delays.items()],
                 }
                 for one in self.policies
             },
@@ -181,9 +179,7 @@ def _paper(application: AdaptiveApplication, share: Collection[LayerAttribute] |
         yield _paper_delays(graph, old, new, (times[old], times[new]))
 
 
-def _paper_delays(
-    graph: Supergraph, old: str, new: str, times: tuple[Sequence[float], Sequence[float]]
-) -> PaperDelays:
+def _paper_delays(graph: Supergraph, old: str, new: str, times: tuple[Sequence[float], Sequence[float]]) -> PaperDelays:
     before, after = graph.sequences[old], graph.sequences[new]
     moments = [RequestMoment.at(step, times[0]) for step in range(len(before))]
     printed, safe = printed_x(before, after), safe_x(before, after)
@@ -201,6 +197,4 @@ def _paper_delays(
 
 def _falling(delays: Sequence[float], times: Sequence[float]) -> DelayRange:
     """Delays at the beginning of each old step, which fall by its time until it ends."""
-    return DelayRange.of(
-        [DelayPiece(delay - time, delay, time) for delay, time in zip(delays, times, strict=True)]
-    )
+    return DelayRange.of([DelayPiece(delay - time, delay, time) for delay, time in zip(delays, times, strict=True)])

@@ -70,7 +70,9 @@ class SwitchingApplication:
         if not sum(given):  # passes have renamed all layers
             return _scaled(pieces, [scenario.frame_time / (pieces.total or 1.0)] * len(pieces.stages))
         total = scenario.frame_time / sum(given)  # what is given for inputs and outputs, and for layers that were fused
-        return _scaled(pieces, [time * total / (sum(own) or 1.0) for time, own in zip(given, pieces.stages, strict=True)])
+        return _scaled(
+            pieces, [time * total / (sum(own) or 1.0) for time, own in zip(given, pieces.stages, strict=True)]
+        )
 
     @property
     def clock(self) -> float:
@@ -148,7 +150,9 @@ def with_policy(application: AdaptiveApplication, policy: SwitchPolicy) -> Adapt
             'policy "overlap" takes two processors, and adapt.processors is 1, where no step of the new scenario can '
             "run beside one of the old; choose finish, overtake or abort, or set processors = 2"
         )
-    return replace(application, file=application.file.model_copy(update={"adapt": adapt.model_copy(update={"policy": policy})}))
+    return replace(
+        application, file=application.file.model_copy(update={"adapt": adapt.model_copy(update={"policy": policy})})
+    )
 
 
 def switching_deployment(application: AdaptiveApplication, layout: SwitchLayout) -> Deployment:

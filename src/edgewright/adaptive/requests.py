@@ -124,7 +124,9 @@ class SocketRequests:
         try:
             server: socketserver.BaseServer = kind(where, Handler)
         except OSError as error:
-            raise InputError(f"cannot listen at '{self.address}': {error.strerror or error}; give another one") from None
+            raise InputError(
+                f"cannot listen at '{self.address}': {error.strerror or error}; give another one"
+            ) from None
         server.daemon_threads = True  # type: ignore[attr-defined]
         return server
 

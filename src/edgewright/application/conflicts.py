@@ -300,7 +300,7 @@ def trailing(plan: Plan, x: str, y: str, alignment: int) -> tuple[int, int] | No
     """The gaps (x below y, y below x) at which two buffers of a plan may share bytes; None where they may not.
 
     A plan lets them share at one distance where an output trails its dying input; further into the direction of the
-    sweep is as safe. Those that come and go with the same stages share by their calls, which nobody knows here, unless
+    sweep is as safe, so that the distance is rounded up to the alignment. Those that come and go with the same stages share by their calls, which nobody knows here, unless
     they are an input and an output.
     """
     one, two = plan.buffer_named[x], plan.buffer_named[y]
@@ -318,11 +318,9 @@ def trailing(plan: Plan, x: str, y: str, alignment: int) -> tuple[int, int] | No
         return gap and (gap[1], gap[0])
     distance = two.offset - one.offset
     sweep = plan.program.stages[max(one.first, two.first)].sweep
-    if distance % alignment:
-        return None
     if sweep is Sweep.BACKWARD:
-        return distance, align_up(two.size, alignment)
-    return align_up(one.size, alignment), -distance
+        return align_up(distance, alignment), align_up(two.size, alignment)
+    return align_up(one.size, alignment), align_up(-distance, alignment)
 
 
 def _own_ends(plan: Plan) -> tuple[list[str], list[str]]:

@@ -160,7 +160,9 @@ def paper_delays_table(outcome: DelayOutcome) -> Table:
             ("printed", one.printed, "; ".join(filter(None, (races, lost))) or "none"),
             ("safe", one.safe, "none"),
         ):
-            made.add_row(head, name, *_delays(delay), said, style="red" if name == "printed" and said != "none" else None)
+            made.add_row(
+                head, name, *_delays(delay), said, style="red" if name == "printed" and said != "none" else None
+            )
             head = ""
     return made
 

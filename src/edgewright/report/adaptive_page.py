@@ -78,9 +78,15 @@ def _cards(chosen: PolicyDelays) -> Iterator[Card]:
     layout, largest = chosen.layout, _largest(chosen)
     proof = "least for these plans and this limit"
     bound = f"no layout for this limit takes less than {text.size(layout.bound_bytes)}"
-    yield Card("Arena for all scenarios", text.size(layout.arena_bytes), proof if layout.is_least else bound, layout.is_least)
-    yield Card("Of the largest scenario", f"{layout.arena_bytes / largest:.2f}", f"which takes {text.size(largest)} alone")
-    yield Card("Worst switching delay", text.duration(layout.worst_delay), "of any switch, for any moment of the request")
+    yield Card(
+        "Arena for all scenarios", text.size(layout.arena_bytes), proof if layout.is_least else bound, layout.is_least
+    )
+    yield Card(
+        "Of the largest scenario", f"{layout.arena_bytes / largest:.2f}", f"which takes {text.size(largest)} alone"
+    )
+    yield Card(
+        "Worst switching delay", text.duration(layout.worst_delay), "of any switch, for any moment of the request"
+    )
     separate = sum(one.plan.peak_bytes for one in chosen.switching.plans)
     yield Card("Separate arenas", text.size(separate), "if every scenario had its own")
 
@@ -114,7 +120,8 @@ def _front_plot(
                 up.at(each.worst_delay / unit),
                 f"{one.policy.value}\n{text.size(each.arena_bytes)}\n{text.duration(each.worst_delay)}",
                 one.policy.value if each is one.switching.layouts[0] else "",
-                f"point p{number}" if each.arena_bytes == chosen.arena_bytes and one.policy is chosen.policy
+                f"point p{number}"
+                if each.arena_bytes == chosen.arena_bytes and one.policy is chosen.policy
                 else f"point open p{number}",
             )
             for each in sorted(one.switching.layouts, key=lambda each: each.arena_bytes)

@@ -54,7 +54,12 @@ class _TimelineChart:
                     yield from self._step(run, across, per, y)
         for at, style, said, level in (
             (self.timeline.arrival, "request", "request", 12.0),
-            (self.first_result, "result", f"first result of {one.new.name}, {text.duration(self.timeline.delay)} later", 28.0),
+            (
+                self.first_result,
+                "result",
+                f"first result of {one.new.name}, {text.duration(self.timeline.delay)} later",
+                28.0,
+            ),
         ):
             yield from _moment(across.at(at / per), floor, style, said, level)
         yield from self._legend(left, floor + FOOT - 8)

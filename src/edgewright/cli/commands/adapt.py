@@ -67,9 +67,7 @@ from ..outputs import OutFile, OutFolder, Verb
     help="With --run: take requests, one a line, from this port of localhost or this Unix socket.",
 )
 @click.option("--compile", "compiles", is_flag=True, help="Write a C library that switches, with its package.")
-@click.option(
-    "-o", "--output", type=OutFolder(), help="Folder for --compile.  [default: the application's name]"
-)
+@click.option("-o", "--output", type=OutFolder(), help="Folder for --compile.  [default: the application's name]")
 @click.option("--force", is_flag=True, help="Write into a folder that somebody else has filled.")
 @click.option(
     "--verify/--no-verify",
