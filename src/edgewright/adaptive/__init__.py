@@ -1,7 +1,7 @@
 """Scenarios of one application that switch at run time.
 
-The package itself is a function, `edgewright.adaptive(...)`: a submodule's import sets the name `edgewright.adaptive` to
-this package, so that a function of that name beside it would not last.
+The package itself is a function, `edgewright.adaptive(...)`: the import of a submodule sets the name to this package,
+so that a function of that name beside it would not last.
 """
 
 from __future__ import annotations

@@ -109,12 +109,17 @@ class SwitchFront:
         if self.slackest.worst_delay <= delay:
             return self.slackest
         if self.policy is SwitchPolicy.OVERLAP and limits[-1] <= delay <= limits[0]:
-            return self.at(delay)  # made for this very delay, which it keeps
+            return self._fastest_of(self.at(delay))  # made for this very delay, which it keeps
         low, high = 0, len(limits)  # limits[low] is too slack; limits[high], if there is one, is not
         while high - low > 1:
             at = (low + high) // 2
             low, high = (low, at) if self.at(limits[at]).worst_delay <= delay else (at, high)
-        return self.at(limits[high]) if high < len(limits) else None
+        return self._fastest_of(self.at(limits[high])) if high < len(limits) else None
+
+    def _fastest_of(self, found: SwitchLayout) -> SwitchLayout:
+        """The layout with the least delay of all that were made and are no larger."""
+        no_larger = [one for one in self._made.values() if one.arena_bytes <= found.arena_bytes]
+        return min(no_larger, key=lambda one: (one.worst_delay, one.arena_bytes))
 
     def _reached(self, layout: SwitchLayout) -> float:
         """The least limit that a layout keeps, which may be less than the one that it was made for."""

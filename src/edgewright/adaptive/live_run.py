@@ -78,10 +78,9 @@ def run_live(
     switches: list[ShownSwitch] = []
     check.begin()
     with Adaptive(switching, switching.layout) as running, suppress(KeyboardInterrupt), requests.feeding(running):
-        current, count, known = running.current, 0, 0
+        current, known = running.current, 0
         for result in running(source.frames(frames)):
             check.take(result)
-            count += 1
             if requests.error is not None:
                 raise requests.error
             if result.scenario == running.current != current:

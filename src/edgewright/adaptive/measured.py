@@ -14,6 +14,7 @@ from threading import Thread
 
 import numpy as np
 
+from ..errors import EdgewrightError
 from ..program.switching import SwitchPolicy
 from .result_check import FrameSource, ResultCheck
 from .runtime import Adaptive, AdaptiveResult
@@ -23,7 +24,7 @@ from .transition import Transition, transition
 REPEATS = 5  # requests for each pair of scenarios
 ROUNDS = 5  # frames of which the median step times are taken
 WARM_UP = 3  # frames of the old scenario before a request
-MOST_FRAMES = 64  # after a request
+PATIENCE = 60.0  # seconds for a switch to come
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def _trial(
     results: list[AdaptiveResult] = []
     stream = running(source.frames())
     check.begin()
-    count = len(running.switches)
+    count, begun = len(running.switches), time.perf_counter()
     asking: Thread | None = None
     try:
         for result in stream:
@@ -96,8 +97,10 @@ def _trial(
                 asking.start()
             if asking is not None and len(running.switches) > count:
                 break
-            if len(results) > MOST_FRAMES + WARM_UP:
-                raise AssertionError(f"no switch from '{one.old.name}' to '{one.new.name}' has come")
+            if time.perf_counter() - begun > PATIENCE:
+                raise EdgewrightError(
+                    f"no switch from '{one.old.name}' to '{one.new.name}' has come in {PATIENCE:g} s; please report this"
+                )
     finally:
         if asking is not None:
             asking.join()

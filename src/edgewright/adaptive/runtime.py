@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
@@ -133,7 +133,7 @@ class Adaptive:
         function = self._loaded[f"{self.library.name}_signal"]
         function(ctypes.c_int32(self._rules.signals.index(name)), ctypes.c_float(value))
 
-    def __call__(self, frames: Iterable[Frame]) -> Iterator[AdaptiveResult]:
+    def __call__(self, frames: Iterable[Frame]) -> Generator[AdaptiveResult, None, None]:
         """The results of the frames in their order, while the next ones are computed."""
         if self._stream is not None:
             raise InputError("this application is running; read its results to the end before new frames")

@@ -1,0 +1,52 @@
+"""Small applications with scenarios that several tests of switching share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+
+from edgewright.adaptive import runtime
+from edgewright.adaptive.deploying import SwitchingApplication, with_policy
+from edgewright.adaptive.scenarios import load_adaptive
+from edgewright.program.switching import SwitchPolicy
+from test_adaptive import classifier, written
+
+RULES = """
+[[rule]]
+signal = "battery"
+below = 0.25
+until = 0.35
+request = "eco"
+
+[[rule]]
+signal = "heat"
+above = 70.0
+until = 60.0
+request = "mid"
+"""
+CASCADE = '[[rule]]\nscenario = "eco"\nmargin_below = 1e9\nrequest = "full"\n'  # every frame is handed on
+
+
+def quick_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has the runtime compile without optimising: these tests are about switching."""
+    plain = tuple("-O0" if flag == "-O3" else flag for flag in runtime.FLAGS)
+    monkeypatch.setattr(runtime, "FLAGS", plain)
+
+
+def three(
+    folder: Path, head: str = "", tail: str = "", processors: int = 2, dwell: str = "", size: int = 8
+) -> Path:
+    """Three classifiers of different depth in one application."""
+    adapt = f"[adapt]\nprocessors = {processors}\n" + (f'dwell = "{dwell}"\n' if dwell else "")
+    models: dict[str, onnx.ModelProto] = {
+        "eco": classifier("eco", (4,), size),
+        "mid": classifier("mid", (4, 8), size),
+        "full": classifier("full", (8, 8, 8), size),
+    }
+    return written(folder, head + adapt, tail, **models)
+
+
+def switching(path: Path, policy: SwitchPolicy) -> SwitchingApplication:
+    return SwitchingApplication(with_policy(load_adaptive(path), policy), policy)
