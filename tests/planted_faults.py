@@ -16,6 +16,7 @@ from typing import Any
 
 from application_exact import ExactProblem
 from application_judge import Interleaving
+from edgewright.application.draft import Application
 from edgewright.application.library import emit_application
 from edgewright.memory.joint.layout import JointLayout
 
@@ -151,9 +152,9 @@ def _changes(value: Any) -> Iterator[tuple[str, Change]]:
             yield "missing", lambda old: None
 
 
-def harm(original: JointLayout, loaded: JointLayout) -> str | None:
+def harm(app: Application, original: JointLayout, loaded: JointLayout) -> str | None:
     """What is wrong with a layout that was loaded although its file was changed; None where nothing is."""
-    if emit_application(loaded).files == emit_application(original).files:
+    if emit_application(app, loaded).files == emit_application(app, original).files:
         return None
     problem = ExactProblem(loaded.deployment, original.problem.plans, is_free=True)
     for message in problem.wrong():

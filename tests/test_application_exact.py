@@ -10,8 +10,6 @@ import pytest
 
 from application_cases import random_application
 from application_exact import ExactProblem, compared
-from edgewright.application.deploying import unjudged_deployment
-from edgewright.application.joint import moved_plans
 from edgewright.application.outcome import plan_application
 from edgewright.errors import EdgewrightError
 from test_application_random import is_refused, laid_out, overlaid
@@ -42,7 +40,7 @@ def test_two_judges_agree_on_planted_overlaps(seed: int, tmp_path: Path) -> None
         pytest.skip(f"refused: {error}")
     for one, other in random.Random(seed).sample(sorted(layout.graph.pairs), min(6, len(layout.graph.pairs))):
         wrong = overlaid(layout, one, other)
-        found = ExactProblem(unjudged_deployment(wrong, wrong.plans), layout.problem.plans, is_free=True).wrong()
+        found = ExactProblem(wrong.deployment, layout.problem.plans, is_free=True).wrong()
         assert is_refused(wrong) == bool(list(found)), (one, other)
 
 
@@ -56,5 +54,4 @@ def test_a_false_claim_and_a_loose_bound_are_noticed(tmp_path: Path) -> None:
         apart[name] = sum(size for other, size in layout.graph.sizes.items() if other < name)
     peak = sum(layout.graph.sizes.values())
     wasteful = replace(layout.placement, offsets=apart, peak=peak, bound=peak)
-    plans = moved_plans(layout.problem, layout.buffers, wasteful)
-    assert compared(replace(layout, placement=wasteful, plans=plans))["verdict"] == "false"
+    assert compared(replace(layout, placement=wasteful))["verdict"] == "false"

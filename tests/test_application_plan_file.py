@@ -74,7 +74,7 @@ def test_whatever_is_changed_in_a_file_is_refused_or_does_no_harm(seed: int, tmp
         except InputError:
             refused += 1
         else:
-            assert harm(original, loaded) is None, fault.where
+            assert harm(app, original, loaded) is None, fault.where
     assert refused > SAMPLED // 2
 
 
