@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 from math import gcd
 
 import networkx as nx
@@ -153,10 +153,14 @@ class ExactProblem:
 
     # Which cells of two things must be different bytes.
 
-    def clashes(self, x: Thing, y: Thing) -> Iterator[Cells]:
-        for one, other, is_turned in ((x, y, False), (y, x, True)):
+    def clashes(self, x: Thing, y: Thing) -> Iterator[Array]:
+        """The distances in cells from `x` to `y` that one cause forbids."""
+        for one, other, sign in ((x, y, 1), (y, x, -1)):
             for mine, theirs in self._one_way(one, other):
-                yield (theirs, mine) if is_turned else (mine, theirs)
+                yield sign * np.subtract.outer(np.flatnonzero(mine), np.flatnonzero(theirs)).ravel()
+            for (a, mine), (b, theirs) in product(one.roles, other.roles):
+                if a == b:
+                    yield sign * self._of_one_run(a, mine, theirs)
 
     def _one_way(self, x: Thing, y: Thing) -> Iterator[Cells]:
         """Cells of `x` that hold something while the cells of `y` are written, or the same things twice."""
@@ -169,8 +173,8 @@ class ExactProblem:
             yield from self._of_slot(x, x.slot, y)
         for fifo in x.frames:
             yield from self._of_frame(x, fifo, y)
-        for one in x.roles:
-            for other in y.roles:
+        for one, other in product(x.roles, y.roles):
+            if one[0] != other[0]:
                 yield from self._of_runs(one, other)
 
     def _cells(self, thing: Thing) -> Array:
@@ -262,9 +266,6 @@ class ExactProblem:
         """What one part holds while the other writes, both being in progress."""
         (a, x), (b, y) = one, other
         mine, theirs = self.traces[a], self.traces[b]
-        if a == b:
-            yield from self._of_one_run(a, x, y)
-            return
         relation = self._relations.get(frozenset((a, b)))
         if relation is None:
             return
@@ -298,27 +299,23 @@ class ExactProblem:
             return
         yield None, None
 
-    def _of_one_run(self, part: str, x: str, y: str) -> Iterator[Cells]:
+    def _of_one_run(self, part: str, x: str, y: str) -> Array:
         """Two buffers of one plan: cell by cell where the plan lets them share bytes, else by their reservations."""
         plan, trace = self.planned[part], self.traces[part]
         one, two = plan.buffer_named[x], plan.buffer_named[y]
         is_shared = one.memory == two.memory and one.offset < two.end and two.offset < one.end
         if not self.is_free and not is_shared and one.first <= two.last and two.first <= one.last:
-            yield np.ones(len(trace.live[x]), bool), np.ones(len(trace.live[y]), bool)
-            return
+            return np.arange(1 - len(trace.live[y]), len(trace.live[x]))
         both = trace.live[x].astype(np.float32) @ trace.written[y].T.astype(np.float32) > 0
-        for cell in np.flatnonzero(both.any(axis=1)):
-            single = np.zeros(len(both), bool)
-            single[cell] = True
-            yield single, both[cell]
+        mine, theirs = np.nonzero(both)
+        return mine - theirs
 
     def forbidden(self, x: Thing, y: Thing) -> Array:
         """The distances in cells from `x` to `y` that are not allowed; the first entry stands for -(cells of y)."""
         cells = [-(-thing.bytes // self.cell) for thing in (x, y)]
         found = np.zeros(sum(cells) + 1, bool)
-        for mine, theirs in self.clashes(x, y):
-            for at in np.flatnonzero(mine):
-                found[at - np.flatnonzero(theirs) + cells[1]] = True
+        for distances in self.clashes(x, y):
+            found[distances + cells[1]] = True
         return found
 
     def wrong(self) -> Iterator[str]:
@@ -336,8 +333,9 @@ class ExactProblem:
             at[thing.name] = min(found)
         for x, y in combinations(self.things, 2):
             apart = at[y.name] - at[x.name]
-            cells, below = self.forbidden(x, y), -(-y.bytes // self.cell)
-            if 0 <= apart // self.cell + below < len(cells) and cells[apart // self.cell + below]:
+            if not -y.bytes < apart < x.bytes:
+                continue
+            if self.forbidden(x, y)[apart // self.cell - (-y.bytes // self.cell)]:
                 yield f"'{x.name}' and '{y.name}' destroy each other"
 
     def _slots_of(self, fifo: Fifo) -> list[Thing]:

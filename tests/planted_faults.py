@@ -16,6 +16,7 @@ from typing import Any
 
 from application_exact import ExactProblem
 from application_judge import Interleaving
+from edgewright.application.draft import Application
 from edgewright.application.library import emit_application
 from edgewright.memory.joint.layout import JointLayout
 
@@ -51,8 +52,7 @@ def planted_faults(data: dict[str, Any], rng: random.Random) -> Iterator[Planted
     """One fault of each kind, at a random one of the places for it."""
     found: dict[str, list[PlantedFault]] = {}
     for fault in (*_single(data["deployment"], ("deployment",)), *_addresses(data), *_functions(data)):
-        if fault.planted(data) != data:
-            found.setdefault(fault.kind, []).append(fault)
+        found.setdefault(fault.kind, []).append(fault)
     for kind in sorted(found):
         yield rng.choice(found[kind])
 
@@ -61,7 +61,8 @@ def _single(value: Any, at: Keys) -> Iterator[PlantedFault]:
     """Every value below these keys, changed alone."""
     kind = ".".join(key if isinstance(key, str) else "#" for key in _generic(at))
     for name, change in _changes(value):
-        yield PlantedFault(f"{kind}: {name}", ((at, change),))
+        if change(value) != value:
+            yield PlantedFault(f"{kind}: {name}", ((at, change),))
     entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in entries:
         yield from _single(inner, (*at, key))
@@ -89,14 +90,14 @@ def _addresses(data: dict[str, Any]) -> Iterator[PlantedFault]:
                 things.append(("slot", ("deployment", "arenas", n, 1, "slots", m, 1, k), start, 0))
         for name, start in arena["buffers"].items():
             things.append(("firmware", ("deployment", "arenas", n, 1, "buffers", name), start, sizes[name]))
-    for (kind, at, _, size), (other, there, start, others) in permutations(things, 2):
+    for (kind, at, here, size), (other, there, start, others) in permutations(things, 2):
         whose = "own" if at[:3] == there[:3] else "other"
         for name, to in (("on", start), ("into", start + others - 4), ("under", start + 4 - size)):
-            if to >= 0:
+            if to >= 0 and to != here:
                 yield PlantedFault(f"{kind} {name} a {whose} {other}", ((at, lambda _, to=to: to),))
-        kinds = f"{kind} swapped with a {whose} {other}"
-        here = next(thing[2] for thing in things if thing[1] == at)
-        yield PlantedFault(kinds, ((at, lambda _, to=start: to), (there, lambda _, to=here: to)))
+        if here != start:
+            changes = ((at, lambda _, to=start: to), (there, lambda _, to=here: to))
+            yield PlantedFault(f"{kind} swapped with a {whose} {other}", changes)
 
 
 def _functions(data: dict[str, Any]) -> Iterator[PlantedFault]:
@@ -151,9 +152,9 @@ def _changes(value: Any) -> Iterator[tuple[str, Change]]:
             yield "missing", lambda old: None
 
 
-def harm(original: JointLayout, loaded: JointLayout) -> str | None:
+def harm(app: Application, original: JointLayout, loaded: JointLayout) -> str | None:
     """What is wrong with a layout that was loaded although its file was changed; None where nothing is."""
-    if emit_application(loaded).files == emit_application(original).files:
+    if emit_application(app, loaded).files == emit_application(app, original).files:
         return None
     problem = ExactProblem(loaded.deployment, original.problem.plans, is_free=True)
     for message in problem.wrong():

@@ -19,11 +19,13 @@ from edgewright.application.plan_file import load_application_plan, save_applica
 from edgewright.application.search import JointSearch
 from edgewright.cli.main import main
 from edgewright.errors import EdgewrightError, InputError
+from planted_faults import harm, planted_faults
 from test_application_random import laid_out
 
 FEW, MANY = range(4), range(4, 40)
 SEEDS = [*FEW, *(pytest.param(seed, marks=pytest.mark.slow) for seed in MANY)]
-PLANTED = 12  # faults in each file
+PLANTED = 12  # faults in each file that could do harm
+SAMPLED = 25  # of all kinds of changes
 
 
 def test_the_library_of_a_file_is_that_of_its_plan(tmp_path: Path) -> None:
@@ -51,6 +53,29 @@ def test_planted_faults_are_refused(seed: int, tmp_path: Path) -> None:
         change(data["deployment"])
         file.write_text(json.dumps(data))
         assert is_refused(app, file), name
+
+
+@pytest.mark.parametrize("seed", [2, 24, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (3, 5, 10, 41, 45))])
+def test_whatever_is_changed_in_a_file_is_refused_or_does_no_harm(seed: int, tmp_path: Path) -> None:
+    """In the longer runs, one fault of each of about 800 kinds in each file."""
+    try:
+        layout = laid_out(seed, tmp_path)
+    except EdgewrightError as error:
+        pytest.skip(f"refused: {error}")
+    app, file, rng = random_application(seed, tmp_path), tmp_path / "app.json", random.Random(seed)
+    save_application_plan(layout, file)
+    data, original = json.loads(file.read_text()), load_application_plan(app, file)
+    faults = list(planted_faults(data, rng))
+    refused = 0
+    for fault in rng.sample(faults, SAMPLED) if seed in (2, 24) else faults:
+        file.write_text(json.dumps(fault.planted(data)))
+        try:
+            loaded = load_application_plan(app, file)
+        except InputError:
+            refused += 1
+        else:
+            assert harm(app, original, loaded) is None, fault.where
+    assert refused > SAMPLED // 2
 
 
 def is_refused(app: Application, file: Path) -> bool:

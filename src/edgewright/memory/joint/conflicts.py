@@ -315,12 +315,10 @@ def trailing(plan: Plan, x: str, y: str, alignment: int) -> tuple[int, int] | No
         gap = trailing(plan, y, x, alignment)
         return gap and (gap[1], gap[0])
     delta = two.offset - one.offset
-    if delta % alignment:
-        return None
     safe = least_distance(plan, x, y) or Distance(-delta, delta)
     if plan.program.stages[max(one.first, two.first)].sweep is Sweep.BACKWARD:
-        return min(delta, align_up(safe.above, alignment)), align_up(two.size, alignment)
-    return align_up(one.size, alignment), min(-delta, align_up(safe.below, alignment))
+        return align_up(min(delta, safe.above), alignment), align_up(two.size, alignment)
+    return align_up(one.size, alignment), align_up(min(-delta, safe.below), alignment)
 
 
 def _own_ends(plan: Plan) -> tuple[list[str], list[str]]:
