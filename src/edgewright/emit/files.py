@@ -9,10 +9,11 @@ from importlib import resources
 
 import numpy as np
 
-from ..kernels.printing.constants import LARGE, Constants, FlashArray, c_type, initialiser
+from ..kernels.printing.constants import LARGE, Constants, FlashArray, c_type, initialiser, pitch_of
 from ..kernels.printing.source import comment, header_foot, header_head
 
 ALWAYS = ("base",)  # kernel files that every library has
+SETTINGS = ("views",)  # those on which types in others depend
 
 
 def renamed(text: str, prefix: str) -> str:
@@ -27,7 +28,7 @@ def own_source(name: str, prefix: str) -> str:
 
 def kernel_files(prefix: str, names: Iterable[str]) -> dict[str, str]:
     """NAME_kernels.h and NAME_kernels.c: the kernels that the library calls, with all that these include."""
-    order = _closed((*ALWAYS, *sorted(names)))
+    order = _closed((*ALWAYS, *sorted(names, key=lambda name: (name not in SETTINGS, name))))
     guard = f"{prefix.upper()}_KERNELS_H"
     head = [
         f"/* {prefix}: the kernels, from edgewright. */",
@@ -91,8 +92,15 @@ def weight_files(constants: Constants) -> dict[str, str | bytes]:
     prefix = constants.prefix
     guard = f"{prefix.upper()}_WEIGHTS_H"
     head = [f"/* {prefix}: weights and tables, {constants.bytes} bytes of flash. */", *header_head(guard)]
+    views = constants.views
     for name, constant in constants.by_name.items():
-        head.append(f"extern const {_declared(constant, name)}; /* {comment(constant.note)} */")
+        if name not in views:
+            head.append(f"extern const {_declared(constant, name)}; /* {comment(constant.note)} */")
+        else:
+            head.append(f"#define {name} {views[name].whole} /* {comment(constant.note)} */")
+        if constant.rows is not None:
+            pitch = views[name].pitch if name in views else constant.rows.depth
+            head.append(f"#define {pitch_of(name)} {pitch}")
     head += [*header_foot(guard), ""]
     files: dict[str, str | bytes] = {f"{prefix}_weights.h": "\n".join(head)}
     if not constants.by_name:
@@ -147,7 +155,7 @@ def _binary_weights(constants: Constants) -> dict[str, str | bytes]:
     ]
     blob = bytearray()
     for name, constant in constants.by_name.items():
-        if constant.unsigned is not None:
+        if constant.unsigned is not None or name in constants.views:
             continue
         values, alignment = constant.values, constant.alignment
         blob += bytes(-len(blob) % alignment)

@@ -5,7 +5,7 @@ Kernels print their calls; nothing here decides anything that the plan has decid
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from ..platform import Board
 from ..platform.target import Target
 from ..program import Plan
 from ..program.codec import network_to_dict
+from ..program.nesting import nesting_of
 from ..program.options import Options
 from ..program.selection import packed_bytes
 from .files import kernel_files, weight_files
@@ -61,6 +62,13 @@ class SharedCode:
     @classmethod
     def called(cls, prefix: str) -> SharedCode:
         return cls(prefix, Constants(prefix))
+
+    @classmethod
+    def of_networks(cls, prefix: str, networks: Sequence[Network]) -> SharedCode:
+        """Where some networks are slices of others, weights of theirs may be views of those."""
+        nesting = nesting_of(networks)
+        has_views = bool(nesting.wholes)
+        return cls(prefix, Constants(prefix, has_views), {"views"} if has_views else set())
 
     def files(self) -> dict[str, str | bytes]:
         """The files that all of them include, once all are emitted."""

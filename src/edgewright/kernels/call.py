@@ -9,7 +9,7 @@ from typing import Any
 from ..network import Array
 from ..network.operators import Conv2d
 from .module import Module
-from .printing.constants import ALIGNMENT, C_TYPES
+from .printing.constants import ALIGNMENT, C_TYPES, WeightRows, pitch_of
 from .printing.source import CWriter, Expr, advanced, braced, offset
 from .site import ChannelRange, Site
 from .strided_tensor import StridedTensor
@@ -74,6 +74,15 @@ class CCall(Site):
     def add(self, values: Array, note: str, alignment: int = ALIGNMENT, unsigned: Array | None = None) -> str:
         """The name of a constant in flash; with others in its place where the processor multiplies `unsigned` bytes."""
         return self.module.constants.add(values, f"{self.layer.name}: {note}", alignment, unsigned)
+
+    def add_rows(self, values: Array, note: str, rows: WeightRows) -> tuple[str, tuple[Expr, ...]]:
+        """The name of weights in rows, and the table's field for their pitch, in libraries where tables have one."""
+        name = self.module.constants.add(values, f"{self.layer.name}: {note}", rows=rows)
+        return name, self.pitch(pitch_of(name))
+
+    def pitch(self, pitch: Expr) -> tuple[Expr, ...]:
+        """The table's field for the pitch of weights, in libraries where tables have one."""
+        return (pitch,) if self.module.constants.has_views else ()
 
     def scratch(self, c: CWriter, ctype: str, count: int, name: str = "scratch") -> str:
         """C of a pointer (`ctype *`) to the scratch: in an arena, or declared here as a local array of so many."""

@@ -51,7 +51,7 @@ class DeploymentLibrary:
 def emit_deployment(deployment: Deployment, target: Target, names: LibraryNames) -> DeploymentLibrary:
     """The library that carries out a deployment which was judged, and whose plans have kernels selected."""
     code = checked_for_c(CDeployment(deployment, names))
-    shared = SharedCode.called(code.name)
+    shared = SharedCode.of_networks(code.name, [part.network for part in code.parts])
     libraries = {part.name: _part_library(code, part, target, shared) for part in code.parts}
     writer = DeploymentWriter(code)
     files: dict[str, str | bytes] = {f"{code.name}.h": writer.header(), f"{code.name}.c": writer.source()}

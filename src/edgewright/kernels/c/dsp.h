@@ -57,6 +57,9 @@ typedef struct {
     int8_t low, high;    /* the range of results as signed bytes */
     uint8_t flip;        /* 128 turns them into unsigned ones */
     uint8_t numbers;     /* of a channel */
+#ifdef EW_HAS_VIEWS
+    int16_t pitch; /* taps from a row of weights to the next */
+#endif
 } ew_dsp_sums;
 
 /* The same unpacked, for `count` channels from some channel on. The assembler code knows the order of the fields. */
@@ -65,7 +68,17 @@ typedef struct {
     const int32_t *channels;
     int32_t count, taps, left, shift;
     uint32_t low, high, flip; /* four times each */
+#ifdef EW_HAS_VIEWS
+    int32_t skip; /* taps between the end of a row of weights and the next */
+#endif
 } ew_dsp_work;
+
+#ifdef EW_HAS_VIEWS
+#define EW_DSP_SKIP(work) (work)->skip
+#else
+#define EW_DSP_SKIP(work) 0
+#endif
+#define EW_DSP_PITCH(work) ((work)->taps + EW_DSP_SKIP(work))
 
 EW_INLINE void ew_dsp_open(const ew_dsp_sums *layer, ew_dsp_work *work)
 {
@@ -78,6 +91,9 @@ EW_INLINE void ew_dsp_open(const ew_dsp_sums *layer, ew_dsp_work *work)
     work->low = (uint8_t)layer->low * 0x01010101u;
     work->high = (uint8_t)layer->high * 0x01010101u;
     work->flip = layer->flip * 0x01010101u;
+#ifdef EW_HAS_VIEWS
+    work->skip = layer->pitch - layer->taps;
+#endif
 }
 
 EW_INLINE uint32_t ew_dsp_load(const void *at)
@@ -157,7 +173,29 @@ EW_INLINE void ew_dsp_finish(const ew_dsp_work *work, int32_t channel, int32_t a
     }
 }
 
-/* Pieces of the assembler code. r10: shift. */
+/* Pieces of the assembler code: where all weights of r6 channels end, of which `shift` says how many share a row; r7 are
+ * the bytes of a row. Then what comes behind a row: the next one, and the end of all in r12. */
+#ifdef EW_HAS_VIEWS
+#define EW_DSP_END(shift) \
+    "ldr lr, [r0, #36]\n" \
+    "lsls r7, r7, #" shift "\n" \
+    "lsrs r6, r6, #" shift "\n" \
+    "lsl lr, lr, #" shift "\n" \
+    "str lr, [sp, #48]\n" \
+    "add lr, r7\n" \
+    "mla r6, r6, lr, r4\n"
+#define EW_DSP_NEXT_ROW \
+    "ldrd r12, lr, [sp, #44]\n" \
+    "add r1, lr\n"
+#else
+#define EW_DSP_END(shift) \
+    "lsls r7, r7, #" shift "\n" \
+    "lsrs r6, r6, #" shift "\n" \
+    "mla r6, r6, r7, r4\n"
+#define EW_DSP_NEXT_ROW "ldr r12, [sp, #44]\n"
+#endif
+
+/* r10: shift. */
 #define EW_DSP_SCALED(sum, m, k) "smmla " sum ", " sum ", " m ", " k "\n"
 #define EW_DSP_SIGNED(sum) /* r8, r9, r11, r12: multiplier, offset, drop, bias */ \
     "add " sum ", " sum ", r12\n" \

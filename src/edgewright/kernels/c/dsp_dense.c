@@ -18,7 +18,7 @@ void ew_dsp_dense(const ew_dsp_sums *layer, ew_dsp_fours *fours, const void *x, 
         for (int32_t i = 0; i < layer->count && layer->count < 4; i++)
             to[i] = results[i];
         work.count = layer->count - rest;
-        work.weights += 2 * work.taps;
+        work.weights += 2 * EW_DSP_PITCH(&work);
         work.channels += 4 * layer->numbers;
         to += rest;
     }

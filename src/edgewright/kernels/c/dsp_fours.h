@@ -13,7 +13,7 @@ typedef void ew_dsp_fours(const ew_dsp_work *work, const uint8_t *x, uint8_t *y,
     { \
         const int16_t *weights = work->weights; \
         const uint32_t flip = (is_unsigned) ? 0x80808080u : 0u, plus = (is_unsigned) ? 0x00800080u : 0u; \
-        for (int32_t c = 0; c < work->count; c += 4) { \
+        for (int32_t c = 0; c < work->count; c += 4, weights += 2 * EW_DSP_SKIP(work)) { \
             int32_t sums[4] = {0, 0, 0, 0}; \
             for (int32_t i = 0; i < 2 * work->taps; i += 4, weights += 4) { \
                 const uint32_t bytes = ew_dsp_load(x + (i >> 3) * 4 - (i >= 8 ? back : 0)) ^ flip; \
@@ -32,7 +32,7 @@ typedef void ew_dsp_fours(const ew_dsp_work *work, const uint8_t *x, uint8_t *y,
 #if EW_DSP
 /* r4-r7: sums of channel a, of both, of c, of both. r0 x, r1 weights, r2 their end. Four taps of four channels take
  * 16 instructions. Frame: 0 channels, 4 y, 8 left, 12 left - 8, 16 shift, 20 x, 24 bytes of weights of four channels,
- * 28 end of all weights, 32 back, 36 low, 40 high, 44 flip. */
+ * 28 flip, 32 back, 36 low, 40 high, 44 end of all weights, 48 bytes between rows. */
 #define EW_DSP_CHANNELS_2(mac, w, x, a, b, plus_a, plus_b) \
     "sxtb16 lr, " w "\n" mac " " a ", lr, " x plus_a "\n" mac " " b ", " w ", " x plus_b "\n"
 #define EW_DSP_FOUR(extend, mac, a, b, c, d) \
@@ -53,13 +53,11 @@ typedef void ew_dsp_fours(const ew_dsp_work *work, const uint8_t *x, uint8_t *y,
                          "sub r2, r8, #8\n" \
                          "strd r8, r2, [sp, #8]\n" \
                          "str r9, [sp, #16]\n" \
-                         "lsls r7, r7, #2\n" \
-                         "lsrs r6, r6, #2\n" \
-                         "mla r6, r6, r7, r4\n" \
+                         EW_DSP_END("2") \
                          "strd r1, r7, [sp, #20]\n" \
-                         "strd r6, r3, [sp, #28]\n" \
+                         "strd r12, r3, [sp, #28]\n" \
                          "strd r10, r11, [sp, #36]\n" \
-                         "str r12, [sp, #44]\n" \
+                         "str r6, [sp, #44]\n" \
                          "mov r1, r4\n" \
                          "1:\n" \
                          "ldrd r0, r2, [sp, #20]\n" \
@@ -84,13 +82,13 @@ typedef void ew_dsp_fours(const ew_dsp_work *work, const uint8_t *x, uint8_t *y,
                          "lsl r5, r5, r8\n" \
                          "lsl r7, r7, r8\n" finish \
                          "strd r0, r2, [sp]\n" \
-                         "ldr r12, [sp, #28]\n" \
+                         EW_DSP_NEXT_ROW \
                          "cmp r1, r12\n" \
                          "bne 1b\n" \
                          "add sp, #52\n" \
                          "pop {r4-r11, pc}\n"); \
     }
-#define EW_DSP_STORED_FOURS EW_DSP_RESULTS EW_DSP_CLAMPED("36", "44") "str r4, [r2], #4\n"
+#define EW_DSP_STORED_FOURS EW_DSP_RESULTS EW_DSP_CLAMPED("36", "28") "str r4, [r2], #4\n"
 #define EW_DSP_GENERAL_FOURS \
     "ldm r0!, {r8, r9, r11, r12}\n" EW_DSP_SIGNED("r4") \
     "ldm r0!, {r8, r9, r11, r12}\n" EW_DSP_SIGNED("r5") \

@@ -11,7 +11,7 @@
         part.count = 2; \
         pairs(&part, columns, one, two); \
         part.count = work->count - 1; \
-        part.weights += part.taps; \
+        part.weights += EW_DSP_PITCH(work); \
         part.channels += 2 * (kind); \
         pairs(&part, columns, one + 1, two + 1); \
     }

@@ -11,7 +11,7 @@ typedef void ew_dsp_pairs(const ew_dsp_work *work, const uint32_t *columns, uint
     void name(const ew_dsp_work *work, const uint32_t *columns, uint8_t *one, uint8_t *two) \
     { \
         const int16_t *weights = work->weights; \
-        for (int32_t c = 0; c < work->count; c += 2) { \
+        for (int32_t c = 0; c < work->count; c += 2, weights += EW_DSP_SKIP(work)) { \
             int32_t a0 = 0, b0 = 0, a1 = 0, b1 = 0; \
             for (int32_t i = 0; i < work->taps; i += 2, weights += 2) { \
                 const uint32_t w = ew_dsp_load(weights), lower = ew_dsp_even(0, w); \
@@ -31,7 +31,7 @@ typedef void ew_dsp_pairs(const ew_dsp_work *work, const uint32_t *columns, uint
  *
  * r4-r7: sums of channel a and of both, of the first and the second pixel. r0 columns, r1 weights, r2 their end.
  * Frame: 0 channels, 4 first pixel, 8 second pixel, 12 left, 16 left - 8, 20 shift, 24 columns, 28 bytes of weights
- * of a pair, 32 end of all weights, 36 low, 40 high, 44 flip. */
+ * of a pair, 32 flip, 36 low, 40 high, 44 end of all weights, 48 bytes between rows. */
 #define EW_DSP_TAPS_2(w, x, y) \
     "sxtb16 lr, " w "\n" \
     "smlad r4, lr, " x ", r4\n" \
@@ -54,13 +54,11 @@ typedef void ew_dsp_pairs(const ew_dsp_work *work, const uint32_t *columns, uint
                          "sub r2, r8, #8\n" \
                          "strd r8, r2, [sp, #12]\n" \
                          "str r9, [sp, #20]\n" \
-                         "lsls r7, r7, #1\n" \
-                         "lsrs r6, r6, #1\n" \
-                         "mla r6, r6, r7, r4\n" \
+                         EW_DSP_END("1") \
                          "strd r1, r7, [sp, #24]\n" \
-                         "str r6, [sp, #32]\n" \
+                         "str r6, [sp, #44]\n" \
                          "strd r10, r11, [sp, #36]\n" \
-                         "str r12, [sp, #44]\n" \
+                         "str r12, [sp, #32]\n" \
                          "mov r1, r4\n" \
                          "1:\n" \
                          "ldrd r0, r3, [sp, #24]\n" \
@@ -81,14 +79,14 @@ typedef void ew_dsp_pairs(const ew_dsp_work *work, const uint32_t *columns, uint
                          "lsl r5, r5, r9\n" \
                          "lsl r7, r7, r9\n" finish \
                          "stm sp, {r0, r2, r3}\n" \
-                         "ldr r12, [sp, #32]\n" \
+                         EW_DSP_NEXT_ROW \
                          "cmp r1, r12\n" \
                          "bne 1b\n" \
                          "add sp, #52\n" \
                          "pop {r4-r11, pc}\n"); \
     }
 #define EW_DSP_STORED_PAIRS \
-    EW_DSP_RESULTS EW_DSP_CLAMPED("36", "44") \
+    EW_DSP_RESULTS EW_DSP_CLAMPED("36", "32") \
     "strh r4, [r2], #2\n" \
     "lsrs r4, r4, #16\n" \
     "strh r4, [r3], #2\n"

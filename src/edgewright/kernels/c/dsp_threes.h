@@ -12,7 +12,7 @@ typedef void ew_dsp_threes(const ew_dsp_work *work, const uint32_t *columns, uin
     { \
         for (int32_t pixel = 0; pixel < 3; pixel++) { \
             const int16_t *weights = work->weights; \
-            for (int32_t c = 0; c < work->count; c += 2) { \
+            for (int32_t c = 0; c < work->count; c += 2, weights += EW_DSP_SKIP(work)) { \
                 int32_t a = 0, both = 0; \
                 for (int32_t i = 0; i < work->taps; i += 2, weights += 2) { \
                     const uint32_t w = ew_dsp_load(weights), x = columns[i / 2 * 3 + pixel]; \
@@ -29,8 +29,8 @@ typedef void ew_dsp_threes(const ew_dsp_work *work, const uint32_t *columns, uin
  * three pixels and two channels take 20 instructions.
  *
  * r4-r9: sums of channel a and of both, of each pixel. r0 columns, r1 weights, r2 their end. Frame: 0 channels, 4 left,
- * 8 left - 8, 12 shift, 16 columns, 20 bytes of weights of a pair, 24 end of all weights, 28 first pixel, 32 step, 36 low, 40 high,
- * 44 flip. */
+ * 8 left - 8, 12 shift, 16 columns, 20 bytes of weights of a pair, 24 flip, 28 first pixel, 32 step, 36 low, 40 high,
+ * 44 end of all weights, 48 bytes between rows. */
 #define EW_DSP_THREES_2 \
     "ldr r12, [r1], #4\n" \
     "ldm r0!, {r3, r10, r11}\n" \
@@ -50,16 +50,14 @@ typedef void ew_dsp_threes(const ew_dsp_work *work, const uint32_t *columns, uin
                          "sub sp, #52\n" \
                          "ldm r0, {r4-r12}\n" \
                          "strd r10, r11, [sp, #36]\n" \
-                         "str r12, [sp, #44]\n" \
+                         "str r12, [sp, #24]\n" \
                          "strd r2, r3, [sp, #28]\n" \
                          "strd r5, r8, [sp]\n" \
                          "subs r8, #8\n" \
                          "strd r8, r9, [sp, #8]\n" \
-                         "lsls r7, r7, #1\n" \
-                         "lsrs r6, r6, #1\n" \
-                         "mla r6, r6, r7, r4\n" \
+                         EW_DSP_END("1") \
                          "strd r1, r7, [sp, #16]\n" \
-                         "str r6, [sp, #24]\n" \
+                         "str r6, [sp, #44]\n" \
                          "mov r1, r4\n" \
                          "1:\n" \
                          "ldrd r0, r2, [sp, #16]\n" \
@@ -89,7 +87,7 @@ typedef void ew_dsp_threes(const ew_dsp_work *work, const uint32_t *columns, uin
                          "str r2, [sp, #28]\n" \
                          "add r2, r2, r3, lsl #1\n" \
                          "strh r8, [r2, #-2]\n" \
-                         "ldr r12, [sp, #24]\n" \
+                         EW_DSP_NEXT_ROW \
                          "cmp r1, r12\n" \
                          "bne 1b\n" \
                          "add sp, #52\n" \
@@ -122,7 +120,7 @@ typedef void ew_dsp_threes(const ew_dsp_work *work, const uint32_t *columns, uin
     "ldm r0!, {r2, r3, r10, r11}\n" EW_DSP_THREES_SIGNED("r5") EW_DSP_THREES_SIGNED("r7") EW_DSP_THREES_SIGNED("r9") \
     EW_DSP_THREES_STORED("r4", "r5") EW_DSP_THREES_STORED("r6", "r7") EW_DSP_THREES_STORED("r8", "r9") \
     "ldrd r2, r3, [sp, #36]\n" \
-    "ldr r10, [sp, #44]\n" EW_DSP_THREES_CLAMPED("r4") EW_DSP_THREES_CLAMPED("r6") EW_DSP_THREES_CLAMPED("r8")
+    "ldr r10, [sp, #24]\n" EW_DSP_THREES_CLAMPED("r4") EW_DSP_THREES_CLAMPED("r6") EW_DSP_THREES_CLAMPED("r8")
 #else
 #define EW_DSP_THREES(name, kind, finish) EW_DSP_THREES_IN_C(name, kind)
 #endif

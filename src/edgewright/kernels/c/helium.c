@@ -1,11 +1,11 @@
 #include "helium.h"
 
 /* Sums of the products of x with four rows of weights; rows that do not exist repeat the last. */
-EW_OFTEN_RUN EW_APART static void ew_helium_rows(const int8_t *x, const int8_t *w, int32_t depth, int32_t count,
-                                                 int32_t *sums)
+EW_OFTEN_RUN EW_APART static void ew_helium_rows(const int8_t *x, const int8_t *w, int32_t depth, int32_t pitch,
+                                                 int32_t count, int32_t *sums)
 {
-    const int8_t *w0 = w, *w1 = w0 + (count > 1 ? depth : 0), *w2 = w1 + (count > 2 ? depth : 0);
-    const int8_t *w3 = w2 + (count > 3 ? depth : 0);
+    const int8_t *w0 = w, *w1 = w0 + (count > 1 ? pitch : 0), *w2 = w1 + (count > 2 ? pitch : 0);
+    const int8_t *w3 = w2 + (count > 3 ? pitch : 0);
     int32_t a = 0, b = 0, c = 0, d = 0;
 #if EW_HAS_MVE
     for (int32_t n = depth >> 4; n > 0; n--) {
@@ -60,10 +60,10 @@ EW_OFTEN_RUN void ew_helium_pixel(const ew_products *products, const int8_t *x, 
 {
     const ew_products p = *products; /* a copy, which stores cannot change */
     const int8_t *w = p.weights;
-    for (int32_t channel = 0; channel < p.channels; channel += 4, w += 4 * p.depth) {
+    for (int32_t channel = 0; channel < p.channels; channel += 4, w += 4 * EW_PRODUCTS_PITCH(&p)) {
         const int32_t count = ew_min(p.channels - channel, 4);
         int32_t sums[4];
-        ew_helium_rows(x, w, p.depth, count, sums);
+        ew_helium_rows(x, w, p.depth, EW_PRODUCTS_PITCH(&p), count, sums);
         for (int32_t i = 0; p.bias && i < count; i++)
             sums[i] += p.bias[channel + i];
 #if defined(EW_HAS_WIDE) || defined(EW_HAS_EVEN)

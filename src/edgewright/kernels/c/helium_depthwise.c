@@ -17,7 +17,12 @@ EW_INLINE void ew_helium_channels(const ew_convolution *p, const ew_products *pr
                                   int32_t channel, int32_t quads, int32_t count, uint8_t *y)
 {
     const int8_t *w = products->weights + channel;
-    const int32_t depth = products->depth, channels = products->channels, zero = p->zero;
+#ifdef EW_HAS_VIEWS
+    const int32_t channels = products->pitch; /* of a tap's weights, of which these are the first */
+#else
+    const int32_t channels = products->channels;
+#endif
+    const int32_t depth = products->depth, zero = p->zero;
     ew_quad a = ew_quad_bias(products, channel, count), b = ew_quad_zero(), c = b, d = b;
     if (quads > 1)
         b = ew_quad_bias(products, channel + 4, 4);

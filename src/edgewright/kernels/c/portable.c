@@ -39,6 +39,6 @@ void ew_portable_pixel(const ew_products *p, int32_t channel, const int8_t *w, c
             sums[0] = ew_portable_dot(column, 1, w, p->depth, *ew_products_bias(p, channel));
         ew_portable_store(p, channel, count, sums, y);
         channel += count;
-        w += count * p->depth;
+        w += count * EW_PRODUCTS_PITCH(p);
     }
 }

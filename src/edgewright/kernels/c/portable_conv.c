@@ -99,7 +99,7 @@ EW_OFTEN_RUN EW_APART static void ew_portable_four(const ew_products *p, const i
             for (int32_t i = 0; i < 4; i++)
                 EW_PORTABLE_SUM(sums, 0, i) = ew_portable_dot(columns + i, 4, w, p->depth, *bias);
         ew_portable_store_4(p, channel, count, sums, y);
-        w += count * p->depth;
+        w += count * EW_PRODUCTS_PITCH(p);
         channel += count;
     }
 }

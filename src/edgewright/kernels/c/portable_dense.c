@@ -48,7 +48,7 @@ EW_OFTEN_RUN void ew_portable_dense(const ew_products *p, const int8_t *x, uint8
 {
     const int8_t *w = p->weights;
     int32_t sums[16], channel = 0;
-    for (; channel + 16 <= p->channels; channel += 16, w += 16 * p->depth) {
+    for (; channel + 16 <= p->channels; channel += 16, w += 16 * EW_PRODUCTS_PITCH(p)) {
         ew_portable_1x16(x, w, p->depth, ew_products_bias(p, channel), sums);
         ew_portable_store(p, channel, 16, sums, y);
     }

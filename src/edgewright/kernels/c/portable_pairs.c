@@ -117,7 +117,7 @@ EW_OFTEN_RUN EW_APART static void ew_pairs_pixels(const ew_products *products, c
         else
             ew_pairs_one(columns, w, depth, sums);
         const ew_products *const p = kept;
-        w += 4 * p->depth;
+        w += 4 * EW_PRODUCTS_PITCH(p);
         if (p->drop || EW_IS_EXACT(*p))
             ew_pairs_store_signed(p, channel, sums, y, pixels);
         else

@@ -31,7 +31,16 @@ typedef struct {
     int32_t channels;
     int16_t low, high;
     uint8_t left, shift;
+#ifdef EW_HAS_VIEWS
+    int32_t pitch; /* weights from a channel to the next, on average of those that share a row */
+#endif
 } ew_products;
+
+#ifdef EW_HAS_VIEWS
+#define EW_PRODUCTS_PITCH(p) (p)->pitch
+#else
+#define EW_PRODUCTS_PITCH(p) (p)->depth
+#endif
 
 /* The bias of up to sixteen channels from `channel` on. */
 EW_INLINE const int32_t *ew_products_bias(const ew_products *p, int32_t channel)

@@ -9,6 +9,7 @@ import numpy as np
 from ...network import Array, Interval
 from ...network.tensor import DType
 from ..call import CCall
+from ..printing.constants import WeightRows
 from ..printing.source import Expr
 from ..requantise.sums import flip, requantised
 from ..site import Site, unwrap
@@ -34,11 +35,14 @@ class PackedChannels:
 
     def fields(self, call: CCall) -> tuple[Expr, ...]:
         """The fields of ew_dsp_sums."""
+        groups, words = self.weights.shape
+        rows = WeightRows((words // self.taps,) * groups, self.taps)
+        weights, pitch = call.add_rows(self.weights, "weights, pairs of channels as 256 * b + a", rows)
         return (
-            call.add(self.weights, "weights, pairs of channels as 256 * b + a"),
+            weights,
             call.add(self.channels, f"numbers of each channel ({self.numbers.kind})"),
             *(self.count, self.taps, self.numbers.left, self.numbers.shift),
-            *(*self.limits, self.channels.shape[1]),
+            *(*self.limits, self.channels.shape[1], *pitch),
         )
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from math import prod
 
-import numpy as np
-
-from ...network import Array, Region
+from ...network import Region
 from ...network.operators import Conv2d, Dense
 from ...network.tensor import DType
 from ...platform.target import Family
@@ -16,7 +14,7 @@ from ..call import CCall, is_image, window_sizes
 from ..cost.products import dense_work
 from ..cost.work import Amounts, ConvPart, KernelWork
 from ..kernel import Kernel, Offer, where
-from ..portable.blocked import STACK, Convolution, has_products, products_of
+from ..portable.blocked import STACK, Arrangement, Convolution, by_channels, by_taps, has_products, products_of
 from ..portable.work import stored_how
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr
@@ -84,7 +82,7 @@ def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
                 if call.arena_scratch
                 else call.scratch(c, "int8_t", offer.scratch, "column")
             )
-        _write(call, c, 1 if offer.scratch else 0, lambda weights: weights, ("ew_helium_conv", f", {column}"))
+        _write(call, c, 1 if offer.scratch else 0, by_channels, ("ew_helium_conv", f", {column}"))
 
 
 def suits_depthwise(site: Site) -> bool:
@@ -97,10 +95,10 @@ def suits_depthwise(site: Site) -> bool:
 
 def write_depthwise(call: CCall, _: Offer, c: CWriter) -> None:
     call.use("helium_depthwise")
-    _write(call, c, 0, lambda weights: np.ascontiguousarray(weights.T), ("ew_helium_depthwise", ""))
+    _write(call, c, 0, by_taps, ("ew_helium_depthwise", ""))
 
 
-def _write(call: CCall, c: CWriter, pixels: int, arranged: Callable[[Array], Array], kernel: tuple[str, str]) -> None:
+def _write(call: CCall, c: CWriter, pixels: int, arranged: Arrangement, kernel: tuple[str, str]) -> None:
     """A call for each image of the batch; of the kernel its name and its last arguments are given."""
     source, target = call.inputs[0], call.output
     (name, rest), (batch, rows, columns, (first, _)) = kernel, call.region
@@ -123,9 +121,7 @@ def write_dense(call: CCall, _: Offer, c: CWriter) -> None:
     call.use("helium")
 
     def fields(channels: ChannelRange) -> tuple[Expr, ...]:
-        products = products_of(call, channels.channels)
-        numbers = products.fields(call)
-        return (call.add(products.weights, "weights"), *numbers)
+        return products_of(call, channels.channels).fields(call, by_channels)
 
     table, first = call.table("ew_products", fields), call.region[-1][0]
     with loops(c, call.region[:-1], "n", backward=call.is_backward) as at:

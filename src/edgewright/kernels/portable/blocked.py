@@ -9,6 +9,7 @@ import numpy as np
 
 from ...network import Arithmetic, Array, Interval
 from ..call import CCall, image
+from ..printing.constants import WeightRows
 from ..printing.source import Expr, braced
 from ..requantise.multipliers import EvenRounding, Fixed, Rule, fit, fit_even
 from ..requantise.sums import Requantised, flip, requantised
@@ -16,6 +17,7 @@ from ..site import ChannelRange, Site, unwrap
 from ..strided_tensor import StridedTensor
 
 WIDE, EVEN = 0xFF, 0xFE  # in place of a shift: see portable_wide.h and portable_even.h
+Arrangement = Callable[[Array], tuple[Array, WeightRows]]  # of weights (channels, depth): as they lie in flash
 STACK = 576  # bytes of a column buffer that may lie on the stack when the arena has no room for it
 
 
@@ -36,7 +38,7 @@ class Scaling:
         return "wide" if self.fixed.is_wide else "narrow"
 
     def fields(self, call: CCall, channels: Interval, depth: int) -> tuple[Expr, ...]:
-        """The fields of ew_products after the weights."""
+        """The fields of ew_products between the weights and their pitch."""
         first, last = channels
 
         def table(values: Array | None, what: str) -> Expr:
@@ -83,9 +85,12 @@ class Products:
     channels: Interval
     scaling: Scaling
 
-    def fields(self, call: CCall) -> tuple[Expr, ...]:
-        """The fields of ew_products after the weights."""
-        return self.scaling.fields(call, self.channels, self.weights.shape[1])
+    def fields(self, call: CCall, arranged: Arrangement) -> tuple[Expr, ...]:
+        """The fields of ew_products."""
+        numbers = self.scaling.fields(call, self.channels, self.weights.shape[1])
+        values, rows = arranged(self.weights)
+        weights, pitch = call.add_rows(values, "weights", rows)
+        return (weights, *numbers, *pitch)
 
 
 def has_products(site: Site, allows_all: bool = False) -> bool:
@@ -135,14 +140,39 @@ def _fits(sums: Requantised, base: Array) -> bool:
     return int(reach.max()) < 1 << 31
 
 
-def interleaved(weights: Array, widths: Sequence[int]) -> Array:
-    """Blocks of channels with their weights side by side for each k: as many of the first width as there are, ..."""
-    parts, at = [], 0
+def block_widths(count: int, widths: Sequence[int]) -> tuple[int, ...]:
+    """The blocks that channels are divided into: as many of the first width as there are, ...
+
+    >>> block_widths(21, (16, 4))
+    (16, 4, 1)
+    """
+    blocks: list[int] = []
     for width in (*widths, 1):
-        stop = at + (len(weights) - at) // width * width
-        parts.append(weights[at:stop].reshape(-1, width, weights.shape[1]).transpose(0, 2, 1).reshape(-1))
-        at = stop
-    return np.concatenate(parts)
+        blocks += [width] * ((count - sum(blocks)) // width)
+    return tuple(blocks)
+
+
+def interleaved(widths: Sequence[int]) -> Arrangement:
+    """Blocks of channels (see `block_widths`) with their weights side by side for each k."""
+
+    def arranged(weights: Array) -> tuple[Array, WeightRows]:
+        parts, at, rows = [], 0, WeightRows(block_widths(len(weights), widths), weights.shape[1])
+        for width in rows.widths:
+            parts.append(weights[at : at + width].T.reshape(-1))
+            at += width
+        return np.concatenate(parts), rows
+
+    return arranged
+
+
+def by_channels(weights: Array) -> tuple[Array, WeightRows]:
+    """Channel by channel."""
+    return weights, WeightRows((1,) * len(weights), weights.shape[1])
+
+
+def by_taps(weights: Array) -> tuple[Array, WeightRows]:
+    """The weights of all channels for a tap, then those for the next."""
+    return by_channels(np.ascontiguousarray(weights.T))
 
 
 @dataclass(frozen=True)
@@ -154,7 +184,7 @@ class Convolution:
     window: tuple[int, ...]
     pixels: int
 
-    def table(self, call: CCall, arranged: Callable[[Array], Array], step: int = 1) -> str:
+    def table(self, call: CCall, arranged: Arrangement, step: int = 1) -> str:
         """C of the struct for the channels of the call, of which weights are packed so."""
         x, y = self.places
         _, _, depth, _, kernel_w, _, _, _, dilation_w, *_ = self.window
@@ -164,8 +194,6 @@ class Convolution:
 
         def fields(channels: ChannelRange) -> tuple[Expr, ...]:
             products = products_of(call, channels.channels, step)
-            numbers = products.fields(call)
-            weights = call.add(arranged(products.weights), "weights")
-            return (braced((weights, *numbers)), image(x), image(y), *self.window, *flags)
+            return (braced(products.fields(call, arranged)), image(x), image(y), *self.window, *flags)
 
         return call.table("ew_convolution", fields)

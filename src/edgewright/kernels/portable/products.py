@@ -122,7 +122,7 @@ def _write(call: CCall, offer: Offer, c: CWriter, image: _Image) -> None:
     kernel, ctype, size = ("portable_pairs", "int32_t", 4) if has_pairs else ("portable_conv", "int8_t", 1)
     call.use(kernel)
     table = Convolution(image.places, image.window, offer["pixels"]).table(
-        call, lambda weights: interleaved(weights, CONV_BLOCKS), 1 + has_pairs
+        call, interleaved(CONV_BLOCKS), 1 + has_pairs
     )
     x, y = (place.pointer for place in image.places)
     part = part_pointer(call, c, image.part) if has_pairs else f"ew_part_of({', '.join(map(str, image.part))})"
@@ -140,13 +140,8 @@ def suits_dense(site: Site) -> bool:
 def write_dense(call: CCall, _: Offer, c: CWriter) -> None:
     """The row as it lies. Few channels do without the block of sixteen, and so without its code."""
 
-    def weights(channels: ChannelRange) -> str:
-        packed = interleaved(products_of(call, channels.channels).weights, DENSE_BLOCKS)
-        return call.add(packed, "weights")
-
     def fields(channels: ChannelRange) -> tuple[Expr, ...]:
-        numbers = products_of(call, channels.channels).fields(call)
-        return (weights(channels), *numbers)
+        return products_of(call, channels.channels).fields(call, interleaved(DENSE_BLOCKS))
 
     table, first = call.table("ew_products", fields), call.region[-1][0]
     with loops(c, call.region[:-1], "n", backward=call.is_backward) as at:
@@ -157,7 +152,9 @@ def write_dense(call: CCall, _: Offer, c: CWriter) -> None:
             c.line(f"ew_portable_dense(&{table}, {pointers});")
         else:
             call.use("portable")
-            c.line(f"ew_portable_pixel(&{table}, 0, {call.pointer(weights)}, {pointers});")
+            c.line(
+                f"ew_portable_pixel(&{table}, 0, {call.pointer(lambda channels: str(fields(channels)[0]))}, {pointers});"
+            )
 
 
 DENSE = Kernel("portable_dense", (Dense,), where(suits_dense), write_dense, work=work.dense)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -27,6 +28,34 @@ ALIGNMENT = 4  # of every constant at least, so that kernels may read words
 LARGE = 4 << 20  # bytes of weights beyond which they come as a binary file, not as C
 
 
+@dataclass(frozen=True, slots=True)
+class WeightRows:
+    """Weights in rows, one after the other: each has `depth` times as many numbers as its width says."""
+
+    widths: tuple[int, ...]
+    depth: int
+
+    def is_part_of(self, values: Array, whole: WeightRows, larger: Array) -> bool:
+        """Whether each row begins a row of the larger array, in order."""
+        if self.depth > whole.depth or self.widths != whole.widths[: len(self.widths)]:
+            return False
+        here = there = 0
+        for width in self.widths:
+            size = width * self.depth
+            if not np.array_equal(values[here : here + size], larger[there : there + size]):
+                return False
+            here, there = here + size, there + width * whole.depth
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class WeightView:
+    """An array that is part of another."""
+
+    whole: str
+    pitch: int | None  # of its rows in there, if it has rows
+
+
 @dataclass
 class FlashArray:
     """An array in flash."""
@@ -36,6 +65,7 @@ class FlashArray:
     digest: str  # of type and values
     alignment: int
     unsigned: Array | None  # what stands there where the processor multiplies unsigned bytes
+    rows: WeightRows | None = None  # which kernels find by their pitch
 
 
 class Constants:
@@ -43,27 +73,47 @@ class Constants:
 
     Where sums of bytes start depends on what the processor multiplies: such an array has two versions, of which the
     compiler takes one (EW_START).
+
+    With `has_views`, an array that is the beginning of a larger one, or consists of the beginnings of its rows, is not
+    stored: its name stands for the larger one's. Kernels then read the pitch of rows from their tables.
     """
 
-    def __init__(self, prefix: str) -> None:
+    def __init__(self, prefix: str, has_views: bool = False) -> None:
         self.prefix = prefix
+        self.has_views = has_views
         self.by_name: dict[str, FlashArray] = {}
-        self._known: dict[tuple[str, int], str] = {}  # names by digest and size
+        self._known: dict[tuple[str, int, WeightRows | None], str] = {}  # names by digest, size and rows
+        self._views: tuple[int, Mapping[str, WeightView]] = 0, {}  # of the first arrays, of which it says how many
 
-    def add(self, values: Array, note: str, alignment: int = ALIGNMENT, unsigned: Array | None = None) -> str:
+    def add(
+        self,
+        values: Array,
+        note: str,
+        alignment: int = ALIGNMENT,
+        unsigned: Array | None = None,
+        rows: WeightRows | None = None,
+    ) -> str:
         """The C name of an array with these values (flat, in C order); `note` becomes its comment."""
         flat = np.ascontiguousarray(values).reshape(-1)
         found = sha256(flat.data)
         if unsigned is not None:
             found.update(unsigned.data)
         digest = f"{flat.dtype.name}:{found.hexdigest()[:32]}"
-        name = self._known.setdefault((digest, flat.size), f"{self.prefix}_c{len(self.by_name)}")
+        rows = rows if self.has_views else None
+        name = self._known.setdefault((digest, flat.size, rows), f"{self.prefix}_c{len(self.by_name)}")
         if name not in self.by_name:
             least = max(ALIGNMENT, flat.itemsize)  # as compilers align elements of eight bytes
-            self.by_name[name] = FlashArray(flat, note, digest, least, unsigned)
+            self.by_name[name] = FlashArray(flat, note, digest, least, unsigned, rows)
         constant = self.by_name[name]
         constant.alignment = max(constant.alignment, alignment)
         return name
+
+    @property
+    def views(self) -> Mapping[str, WeightView]:
+        """The arrays that are not stored, by name."""
+        if self.has_views and self._views[0] != len(self.by_name):
+            self._views = len(self.by_name), views_among(self.by_name)
+        return self._views[1]
 
     @property
     def bytes(self) -> int:
@@ -79,11 +129,44 @@ class Constants:
     @property
     def names(self) -> list[str]:
         """In the order of flash: those of two versions last, since they come as C even beside a binary."""
-        return sorted(self.by_name, key=lambda name: self.by_name[name].unsigned is not None)
+        stored = (name for name in self.by_name if name not in self.views)
+        return sorted(stored, key=lambda name: self.by_name[name].unsigned is not None)
 
     @property
     def of_two_versions(self) -> list[str]:
         return [name for name, constant in self.by_name.items() if constant.unsigned is not None]
+
+
+def views_among(arrays: Mapping[str, FlashArray]) -> Mapping[str, WeightView]:
+    """The arrays that are part of one that is stored, which is no smaller and of the same type."""
+    found: dict[str, WeightView] = {}
+    wholes: dict[tuple[str, bytes], list[str]] = {}  # by type and the first bytes
+    for name in sorted(arrays, key=lambda name: -arrays[name].values.size):
+        array = arrays[name]
+        if array.unsigned is not None or not array.values.size:
+            continue
+        others = wholes.setdefault((array.values.dtype.name, array.values[:1].tobytes()), [])
+        view = next((view for other in others if (view := _view(array, other, arrays[other]))), None)
+        if view is None:
+            others.append(name)
+        else:
+            found[name] = view
+            arrays[view.whole].alignment = max(arrays[view.whole].alignment, array.alignment)
+    return found
+
+
+def _view(array: FlashArray, name: str, whole: FlashArray) -> WeightView | None:
+    """The array as the first values of `whole`, or as the first values of its first rows."""
+    if np.array_equal(array.values, whole.values[: array.values.size]):
+        return WeightView(name, array.rows.depth if array.rows else None)
+    if array.rows and whole.rows and array.rows.is_part_of(array.values, whole.rows, whole.values):
+        return WeightView(name, whole.rows.depth)
+    return None
+
+
+def pitch_of(name: str) -> str:
+    """The C name of the pitch of an array's rows."""
+    return f"{name}_pitch"
 
 
 def c_type(values: Array) -> str:

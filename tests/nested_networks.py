@@ -1,0 +1,91 @@
+"""Slices of one network, as slimmable training gives them, and applications of which they are the scenarios."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import ceil
+from pathlib import Path
+
+import numpy as np
+
+from edgewright.application.members import Application, load_application
+from edgewright.network import Network, Region, check
+from edgewright.network.operators import Conv2d, Dense, Reshape
+from edgewright.network.part_draft import tensor_part
+from edgewright.program.deployment import TensorRegion
+
+LEAST = 4  # channels: widths are multiples of it
+
+
+def narrowed(network: Network, width: float, seed: int | None = None) -> Network:
+    """The network with the first channels of every layer, as large a part of all as `width` says.
+
+    The last product keeps all its outputs. Weights are slices of the whole network's, and so are biases; with `seed`,
+    biases are other ones, as training each width gives them.
+    """
+    last = next(layer for layer in reversed(network.layers) if isinstance(layer.op, Conv2d | Dense))
+    rng = None if seed is None else np.random.default_rng(seed)
+    tensors, constants = dict(network.tensors), dict(network.constants)
+    layers = []
+
+    def part(name: str, counts: Mapping[int, int]) -> None:
+        """Cuts a constant to its first entries along some axes."""
+        tensor = network.tensors[name]
+        region = Region(tuple((0, counts.get(axis, n)) for axis, n in enumerate(tensor.shape)))
+        tensors[name] = tensor_part(tensor, region)
+        constants[name] = np.ascontiguousarray(network.constants[name][tuple(slice(*b) for b in region.bounds)])
+
+    for layer in network.layers:
+        op, product = layer.op, isinstance(layer.op, Conv2d | Dense)
+        depth = tensors[layer.inputs[0]].shape[-1]
+        if product:
+            weights = network.tensors[layer.inputs[1]].shape
+            is_depthwise = isinstance(op, Conv2d) and op.groups > 1
+            whole = weights[0]
+            count = whole if layer is last else depth if is_depthwise else _width(whole, width)
+            op = replace(op, groups=depth) if is_depthwise else op
+            part(layer.inputs[1], {0: count} if is_depthwise else {0: count, len(weights) - 1: depth})
+            for bias in layer.inputs[2:]:
+                part(bias, {0: count})
+                if rng is not None and width < 1:
+                    values = constants[bias]
+                    constants[bias] = values + rng.integers(-500, 500, values.shape).astype(values.dtype)
+        elif isinstance(op, Reshape):
+            was = network.tensors[layer.inputs[0]].shape
+            assert op.shape[-1] == was[-1], f"{layer.name} moves channels elsewhere"
+            op = replace(op, shape=(*op.shape[:-1], depth))
+        made = replace(layer, op=op)
+        shape = op.output_shape([tensors[name].shape for name in layer.inputs])
+        tensors[layer.output] = replace(tensors[layer.output], shape=shape)
+        layers.append(made)
+    name = f"{network.name}_{round(100 * width)}"
+    return check(replace(network, name=name, layers=tuple(layers), tensors=tensors, constants=constants))
+
+
+def _width(whole: int, part: float) -> int:
+    return min(whole, LEAST * ceil(whole * part / LEAST))
+
+
+def application_of(networks: Sequence[Network], model: Path, target: str, folder: Path, keys: str = "") -> Application:
+    """An application whose networks are these; `model` is any file, which stands for them in the application's file."""
+    entries = "".join(f'[[network]]\nname = "n{at}"\nfile = "{model}"\n{keys}\n' for at in range(len(networks)))
+    (folder / "app.toml").write_text(f'target = "{target}"\n{entries}')
+    found = load_application(folder / "app.toml")
+    given = {f"n{at}": replace(network, name=f"n{at}") for at, network in enumerate(networks)}
+
+    def ends(name: str, tensors: Sequence[str]) -> Mapping[str, TensorRegion]:
+        regions = {tensor: Region.whole(given[name].tensors[tensor].shape) for tensor in tensors}
+        return {tensor: TensorRegion(name, tensor, region) for tensor, region in regions.items()}
+
+    members = tuple(
+        replace(
+            member,
+            network=given[member.name],
+            inputs=ends(member.name, given[member.name].inputs),
+            outputs=ends(member.name, given[member.name].outputs),
+        )
+        for member in found.members
+    )
+    partitions = {name: (tuple(network.by_name),) for name, network in given.items()}
+    return replace(found, networks=given, members=members, partitions=partitions)
