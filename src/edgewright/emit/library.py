@@ -21,7 +21,7 @@ from ..platform import Board
 from ..platform.target import Target
 from ..program import Plan
 from ..program.codec import network_to_dict
-from ..program.nesting import nesting_of
+from ..program.nesting import Nesting, nesting_of
 from ..program.options import Options
 from ..program.selection import packed_bytes
 from .files import kernel_files, weight_files
@@ -58,6 +58,7 @@ class SharedCode:
     prefix: str
     constants: Constants
     kernels: set[str] = field(default_factory=set)
+    nesting: Nesting | None = None  # where some of the networks are slices of others
 
     @classmethod
     def called(cls, prefix: str) -> SharedCode:
@@ -67,8 +68,7 @@ class SharedCode:
     def of_networks(cls, prefix: str, networks: Sequence[Network]) -> SharedCode:
         """Where some networks are slices of others, weights of theirs may be views of those."""
         nesting = nesting_of(networks)
-        has_views = bool(nesting.wholes)
-        return cls(prefix, Constants(prefix, has_views), {"views"} if has_views else set())
+        return cls(prefix, Constants(prefix, has_views=True), {"views"}, nesting) if nesting else cls.called(prefix)
 
     def files(self) -> dict[str, str | bytes]:
         """The files that all of them include, once all are emitted."""
@@ -112,7 +112,7 @@ def emit(
     prefix = library_name(whole, name)
     code = share.code if share else SharedCode.called(prefix)
     module = Module(prefix, target, options or Options(), code.constants, code.kernels)
-    facts = NetworkFacts(whole, target, module.options)
+    facts = NetworkFacts(whole, target, module.options, nesting=code.nesting)
     if plan.is_selected_for(target, module.options):
         checked_kernels(plan, facts)
     else:

@@ -7,15 +7,16 @@ It holds no C, no free memory and no library under construction: an offer of a k
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from ..network import Arithmetic, Array, Interval, Layer, Network, Shape, Tensor
 from ..network.operators import Activation, DynamicProduct, Op
 from ..platform.target import Target
 from ..program import Sweep
+from ..program.nesting import Nesting
 from ..program.options import Options
-from .strided_tensor import StridedTensor
+from .strided_tensor import StridedTensor, dense_strides
 
 Found = TypeVar("Found")
 OfKind = TypeVar("OfKind")
@@ -30,12 +31,23 @@ class LayerFacts:
     target: Target
     options: Options
     exact: bool = True  # whether multipliers are searched for; else all layers are taken to have them
+    nesting: Nesting | None = None  # of the networks of one library
     known: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
     shared: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)  # by all layers of the network
 
     def once(self, key: Any, find: Callable[[], Found]) -> Found:
         """The result of `find`, computed once per key and layer."""
         return _once(self.known, key, find)
+
+    @property
+    def whole(self) -> LayerFacts | None:
+        """The layer of which this one is a slice."""
+        return self.once("whole", self._whole)
+
+    def _whole(self) -> LayerFacts | None:
+        weights = self.network.constants.get(self.layer.inputs[1]) if len(self.layer.inputs) > 1 else None
+        found = self.nesting.whole(weights) if self.nesting and weights is not None else None
+        return LayerFacts(found.network, found.layer, self.target, self.options) if found else None
 
     def of_network(self, key: Any, find: Callable[[], Found]) -> Found:
         """The result of `find`, computed once per key and network."""
@@ -79,6 +91,16 @@ class Site:
     plane: int  # sweep CHANNELS: bytes that the plan reserves for one channel plane
     also: frozenset[str]  # kernels that are in the code anyway
     dynamic: DynamicProduct | None  # the operator is its product, of numbers stored as they came
+
+    @property
+    def whole(self) -> Site | None:
+        """The layer of which this one is a slice, wherever its tensors lie."""
+        facts = self.facts.whole
+        if facts is None:
+            return None
+        tensors = [facts.network.tensors[name] for name in (*facts.layer.inputs, facts.layer.output)]
+        *inputs, output = (StridedTensor(tensor, dense_strides(tensor)) for tensor in tensors)
+        return replace(self, facts=facts, inputs=tuple(inputs), output=output)
 
     @property
     def network(self) -> Network:

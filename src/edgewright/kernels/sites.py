@@ -12,6 +12,7 @@ from ..platform.target import Target
 from ..program import Plan
 from ..program.index import AffineExpr, Bounds, IndexExpr, variables
 from ..program.lower import KernelCall, evaluated, iteration_points
+from ..program.nesting import Nesting
 from ..program.options import Options
 from ..program.plan import scratch_name
 from .site import ChannelRange, LayerFacts, Site
@@ -28,6 +29,7 @@ class NetworkFacts:
     target: Target
     options: Options = field(default_factory=Options)
     exact: bool = True  # whether multipliers are searched for; else all layers are taken to have them
+    nesting: Nesting | None = None  # with the other networks of the library
 
     @cached_property
     def _layers(self) -> dict[str, LayerFacts]:
@@ -39,9 +41,8 @@ class NetworkFacts:
 
     def of(self, layer: str) -> LayerFacts:
         if layer not in self._layers:
-            self._layers[layer] = LayerFacts(
-                self.network, self.network.by_name[layer], self.target, self.options, self.exact, shared=self._shared
-            )
+            found, how = self.network.by_name[layer], (self.target, self.options, self.exact, self.nesting)
+            self._layers[layer] = LayerFacts(self.network, found, *how, shared=self._shared)
         return self._layers[layer]
 
 

@@ -34,11 +34,11 @@ class Nesting:
     wholes: Mapping[str, WholeLayer]  # by digest of the slice
 
     def whole(self, weights: Array) -> WholeLayer | None:
-        return self.wholes.get(WeightDigests().of(weights)) if self.wholes else None
+        return self.wholes.get(WeightDigests().of(weights))
 
 
-def nesting_of(networks: Sequence[Network]) -> Nesting:
-    """The layers of these networks that are slices of others, each with the largest of those."""
+def nesting_of(networks: Sequence[Network]) -> Nesting | None:
+    """The layers of these networks that are slices of others, each with the largest of those; None without any."""
     digests = WeightDigests()
     layers = sorted(_products(networks), key=lambda one: -one.weights.size)
     larger: dict[tuple[object, ...], list[WholeLayer]] = {}
@@ -51,7 +51,7 @@ def nesting_of(networks: Sequence[Network]) -> Nesting:
             others.append(one)
         elif whole.weights.shape != weights.shape:
             wholes[digests.of(weights)] = whole
-    return Nesting(wholes)
+    return Nesting(wholes) if wholes else None
 
 
 def _products(networks: Sequence[Network]) -> Iterator[WholeLayer]:

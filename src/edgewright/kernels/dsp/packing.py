@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from ...network.tensor import DType
 from ..call import CCall
 from ..printing.constants import WeightRows
 from ..printing.source import Expr
-from ..requantise.sums import flip, requantised
+from ..requantise.sums import flip, larger_layer, requantised
 from ..site import Site, unwrap
 from .numbers import ChannelScaling, channel_scaling
 
@@ -79,7 +79,15 @@ def layer_numbers(site: Site, is_raw: bool) -> ChannelScaling | None:
         return ChannelScaling("general", np.zeros((len(sums.weights), 4), np.int32), 0, 0)
     base = sums.bias - (sums.zero * sums.weights.sum(axis=1, dtype=np.int64) if is_raw else 0)
     is_unsigned = is_raw and site.inputs[0].tensor.dtype is DType.UINT8
-    return site.facts.once(("dsp", is_raw), lambda: channel_scaling(site, sums, base, is_unsigned))
+
+    def found() -> ChannelScaling | None:
+        own, larger = channel_scaling(site, sums, base, is_unsigned), larger_layer(site, is_raw)
+        of_all = layer_numbers(larger, is_raw) if larger is not None else None
+        if own is None or of_all is None or of_all.kind != own.kind:
+            return own
+        return replace(of_all, channels=of_all.channels[: len(own.channels)])  # which is stored already
+
+    return site.facts.once(("dsp", is_raw), found)
 
 
 def packs(site: Site, runs: Array, group: int, is_raw: bool) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from ..call import CCall, image
 from ..printing.constants import WeightRows
 from ..printing.source import Expr, braced
 from ..requantise.multipliers import EvenRounding, Fixed, Rule, fit, fit_even
-from ..requantise.sums import Requantised, flip, requantised
+from ..requantise.sums import Requantised, flip, larger_layer, requantised
 from ..site import ChannelRange, Site, unwrap
 from ..strided_tensor import StridedTensor
 
@@ -122,9 +122,19 @@ def _layer_scaling(site: Site) -> Scaling | None:
         return None
 
     def found() -> Scaling | None:
-        return scaling_of(sums, base) or scaling_of(sums, base, is_wide=True) or _rounded_even(site, sums, base)
+        own = scaling_of(sums, base) or scaling_of(sums, base, is_wide=True) or _rounded_even(site, sums, base)
+        return own and _shared(site, own)
 
     return site.facts.once("blocked", found)
+
+
+def _shared(site: Site, own: Scaling) -> Scaling:
+    """With the multipliers of the layer of which this one is a slice, which are stored already, if they hold here."""
+    larger = larger_layer(site, counts_weights=own.bias is None)
+    of_all = _layer_scaling(larger) if larger is not None else None
+    if of_all is None or of_all.kind != own.kind or (of_all.bias is None) != (own.bias is None):
+        return own
+    return replace(own, fixed=of_all.fixed.first(own.rule.channels))
 
 
 def _rounded_even(site: Site, sums: Requantised, base: Array) -> Scaling | None:

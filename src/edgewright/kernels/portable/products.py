@@ -152,9 +152,8 @@ def write_dense(call: CCall, _: Offer, c: CWriter) -> None:
             c.line(f"ew_portable_dense(&{table}, {pointers});")
         else:
             call.use("portable")
-            c.line(
-                f"ew_portable_pixel(&{table}, 0, {call.pointer(lambda channels: str(fields(channels)[0]))}, {pointers});"
-            )
+            weights = call.pointer(lambda channels: str(fields(channels)[0]))
+            c.line(f"ew_portable_pixel(&{table}, 0, {weights}, {pointers});")
 
 
 DENSE = Kernel("portable_dense", (Dense,), where(suits_dense), write_dense, work=work.dense)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from ...network import Array
 from ..site import Site
 from .multipliers import Fixed, Rule, fit
-from .sums import Requantised, flip, requantised
+from .sums import Requantised, flip, larger_layer, requantised
 
 LEAST_LEFT, MOST_LEFT = 8, 16  # bits that sums are shifted: gathered numbers by 8, weights by up to 8
 
@@ -29,7 +30,16 @@ class Factors:
 
 def factors_of(site: Site) -> Factors | None:
     """Found once; None when the layer is none of int8 or uint8, or there are no exact multipliers."""
-    return site.facts.once("depthwise factors", lambda: _found(site))
+    return site.facts.once("depthwise factors", lambda: _shared(site, _found(site), factors_of))
+
+
+def _shared(site: Site, own: Factors | None, find: Callable[[Site], Factors | None]) -> Factors | None:
+    """The factors of the layer of which this one is a slice, which are stored already, if they are of the same form."""
+    larger = larger_layer(site, counts_weights=True)
+    of_all = find(larger) if larger is not None else None
+    if own is None or of_all is None or of_all.table.shape[1] != own.table.shape[1]:
+        return own
+    return replace(of_all, sums=own.sums, table=of_all.table[: len(own.table)])
 
 
 def _found(site: Site) -> Factors | None:
@@ -56,7 +66,8 @@ def factors_shifted_by(site: Site, left: int) -> Factors | None:
         return None
     if not site.facts.exact:
         return _assumed(sums)
-    return _shifted(site, sums, _base(sums, site), left, left)
+    own = _shifted(site, sums, _base(sums, site), left, left)
+    return _shared(site, own, lambda larger: factors_shifted_by(larger, left))
 
 
 def _shifted(site: Site, sums: Requantised, base: Array, least: int, most: int) -> Factors | None:

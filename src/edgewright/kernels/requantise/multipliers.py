@@ -8,7 +8,7 @@ threshold agree everywhere. What a sum is stored as in the reference is said by 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
 
@@ -80,6 +80,11 @@ class Fixed:
         assert not self.is_wide
         return int(self.shifts[0])
 
+    def first(self, count: int) -> Fixed:
+        """Those of the first channels."""
+        multiplier, offset, shifts = (each[:count] for each in (self.multiplier, self.offset, self.shifts))
+        return replace(self, multiplier=multiplier, offset=offset, shifts=shifts, drop=_first(self.drop, count))
+
 
 @dataclass(frozen=True)
 class EvenRounding:
@@ -93,6 +98,14 @@ class EvenRounding:
     left: int
     shift: int
     margin: int  # in units of the sum before the shift
+
+    def first(self, count: int) -> EvenRounding:
+        """That of the first channels."""
+        return replace(self, multiplier=self.multiplier[:count], scale=self.scale[:count])
+
+
+def _first(values: Array | None, count: int) -> Array | None:
+    return None if values is None else values[:count]
 
 
 MOST_STEPS = 257  # of an output within its range, and one more

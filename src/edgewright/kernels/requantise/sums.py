@@ -55,6 +55,30 @@ def _found(site: Site) -> Requantised | None:
     return Requantised(weights, bias, zero, rule, bits) if rule else None
 
 
+def larger_layer(site: Site, counts_weights: bool) -> Site | None:
+    """The layer of which this one is a slice, if whatever stores the sums of its first channels exactly does so here.
+
+    Scales, biases and ranges must be the same. With `counts_weights`, so must be the sums of weights, which are part
+    of what is added where x keeps its zero point.
+    """
+    whole, sums = site.whole, requantised(site)
+    larger = requantised(whole) if whole is not None else None
+    if sums is None or larger is None or sums.zero != larger.zero:
+        return None
+    rule, other, first = sums.rule, larger.rule, slice(len(sums.bias))
+    is_same_rule = rule.name == other.name != "" and (rule.low, rule.high) == (other.low, other.high)
+    is_reached = np.all(rule.first >= other.first[first]) and np.all(rule.last <= other.last[first])
+    same = [(rule.scale, other.scale), (sums.bias, larger.bias)]
+    if counts_weights:
+        same.append((sums.weights.sum(axis=1), larger.weights.sum(axis=1)))
+    if (sums.drop_bits is None) != (larger.drop_bits is None):
+        return None
+    if sums.drop_bits is not None and larger.drop_bits is not None:
+        same.append((sums.drop_bits, larger.drop_bits))
+    is_same = is_same_rule and all(np.array_equal(own, of_all[first]) for own, of_all in same)
+    return whole if is_same and is_reached else None
+
+
 def flip(tensor: Tensor) -> int:
     """How far stored bytes lie above int8: the bit that turns unsigned ones into signed ones."""
     return 128 if tensor.dtype is DType.UINT8 else 0
