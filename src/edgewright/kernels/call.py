@@ -84,6 +84,10 @@ class CCall(Site):
         """The table's field for the pitch of weights, in libraries where tables have one."""
         return (pitch,) if self.module.constants.has_views else ()
 
+    def blocks(self, count: int) -> tuple[Expr, ...]:
+        """The table's field for the blocks of input channels, in libraries where tables have one."""
+        return (count,) if self.module.constants.has_views else ()
+
     def scratch(self, c: CWriter, ctype: str, count: int, name: str = "scratch") -> str:
         """C of a pointer (`ctype *`) to the scratch: in an arena, or declared here as a local array of so many."""
         if self.arena_scratch is None:

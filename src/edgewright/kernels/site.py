@@ -49,6 +49,12 @@ class LayerFacts:
         found = self.nesting.whole(weights) if self.nesting and weights is not None else None
         return LayerFacts(found.network, found.layer, self.target, self.options) if found else None
 
+    @property
+    def block(self) -> int:
+        """Input channels of a block of weights: slices of the layer consist of whole blocks."""
+        weights = self.network.constants[self.layer.inputs[1]]
+        return self.nesting.block(weights) if self.nesting else int(weights.shape[-1])
+
     def of_network(self, key: Any, find: Callable[[], Found]) -> Found:
         """The result of `find`, computed once per key and network."""
         return _once(self.shared, key, find)

@@ -21,16 +21,19 @@ static uint32_t *ew_dsp_cut_run(const ew_dsp_convolution *layer, const uint8_t *
 static void ew_dsp_gather(const ew_dsp_convolution *layer, const uint8_t *x, int32_t i, int32_t j, uint32_t minus,
                           uint32_t *to)
 {
-    for (int32_t ky = 0; ky < layer->rows; ky++, i += layer->row_step) {
-        const int32_t is_inside = i >= 0 && i < layer->height;
-        const uint8_t *line = is_inside ? x + ew_row(&layer->x, i) : x;
-        for (int32_t kx = 0; kx < layer->runs; kx++) {
-            const int32_t at = j + kx * layer->step;
-            int32_t begin = ew_max(0, -at), end = ew_min(layer->pixels, layer->width - at);
-            if (!is_inside || begin >= end)
-                begin = end = 0;
-            to = ew_dsp_cut_run(layer, begin < end ? line + (at + begin) * layer->x.pixel : x, begin * layer->depth,
-                                end * layer->depth, layer->pixels * layer->depth, minus, to);
+    for (int32_t block = 0; block < EW_DSP_BLOCKS(layer); block++, x += layer->depth) {
+        int32_t row = i;
+        for (int32_t ky = 0; ky < layer->rows; ky++, row += layer->row_step) {
+            const int32_t is_inside = row >= 0 && row < layer->height;
+            const uint8_t *line = is_inside ? x + ew_row(&layer->x, row) : x;
+            for (int32_t kx = 0; kx < layer->runs; kx++) {
+                const int32_t at = j + kx * layer->step;
+                int32_t begin = ew_max(0, -at), end = ew_min(layer->pixels, layer->width - at);
+                if (!is_inside || begin >= end)
+                    begin = end = 0;
+                to = ew_dsp_cut_run(layer, begin < end ? line + (at + begin) * layer->x.pixel : x,
+                                    begin * layer->depth, end * layer->depth, layer->pixels * layer->depth, minus, to);
+            }
         }
     }
 }
@@ -88,18 +91,20 @@ EW_INLINE void ew_dsp_by_pairs(const ew_dsp_convolution *layer, const void *x, v
             one.is_inside && at.is_inside && one.j >= 0 && at.j >= 0 && one.j < last && at.j < last;
         if (is_inside && is_bent) {
             const uint8_t *a = bytes + one.j * layer->x.pixel, *b = bytes + at.j * layer->x.pixel;
-            for (int32_t ky = 0; ky < layer->rows; ky++) {
-                const int32_t i = ky * layer->row_step, up = ew_row(&layer->x, one.i + i);
-                const int32_t down = ew_row(&layer->x, at.i + i);
-                for (int32_t kx = 0, tap = 0; kx < layer->runs; kx++, tap += layer->step * layer->x.pixel)
-                    to = ew_dsp_two_runs(a + up + tap, b + down + tap, length, minus, flip, to);
-            }
+            for (int32_t block = 0; block < EW_DSP_BLOCKS(layer); block++, a += layer->depth, b += layer->depth)
+                for (int32_t ky = 0; ky < layer->rows; ky++) {
+                    const int32_t i = ky * layer->row_step, up = ew_row(&layer->x, one.i + i);
+                    const int32_t down = ew_row(&layer->x, at.i + i);
+                    for (int32_t kx = 0, tap = 0; kx < layer->runs; kx++, tap += layer->step * layer->x.pixel)
+                        to = ew_dsp_two_runs(a + up + tap, b + down + tap, length, minus, flip, to);
+                }
         } else if (is_inside) {
             const uint8_t *a = bytes + one.i * layer->x.row + one.j * layer->x.pixel;
             const uint8_t *b = bytes + at.i * layer->x.row + at.j * layer->x.pixel;
-            for (int32_t ky = 0, line = 0; ky < layer->rows; ky++, line += layer->row_step * layer->x.row)
-                for (int32_t kx = 0, tap = line; kx < layer->runs; kx++, tap += layer->step * layer->x.pixel)
-                    to = ew_dsp_two_runs(a + tap, b + tap, length, minus, flip, to);
+            for (int32_t block = 0; block < EW_DSP_BLOCKS(layer); block++, a += layer->depth, b += layer->depth)
+                for (int32_t ky = 0, line = 0; ky < layer->rows; ky++, line += layer->row_step * layer->x.row)
+                    for (int32_t kx = 0, tap = line; kx < layer->runs; kx++, tap += layer->step * layer->x.pixel)
+                        to = ew_dsp_two_runs(a + tap, b + tap, length, minus, flip, to);
         } else {
             ew_dsp_gather(layer, bytes, one.i, one.j, minus, to);
             ew_dsp_gather(layer, bytes, at.i, at.j, minus, to + 1);

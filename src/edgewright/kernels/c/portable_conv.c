@@ -128,15 +128,18 @@ EW_OFTEN_RUN EW_APART static int8_t *ew_portable_spread(const uint8_t *x, int32_
 EW_APART static void ew_portable_collect(const ew_convolution *p, const uint8_t *x, int32_t y, int32_t left,
                                          int8_t *to, int32_t step)
 {
-    for (int32_t i = 0; i < p->kernel_h; i++, y += p->dilation_h) {
-        const uint8_t *const line = y >= 0 && y < p->height ? x + ew_row(&p->x, y) : NULL;
-        int32_t at = left;
-        for (int32_t j = 0; j < p->kernel_w; j++, at += p->dilation_w) {
-            if (line && at >= 0 && at < p->width) {
-                to = ew_portable_spread(line + at * p->x.pixel, p->depth, 1, 0, p->flip, to, step);
-            } else {
-                for (int32_t k = 0; k < p->depth; k++, to += step)
-                    *to = p->zero;
+    for (int32_t block = 0; block < EW_WINDOW_BLOCKS(p); block++, x += p->depth) {
+        int32_t row = y;
+        for (int32_t i = 0; i < p->kernel_h; i++, row += p->dilation_h) {
+            const uint8_t *const line = row >= 0 && row < p->height ? x + ew_row(&p->x, row) : NULL;
+            int32_t at = left;
+            for (int32_t j = 0; j < p->kernel_w; j++, at += p->dilation_w) {
+                if (line && at >= 0 && at < p->width) {
+                    to = ew_portable_spread(line + at * p->x.pixel, p->depth, 1, 0, p->flip, to, step);
+                } else {
+                    for (int32_t k = 0; k < p->depth; k++, to += step)
+                        *to = p->zero;
+                }
             }
         }
     }

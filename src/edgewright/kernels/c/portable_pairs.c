@@ -176,13 +176,16 @@ static void ew_pairs_join_bent(const ew_convolution *p, const uint8_t *a, const 
 EW_APART static void ew_pairs_collect(const ew_convolution *p, const uint8_t *x, int32_t y, int32_t left, int32_t *to,
                                       int32_t factor, int32_t keep)
 {
-    for (int32_t i = 0; i < p->kernel_h; i++, y += p->dilation_h) {
-        int32_t at = left;
-        for (int32_t j = 0; j < p->kernel_w; j++, at += p->dilation_w) {
-            const int32_t is_inside = y >= 0 && y < p->height && at >= 0 && at < p->width;
-            const uint8_t *from = is_inside ? x + ew_row(&p->x, y) + at * p->x.pixel : NULL;
-            for (int32_t k = p->depth; k > 0; k--, to += 2)
-                *to = (*to & keep) + (is_inside ? (int8_t)(*from++ ^ p->flip) : p->zero) * factor;
+    for (int32_t block = 0; block < EW_WINDOW_BLOCKS(p); block++, x += p->depth) {
+        int32_t row = y;
+        for (int32_t i = 0; i < p->kernel_h; i++, row += p->dilation_h) {
+            int32_t at = left;
+            for (int32_t j = 0; j < p->kernel_w; j++, at += p->dilation_w) {
+                const int32_t is_inside = row >= 0 && row < p->height && at >= 0 && at < p->width;
+                const uint8_t *from = is_inside ? x + ew_row(&p->x, row) + at * p->x.pixel : NULL;
+                for (int32_t k = p->depth; k > 0; k--, to += 2)
+                    *to = (*to & keep) + (is_inside ? (int8_t)(*from++ ^ p->flip) : p->zero) * factor;
+            }
         }
     }
 }

@@ -60,7 +60,16 @@ typedef struct {
     uint8_t pixels;      /* gathered at once: 4, or 1 where there is no room for more; 0: read as they lie */
     uint8_t is_backward; /* from the last pixel to the first */
     uint8_t has_runs;    /* a line of a window lies side by side */
+#ifdef EW_HAS_VIEWS
+    uint8_t blocks; /* of `depth` channels: a window is read once for each */
+#endif
 } ew_convolution;
+
+#ifdef EW_HAS_VIEWS
+#define EW_WINDOW_BLOCKS(p) (p)->blocks
+#else
+#define EW_WINDOW_BLOCKS(p) 1
+#endif
 
 /* `part` of an output, as an argument. */
 EW_INLINE ew_part ew_part_of(int32_t top, int32_t bottom, int32_t left, int32_t right)

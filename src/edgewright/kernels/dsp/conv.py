@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...network import Array
 from ...network.operators import Conv2d, Dense
 from ...platform.target import Family
 from ...program import Sweep
+from ...program.nesting import blocked
 from ..call import CCall, image, part_pointer
 from ..kernel import Kernel, Offer
 from ..printing.nest import loops
@@ -33,6 +34,7 @@ class ConvColumns:
     kernel: tuple[int, int]
     runs: Array  # (channels, runs, taps of a run): what lies side by side in x
     images: tuple[str, str]  # the fields of ew_image for x and the output
+    blocks: int = 1  # of input channels, of which `size` has the depth
 
     @property
     def columns(self) -> int:
@@ -65,6 +67,16 @@ def conv_window(site: Site) -> ConvColumns:
     op, (x, w) = site.op_as(Conv2d), site.shapes[:2]
     images = (image(site.inputs[0]), image(site.output))
     return ConvColumns(op, (x[1], x[2], x[3]), (w[1], w[2]), runs_of(site, op, site.weights), images)
+
+
+def _blocked_window(site: Site) -> ConvColumns:
+    """The window block by block of input channels, where slices of the layer need that; in words of four taps."""
+    window, block = conv_window(site), site.facts.block
+    height, width, depth = window.size
+    if window.is_pointwise or block % 4 or block == depth:
+        return window
+    runs = blocked(site.weights, block).reshape(len(site.weights), -1, block)
+    return replace(window, size=(height, width, block), runs=runs, blocks=depth // block)
 
 
 def runs_of(site: Site, op: Conv2d, weights: Array) -> Array:
@@ -108,7 +120,7 @@ def _takes_threes(site: Site) -> bool:
 
 
 def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
-    window = conv_window(call)
+    window = _blocked_window(call)
     batch, rows, columns, _ = call.region
     table = _table(call, window)
     run, given = "ew_dsp_conv_bent" if call.inputs[0].window else "ew_dsp_conv", f"&{table}"
@@ -154,9 +166,10 @@ def fields_of(call: CCall, window: ConvColumns, sums: tuple[Expr, ...], zero: in
         braced(sums),
         f"ew_{kernel}",
         *window.images,
-        *(*window.size, rows, runs // rows, taps // depth),
+        *(*window.size, rows, runs // (rows * window.blocks), taps // depth),
         *(*op.stride, *op.dilation, *op.pads[:2]),
         *(zero, flip(call.inputs[0].tensor), int(call.is_backward)),
+        *call.blocks(window.blocks),
     )
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...network import Arithmetic, Array, Interval
+from ...network.operators import Conv2d
+from ...program.nesting import blocked
 from ..call import CCall, image
 from ..printing.constants import WeightRows
 from ..printing.source import Expr, braced
@@ -108,9 +110,19 @@ def scaling_kind(site: Site) -> str:
 
 def products_of(site: Site, channels: Interval, step: int = 1) -> Products:
     """The products of these channels; weights of 0 pad their depth to a multiple of `step`."""
-    weights = unwrap(requantised(site)).weights[slice(*channels)]
-    padded = np.pad(weights, ((0, 0), (0, -weights.shape[1] % step)))
+    weights = unwrap(requantised(site)).weights
+    if isinstance(site.op, Conv2d) and site.op.groups == 1:
+        weights = blocked(site.weights, window_block(site)).reshape(weights.shape)
+    part = weights[slice(*channels)]
+    padded = np.pad(part, ((0, 0), (0, -part.shape[1] % step)))
     return Products(padded, channels, unwrap(_layer_scaling(site)))
+
+
+def window_block(site: Site) -> int:
+    """Input channels that are read at a time of all taps of a window: all, unless slices of the layer have fewer."""
+    depth = site.shapes[0][-1]
+    has_taps = isinstance(site.op, Conv2d) and site.op.groups == 1 and site.shapes[1][1:3] != (1, 1)
+    return site.facts.block if has_taps else depth
 
 
 def _layer_scaling(site: Site) -> Scaling | None:
@@ -197,13 +209,16 @@ class Convolution:
     def table(self, call: CCall, arranged: Arrangement, step: int = 1) -> str:
         """C of the struct for the channels of the call, of which weights are packed so."""
         x, y = self.places
-        _, _, depth, _, kernel_w, _, _, _, dilation_w, *_ = self.window
-        has_runs = kernel_w == 1 or (dilation_w == 1 and x.strides[-2] == depth)
+        height, width, depth, _, kernel_w, _, _, _, dilation_w, *_ = self.window
+        block = window_block(call)
+        has_runs = block == depth and (kernel_w == 1 or (dilation_w == 1 and x.strides[-2] == depth))
+        sizes = (height, width, block, *self.window[3:])
         x_flip = flip(call.inputs[0].tensor)
         flags = (unwrap(requantised(call)).zero - x_flip, x_flip, self.pixels, int(call.is_backward), int(has_runs))
 
         def fields(channels: ChannelRange) -> tuple[Expr, ...]:
             products = products_of(call, channels.channels, step)
-            return (braced(products.fields(call, arranged)), image(x), image(y), *self.window, *flags)
+            table = (braced(products.fields(call, arranged)), image(x), image(y), *sizes, *flags)
+            return (*table, *call.blocks(depth // block))
 
         return call.table("ew_convolution", fields)
