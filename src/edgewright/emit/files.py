@@ -13,7 +13,7 @@ from ..kernels.printing.constants import LARGE, Constants, FlashArray, c_type, i
 from ..kernels.printing.source import comment, header_foot, header_head
 
 ALWAYS = ("base",)  # kernel files that every library has
-SETTINGS = ("views",)  # those on which types in others depend
+SETTINGS = ("split", "views")  # those on which types in others depend
 
 
 def renamed(text: str, prefix: str) -> str:

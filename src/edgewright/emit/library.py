@@ -68,7 +68,11 @@ class SharedCode:
     def of_networks(cls, prefix: str, networks: Sequence[Network]) -> SharedCode:
         """Where some networks are slices of others, weights of theirs may be views of those."""
         nesting = nesting_of(networks)
-        return cls(prefix, Constants(prefix, has_views=True), {"views"}, nesting) if nesting else cls.called(prefix)
+        if nesting is None:
+            return cls.called(prefix)
+        return cls(
+            prefix, Constants(prefix, has_views=True), {"views", *(("split",) if nesting.split else ())}, nesting
+        )
 
     def files(self) -> dict[str, str | bytes]:
         """The files that all of them include, once all are emitted."""

@@ -78,15 +78,16 @@ class CCall(Site):
     def add_rows(self, values: Array, note: str, rows: WeightRows) -> tuple[str, tuple[Expr, ...]]:
         """The name of weights in rows, and the table's field for their pitch, in libraries where tables have one."""
         name = self.module.constants.add(values, f"{self.layer.name}: {note}", rows=rows)
-        return name, self.pitch(pitch_of(name))
+        return name, self.pitch_field(pitch_of(name))
 
-    def pitch(self, pitch: Expr) -> tuple[Expr, ...]:
-        """The table's field for the pitch of weights, in libraries where tables have one."""
+    def pitch_field(self, pitch: Expr) -> tuple[Expr, ...]:
+        """The pitch of weights, in libraries where tables have one (EW_HAS_VIEWS)."""
         return (pitch,) if self.module.constants.has_views else ()
 
-    def blocks(self, count: int) -> tuple[Expr, ...]:
-        """The table's field for the blocks of input channels, in libraries where tables have one."""
-        return (count,) if self.module.constants.has_views else ()
+    def split_field(self, is_split: bool) -> tuple[Expr, ...]:
+        """Whether windows are split, in libraries where tables say so (EW_HAS_SPLIT)."""
+        nesting = self.facts.nesting
+        return (int(is_split),) if nesting is not None and nesting.split else ()
 
     def scratch(self, c: CWriter, ctype: str, count: int, name: str = "scratch") -> str:
         """C of a pointer (`ctype *`) to the scratch: in an arena, or declared here as a local array of so many."""

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from ..network import Arithmetic, Array, Interval, Layer, Network, Shape, Tensor
-from ..network.operators import Activation, DynamicProduct, Op
-from ..platform.target import Target
+from ..network import Arithmetic, Array, DType, Interval, Layer, Network, Shape, Tensor
+from ..network.operators import Activation, Conv2d, DynamicProduct, Op
+from ..platform.target import Family, Target
 from ..program import Sweep
-from ..program.nesting import Nesting
+from ..program.nesting import SPLIT, Nesting
 from ..program.options import Options
 from .strided_tensor import StridedTensor, dense_strides
 
@@ -48,12 +48,6 @@ class LayerFacts:
         weights = self.network.constants.get(self.layer.inputs[1]) if len(self.layer.inputs) > 1 else None
         found = self.nesting.whole(weights) if self.nesting and weights is not None else None
         return LayerFacts(found.network, found.layer, self.target, self.options) if found else None
-
-    @property
-    def block(self) -> int:
-        """Input channels of a block of weights: slices of the layer consist of whole blocks."""
-        weights = self.network.constants[self.layer.inputs[1]]
-        return self.nesting.block(weights) if self.nesting else int(weights.shape[-1])
 
     def of_network(self, key: Any, find: Callable[[], Found]) -> Found:
         """The result of `find`, computed once per key and network."""
@@ -178,3 +172,13 @@ class Site:
     def shares(self, which: int = 0) -> bool:
         """Whether input `which` and the output may have bytes in common."""
         return self.inputs[which].meets(self.output)
+
+
+def is_split(site: Site) -> bool:
+    """Whether the weights of a convolution's window are split by channels, since slices of the layer have fewer."""
+    nesting, op = site.facts.nesting, site.op
+    if nesting is None or not isinstance(op, Conv2d) or op.groups > 1 or site.target.family is Family.HELIUM:
+        return False  # vectors would take too long to gather fours of bytes
+    _, *window, depth = site.shapes[1]
+    is_large = window != [1, 1] and depth > SPLIT and site.inputs[0].tensor.dtype is DType.INT8
+    return is_large and site.facts.once("split", lambda: nesting.is_split(site.weights))

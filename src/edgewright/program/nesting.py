@@ -5,15 +5,17 @@ Nothing is declared: the values say it. So a network may be narrowed in some lay
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import gcd
+from math import prod
 
 import numpy as np
 
 from ..network import Array, Layer, Network
 from ..network.operators import Conv2d, Dense
 from .weights import WeightDigests
+
+SPLIT = 4  # input channels that kernels read at a time
 
 
 @dataclass(frozen=True)
@@ -33,14 +35,14 @@ class Nesting:
     """For weights that are a slice of larger ones, the layer that has these."""
 
     wholes: Mapping[str, WholeLayer]  # by digest of the slice
-    blocks: Mapping[str, int]  # by digest: of the wholes as well
+    split: frozenset[str]  # by digest: slices that windows must be split for, and their wholes (see `split_channels`)
 
     def whole(self, weights: Array) -> WholeLayer | None:
         return self.wholes.get(WeightDigests().of(weights))
 
-    def block(self, weights: Array) -> int:
-        """How many input channels all slices of these weights, or of their whole, are multiples of."""
-        return self.blocks.get(WeightDigests().of(weights), weights.shape[-1])
+    def is_split(self, weights: Array) -> bool:
+        """Whether four channels of all taps of a window come before the next four."""
+        return WeightDigests().of(weights) in self.split
 
 
 def nesting_of(networks: Sequence[Network]) -> Nesting | None:
@@ -49,7 +51,7 @@ def nesting_of(networks: Sequence[Network]) -> Nesting | None:
     layers = sorted(_products(networks), key=lambda one: -one.weights.size)
     larger: dict[tuple[object, ...], list[WholeLayer]] = {}
     wholes: dict[str, WholeLayer] = {}
-    depths: dict[str, list[int]] = {}  # of the slices of a whole, by its digest
+    families: dict[str, dict[str, Array]] = {}  # a whole and its slices, by digests
     for one in layers:
         weights = one.weights
         others = larger.setdefault((type(one.layer.op), weights.dtype, weights.shape[1:-1]), [])
@@ -57,11 +59,18 @@ def nesting_of(networks: Sequence[Network]) -> Nesting | None:
         if whole is None:
             others.append(one)
         elif whole.weights.shape != weights.shape:
+            of_all = digests.of(whole.weights)
+            families.setdefault(of_all, {of_all: whole.weights})[digests.of(weights)] = weights
             wholes[digests.of(weights)] = whole
-            depths.setdefault(digests.of(whole.weights), [whole.weights.shape[-1]]).append(weights.shape[-1])
-    blocks = {whole: gcd(*counts) for whole, counts in depths.items()}
-    blocks |= {part: blocks[digests.of(whole.weights)] for part, whole in wholes.items()}
-    return Nesting(wholes, blocks) if wholes else None
+    split = frozenset(one for family in families.values() if _needs_split(family.values()) for one in family)
+    return Nesting(wholes, split) if wholes else None
+
+
+def _needs_split(family: Collection[Array]) -> bool:
+    """Whether slices of a window of several taps have fewer input channels, which kernels can read by fours."""
+    depths = {weights.shape[-1] for weights in family}
+    has_taps = any(prod(weights.shape[1:-1]) > 1 for weights in family)
+    return has_taps and len(depths) > 1 and not any(depth % SPLIT for depth in depths)
 
 
 def _products(networks: Sequence[Network]) -> Iterator[WholeLayer]:
@@ -72,10 +81,10 @@ def _products(networks: Sequence[Network]) -> Iterator[WholeLayer]:
                 yield WholeLayer(network, layer)
 
 
-def blocked(weights: Array, block: int) -> Array:
-    """Weights (O, kh, kw, I) as (O, blocks, kh, kw, block): those of the first input channels come first."""
+def split_channels(weights: Array) -> Array:
+    """Weights (O, kh, kw, I) as (O, I / 4, kh, kw, 4): those of a slice's input channels come first."""
     outputs, rows, columns, _ = weights.shape
-    return np.moveaxis(weights.reshape(outputs, rows, columns, -1, block), 3, 1)
+    return np.moveaxis(weights.reshape(outputs, rows, columns, -1, SPLIT), 3, 1)
 
 
 def is_slice(weights: Array, larger: Array) -> bool:

@@ -20,6 +20,13 @@ uint32_t ew_dsp_rest(const uint8_t *source, int32_t rest, int32_t length);
 uint32_t *ew_dsp_two_words(const uint8_t *one, const uint8_t *two, uint32_t *to, int32_t words, uint32_t minus,
                            uint32_t flip);
 
+#ifdef EW_HAS_SPLIT
+/* Signed bytes of `taps` pixels, `gap` bytes apart, for each of two windows: four channels go `jump` bytes behind the last
+ * four, since those of all other taps lie between. `words`: fours of channels. */
+void ew_dsp_two_split(const uint8_t *one, const uint8_t *two, uint32_t *to, int32_t words, uint32_t minus,
+                      int32_t jump, int32_t taps, int32_t gap);
+#endif
+
 /* A run for each of two pixels. */
 EW_INLINE uint32_t *ew_dsp_two_runs(const uint8_t *one, const uint8_t *two, int32_t length, uint32_t minus,
                                     uint32_t flip, uint32_t *to)

@@ -21,19 +21,16 @@ static uint32_t *ew_dsp_cut_run(const ew_dsp_convolution *layer, const uint8_t *
 static void ew_dsp_gather(const ew_dsp_convolution *layer, const uint8_t *x, int32_t i, int32_t j, uint32_t minus,
                           uint32_t *to)
 {
-    for (int32_t block = 0; block < EW_DSP_BLOCKS(layer); block++, x += layer->depth) {
-        int32_t row = i;
-        for (int32_t ky = 0; ky < layer->rows; ky++, row += layer->row_step) {
-            const int32_t is_inside = row >= 0 && row < layer->height;
-            const uint8_t *line = is_inside ? x + ew_row(&layer->x, row) : x;
-            for (int32_t kx = 0; kx < layer->runs; kx++) {
-                const int32_t at = j + kx * layer->step;
-                int32_t begin = ew_max(0, -at), end = ew_min(layer->pixels, layer->width - at);
-                if (!is_inside || begin >= end)
-                    begin = end = 0;
-                to = ew_dsp_cut_run(layer, begin < end ? line + (at + begin) * layer->x.pixel : x,
-                                    begin * layer->depth, end * layer->depth, layer->pixels * layer->depth, minus, to);
-            }
+    for (int32_t ky = 0; ky < layer->rows; ky++, i += layer->row_step) {
+        const int32_t is_inside = i >= 0 && i < layer->height;
+        const uint8_t *line = is_inside ? x + ew_row(&layer->x, i) : x;
+        for (int32_t kx = 0; kx < layer->runs; kx++) {
+            const int32_t at = j + kx * layer->step;
+            int32_t begin = ew_max(0, -at), end = ew_min(layer->pixels, layer->width - at);
+            if (!is_inside || begin >= end)
+                begin = end = 0;
+            to = ew_dsp_cut_run(layer, begin < end ? line + (at + begin) * layer->x.pixel : x, begin * layer->depth,
+                                end * layer->depth, layer->pixels * layer->depth, minus, to);
         }
     }
 }
@@ -68,6 +65,51 @@ static void ew_dsp_next(const ew_dsp_convolution *layer, uint8_t *y, const ew_pa
     }
 }
 
+#ifdef EW_HAS_SPLIT
+/* Bytes of columns from four channels of a tap to its next four, where those of all other taps lie between. */
+static int32_t ew_dsp_jump(const ew_dsp_convolution *layer)
+{
+    return 16 * layer->rows * layer->runs;
+}
+
+/* The same as ew_dsp_gather for split columns. Padding is the zero point, of which nothing is left. */
+static void ew_dsp_gather_split(const ew_dsp_convolution *layer, const uint8_t *x, int32_t i, int32_t j, uint32_t minus,
+                                uint32_t *to)
+{
+    const int32_t jump = ew_dsp_jump(layer) / 4;
+    for (int32_t ky = 0; ky < layer->rows; ky++, i += layer->row_step) {
+        const uint8_t *const line = i >= 0 && i < layer->height ? x + ew_row(&layer->x, i) : NULL;
+        for (int32_t kx = 0, at = j; kx < layer->runs; kx++, at += layer->step, to += 4) {
+            uint32_t *put = to;
+            if (line && at >= 0 && at < layer->width) {
+                const uint8_t *from = line + at * layer->x.pixel;
+                for (const uint8_t *const end = from + layer->depth; from != end; from += 4, put += jump)
+                    ew_dsp_put(put, ew_dsp_load(from), minus);
+            } else {
+                for (int32_t k = layer->depth; k > 0; k -= 4, put += jump)
+                    put[0] = put[2] = 0;
+            }
+        }
+    }
+}
+
+/* Split columns of two windows. */
+static void ew_dsp_two_windows(const ew_dsp_convolution *layer, const uint8_t *x, const ew_dsp_cursor *one,
+                               const ew_dsp_cursor *two, int32_t is_inside, uint32_t minus, uint32_t *to)
+{
+    if (!is_inside) {
+        ew_dsp_gather_split(layer, x, one->i, one->j, minus, to);
+        ew_dsp_gather_split(layer, x, two->i, two->j, minus, to + 1);
+        return;
+    }
+    const uint8_t *a = x + one->j * layer->x.pixel, *b = x + two->j * layer->x.pixel;
+    const int32_t words = layer->depth >> 2, gap = layer->step * layer->x.pixel - layer->depth;
+    for (int32_t ky = 0, row = 0; ky < layer->rows; ky++, row += layer->row_step, to += 4 * layer->runs)
+        ew_dsp_two_split(a + ew_row(&layer->x, one->i + row), b + ew_row(&layer->x, two->i + row), to, words, minus,
+                         ew_dsp_jump(layer), layer->runs, gap);
+}
+#endif
+
 /* `is_bent`: x is a rolling buffer, where rows begin anew. */
 EW_INLINE void ew_dsp_by_pairs(const ew_dsp_convolution *layer, const void *x, void *y, const ew_part *part,
                                void *columns, int32_t is_bent)
@@ -89,22 +131,25 @@ EW_INLINE void ew_dsp_by_pairs(const ew_dsp_convolution *layer, const void *x, v
             ew_dsp_next(layer, (uint8_t *)y, part, &at);
         const int32_t is_inside =
             one.is_inside && at.is_inside && one.j >= 0 && at.j >= 0 && one.j < last && at.j < last;
+#ifdef EW_HAS_SPLIT
+        if (layer->is_split)
+            ew_dsp_two_windows(layer, bytes, &one, &at, is_inside, minus, to);
+        else
+#endif
         if (is_inside && is_bent) {
             const uint8_t *a = bytes + one.j * layer->x.pixel, *b = bytes + at.j * layer->x.pixel;
-            for (int32_t block = 0; block < EW_DSP_BLOCKS(layer); block++, a += layer->depth, b += layer->depth)
-                for (int32_t ky = 0; ky < layer->rows; ky++) {
-                    const int32_t i = ky * layer->row_step, up = ew_row(&layer->x, one.i + i);
-                    const int32_t down = ew_row(&layer->x, at.i + i);
-                    for (int32_t kx = 0, tap = 0; kx < layer->runs; kx++, tap += layer->step * layer->x.pixel)
-                        to = ew_dsp_two_runs(a + up + tap, b + down + tap, length, minus, flip, to);
-                }
+            for (int32_t ky = 0; ky < layer->rows; ky++) {
+                const int32_t i = ky * layer->row_step, up = ew_row(&layer->x, one.i + i);
+                const int32_t down = ew_row(&layer->x, at.i + i);
+                for (int32_t kx = 0, tap = 0; kx < layer->runs; kx++, tap += layer->step * layer->x.pixel)
+                    to = ew_dsp_two_runs(a + up + tap, b + down + tap, length, minus, flip, to);
+            }
         } else if (is_inside) {
             const uint8_t *a = bytes + one.i * layer->x.row + one.j * layer->x.pixel;
             const uint8_t *b = bytes + at.i * layer->x.row + at.j * layer->x.pixel;
-            for (int32_t block = 0; block < EW_DSP_BLOCKS(layer); block++, a += layer->depth, b += layer->depth)
-                for (int32_t ky = 0, line = 0; ky < layer->rows; ky++, line += layer->row_step * layer->x.row)
-                    for (int32_t kx = 0, tap = line; kx < layer->runs; kx++, tap += layer->step * layer->x.pixel)
-                        to = ew_dsp_two_runs(a + tap, b + tap, length, minus, flip, to);
+            for (int32_t ky = 0, line = 0; ky < layer->rows; ky++, line += layer->row_step * layer->x.row)
+                for (int32_t kx = 0, tap = line; kx < layer->runs; kx++, tap += layer->step * layer->x.pixel)
+                    to = ew_dsp_two_runs(a + tap, b + tap, length, minus, flip, to);
         } else {
             ew_dsp_gather(layer, bytes, one.i, one.j, minus, to);
             ew_dsp_gather(layer, bytes, at.i, at.j, minus, to + 1);

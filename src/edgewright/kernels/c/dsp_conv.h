@@ -18,16 +18,10 @@ typedef struct {
     int8_t zero;                  /* of x, as a signed byte */
     uint8_t flip;                 /* 128 makes unsigned bytes of x signed */
     uint8_t is_backward;
-#ifdef EW_HAS_VIEWS
-    uint8_t blocks; /* of `depth` channels: a window is read once for each */
+#ifdef EW_HAS_SPLIT
+    uint8_t is_split; /* columns hold four channels of all taps, then the next four */
 #endif
 } ew_dsp_convolution;
-
-#ifdef EW_HAS_VIEWS
-#define EW_DSP_BLOCKS(layer) (layer)->blocks
-#else
-#define EW_DSP_BLOCKS(layer) 1
-#endif
 
 /* A part of the output. `columns` is free memory, 4 * taps bytes: all that two pixels read is copied there before
  * either is written. */

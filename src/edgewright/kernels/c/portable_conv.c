@@ -128,28 +128,61 @@ EW_OFTEN_RUN EW_APART static int8_t *ew_portable_spread(const uint8_t *x, int32_
 EW_APART static void ew_portable_collect(const ew_convolution *p, const uint8_t *x, int32_t y, int32_t left,
                                          int8_t *to, int32_t step)
 {
-    for (int32_t block = 0; block < EW_WINDOW_BLOCKS(p); block++, x += p->depth) {
-        int32_t row = y;
-        for (int32_t i = 0; i < p->kernel_h; i++, row += p->dilation_h) {
-            const uint8_t *const line = row >= 0 && row < p->height ? x + ew_row(&p->x, row) : NULL;
-            int32_t at = left;
-            for (int32_t j = 0; j < p->kernel_w; j++, at += p->dilation_w) {
-                if (line && at >= 0 && at < p->width) {
-                    to = ew_portable_spread(line + at * p->x.pixel, p->depth, 1, 0, p->flip, to, step);
-                } else {
-                    for (int32_t k = 0; k < p->depth; k++, to += step)
-                        *to = p->zero;
-                }
+    for (int32_t i = 0; i < p->kernel_h; i++, y += p->dilation_h) {
+        const uint8_t *const line = y >= 0 && y < p->height ? x + ew_row(&p->x, y) : NULL;
+        int32_t at = left;
+        for (int32_t j = 0; j < p->kernel_w; j++, at += p->dilation_w) {
+            if (line && at >= 0 && at < p->width) {
+                to = ew_portable_spread(line + at * p->x.pixel, p->depth, 1, 0, p->flip, to, step);
+            } else {
+                for (int32_t k = 0; k < p->depth; k++, to += step)
+                    *to = p->zero;
             }
         }
     }
 }
+
+#ifdef EW_HAS_SPLIT
+/* What a window covers, four channels of all taps before the next four. */
+EW_OFTEN_RUN EW_APART static void ew_portable_split(const ew_convolution *p, const uint8_t *x, int32_t y, int32_t left,
+                                                    int8_t *to, int32_t step)
+{
+    const int32_t jump = (ew_split_jump(p) - 4) * step;
+    const int8_t zero = p->zero;
+    for (int32_t i = 0; i < p->kernel_h; i++, y += p->dilation_h) {
+        const uint8_t *const line = y >= 0 && y < p->height ? x + ew_row(&p->x, y) : NULL;
+        for (int32_t j = 0, at = left; j < p->kernel_w; j++, at += p->dilation_w, to += 4 * step) {
+            int8_t *put = to;
+            if (line && at >= 0 && at < p->width) {
+                const uint8_t *from = line + at * p->x.pixel;
+                for (const uint8_t *const end = from + p->depth; from != end; from += 4, put += jump) {
+                    const int32_t a = from[0], b = from[1], c = from[2], d = from[3];
+                    *put = (int8_t)a, put += step;
+                    *put = (int8_t)b, put += step;
+                    *put = (int8_t)c, put += step;
+                    *put = (int8_t)d, put += step;
+                }
+            } else {
+                for (int32_t k = p->depth; k > 0; k -= 4, put += jump)
+                    for (int32_t four = 0; four < 4; four++, put += step)
+                        *put = zero;
+            }
+        }
+    }
+}
+#endif
 
 /* What the window at an output pixel covers, to every `step`-th byte. `line` is where its first row begins. */
 static void ew_portable_gather(const ew_convolution *p, const uint8_t *x, int32_t row, int32_t column, int32_t line,
                                int8_t *to, int32_t step)
 {
     const int32_t left = column * p->stride_w - p->pad_w, top = row * p->stride_h - p->pad_h;
+#ifdef EW_HAS_SPLIT
+    if (p->is_split) {
+        ew_portable_split(p, x, top, left, to, step);
+        return;
+    }
+#endif
     if (!p->has_runs || left < 0 || left + p->kernel_w > p->width || top < 0 ||
         top + (p->kernel_h - 1) * p->dilation_h >= p->height) {
         ew_portable_collect(p, x, top, left, to, step);

@@ -176,23 +176,64 @@ static void ew_pairs_join_bent(const ew_convolution *p, const uint8_t *a, const 
 EW_APART static void ew_pairs_collect(const ew_convolution *p, const uint8_t *x, int32_t y, int32_t left, int32_t *to,
                                       int32_t factor, int32_t keep)
 {
-    for (int32_t block = 0; block < EW_WINDOW_BLOCKS(p); block++, x += p->depth) {
-        int32_t row = y;
-        for (int32_t i = 0; i < p->kernel_h; i++, row += p->dilation_h) {
-            int32_t at = left;
-            for (int32_t j = 0; j < p->kernel_w; j++, at += p->dilation_w) {
-                const int32_t is_inside = row >= 0 && row < p->height && at >= 0 && at < p->width;
-                const uint8_t *from = is_inside ? x + ew_row(&p->x, row) + at * p->x.pixel : NULL;
-                for (int32_t k = p->depth; k > 0; k--, to += 2)
-                    *to = (*to & keep) + (is_inside ? (int8_t)(*from++ ^ p->flip) : p->zero) * factor;
-            }
+    for (int32_t i = 0; i < p->kernel_h; i++, y += p->dilation_h) {
+        int32_t at = left;
+        for (int32_t j = 0; j < p->kernel_w; j++, at += p->dilation_w) {
+            const int32_t is_inside = y >= 0 && y < p->height && at >= 0 && at < p->width;
+            const uint8_t *from = is_inside ? x + ew_row(&p->x, y) + at * p->x.pixel : NULL;
+            for (int32_t k = p->depth; k > 0; k--, to += 2)
+                *to = (*to & keep) + (is_inside ? (int8_t)(*from++ ^ p->flip) : p->zero) * factor;
         }
     }
 }
 
+#ifdef EW_HAS_SPLIT
+/* A row of the image, if it exists. */
+EW_INLINE const uint8_t *ew_pairs_line(const ew_convolution *p, const uint8_t *x, int32_t y)
+{
+    return y >= 0 && y < p->height ? x + ew_row(&p->x, y) : NULL;
+}
+
+EW_INLINE const uint8_t *ew_pairs_tap(const ew_convolution *p, const uint8_t *line, int32_t column)
+{
+    return line && column >= 0 && column < p->width ? line + column * p->x.pixel : NULL;
+}
+
+/* What the windows of two pixels cover, or of one, four channels of all taps before the next four. */
+EW_OFTEN_RUN EW_APART static void ew_pairs_split(const ew_convolution *p, const uint8_t *x, const ew_pair_at *at,
+                                                 int32_t *to, int32_t pixels)
+{
+    const int32_t jump = 2 * ew_split_jump(p);
+    const uint8_t pad = (uint8_t)p->zero, padding[4] = {pad, pad, pad, pad}, none[4] = {0, 0, 0, 0};
+    const ew_pair_at *const other = pixels > 1 ? at + 1 : at;
+    for (int32_t i = 0, down = 0; i < p->kernel_h; i++, down += p->dilation_h) {
+        const uint8_t *const one = ew_pairs_line(p, x, at->top + down), *const two = ew_pairs_line(p, x, other->top + down);
+        for (int32_t j = 0, right = 0; j < p->kernel_w; j++, right += p->dilation_w, to += 8) {
+            const uint8_t *a = ew_pairs_tap(p, one, at->left + right), *b = ew_pairs_tap(p, two, other->left + right);
+            const int32_t on_a = a ? 4 : 0, on_b = b && pixels > 1 ? 4 : 0;
+            int32_t *put = to;
+            a = a ? a : padding;
+            b = pixels == 1 ? none : b ? b : padding;
+            for (int32_t k = p->depth; k > 0; k -= 4, a += on_a, b += on_b, put += jump) {
+                put[0] = (int8_t)a[0] + (int8_t)b[0] * 65536;
+                put[2] = (int8_t)a[1] + (int8_t)b[1] * 65536;
+                put[4] = (int8_t)a[2] + (int8_t)b[2] * 65536;
+                put[6] = (int8_t)a[3] + (int8_t)b[3] * 65536;
+            }
+        }
+    }
+}
+#endif
+
 /* What the windows of two pixels cover, or of one. */
 static void ew_pairs_gather(const ew_convolution *p, const uint8_t *x, const ew_pair_at *at, int32_t *to, int32_t pixels)
 {
+#ifdef EW_HAS_SPLIT
+    if (p->is_split) {
+        ew_pairs_split(p, x, at, to, pixels);
+        return;
+    }
+#endif
     const uint8_t *const a = ew_pairs_run(p, x, &at[0]);
     const uint8_t *const b = pixels == 1 ? NULL : ew_pairs_run(p, x, &at[1]);
     if (a && b) {

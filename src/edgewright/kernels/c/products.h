@@ -60,15 +60,14 @@ typedef struct {
     uint8_t pixels;      /* gathered at once: 4, or 1 where there is no room for more; 0: read as they lie */
     uint8_t is_backward; /* from the last pixel to the first */
     uint8_t has_runs;    /* a line of a window lies side by side */
-#ifdef EW_HAS_VIEWS
-    uint8_t blocks; /* of `depth` channels: a window is read once for each */
+#ifdef EW_HAS_SPLIT
+    uint8_t is_split; /* columns hold four channels of all taps, then the next four */
 #endif
 } ew_convolution;
 
-#ifdef EW_HAS_VIEWS
-#define EW_WINDOW_BLOCKS(p) (p)->blocks
-#else
-#define EW_WINDOW_BLOCKS(p) 1
+#ifdef EW_HAS_SPLIT
+/* Bytes of a split column from four channels of a tap to its next four. */
+EW_INLINE int32_t ew_split_jump(const ew_convolution *p) { return 4 * p->kernel_h * p->kernel_w; }
 #endif
 
 /* `part` of an output, as an argument. */

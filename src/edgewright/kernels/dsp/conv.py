@@ -9,13 +9,13 @@ from ...network import Array
 from ...network.operators import Conv2d, Dense
 from ...platform.target import Family
 from ...program import Sweep
-from ...program.nesting import blocked
+from ...program.nesting import split_channels
 from ..call import CCall, image, part_pointer
 from ..kernel import Kernel, Offer
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, braced, times
 from ..requantise.sums import flip
-from ..site import ChannelRange, Site, unwrap
+from ..site import ChannelRange, Site, is_split, unwrap
 from ..window import up
 from . import work
 from .packing import LARGEST, fours_kernel, layer_numbers, packed, packed_fours, packs, packs_fours
@@ -34,7 +34,7 @@ class ConvColumns:
     kernel: tuple[int, int]
     runs: Array  # (channels, runs, taps of a run): what lies side by side in x
     images: tuple[str, str]  # the fields of ew_image for x and the output
-    blocks: int = 1  # of input channels, of which `size` has the depth
+    is_split: bool = False  # into four channels of all taps, then the next four
 
     @property
     def columns(self) -> int:
@@ -69,14 +69,13 @@ def conv_window(site: Site) -> ConvColumns:
     return ConvColumns(op, (x[1], x[2], x[3]), (w[1], w[2]), runs_of(site, op, site.weights), images)
 
 
-def _blocked_window(site: Site) -> ConvColumns:
-    """The window block by block of input channels, where slices of the layer need that; in words of four taps."""
-    window, block = conv_window(site), site.facts.block
-    height, width, depth = window.size
-    if window.is_pointwise or block % 4 or block == depth:
+def _split_window(site: Site) -> ConvColumns:
+    """The window, split where slices of the layer need that: each tap is a run then."""
+    window = conv_window(site)
+    if not is_split(site):
         return window
-    runs = blocked(site.weights, block).reshape(len(site.weights), -1, block)
-    return replace(window, size=(height, width, block), runs=runs, blocks=depth // block)
+    runs = split_channels(site.weights).reshape(len(site.weights), -1, window.size[2])
+    return replace(window, runs=runs, is_split=True)
 
 
 def runs_of(site: Site, op: Conv2d, weights: Array) -> Array:
@@ -120,7 +119,7 @@ def _takes_threes(site: Site) -> bool:
 
 
 def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
-    window = _blocked_window(call)
+    window = _split_window(call)
     batch, rows, columns, _ = call.region
     table = _table(call, window)
     run, given = "ew_dsp_conv_bent" if call.inputs[0].window else "ew_dsp_conv", f"&{table}"
@@ -166,10 +165,10 @@ def fields_of(call: CCall, window: ConvColumns, sums: tuple[Expr, ...], zero: in
         braced(sums),
         f"ew_{kernel}",
         *window.images,
-        *(*window.size, rows, runs // (rows * window.blocks), taps // depth),
+        *(*window.size, rows, runs // rows, taps // depth),
         *(*op.stride, *op.dilation, *op.pads[:2]),
         *(zero, flip(call.inputs[0].tensor), int(call.is_backward)),
-        *call.blocks(window.blocks),
+        *call.split_field(window.is_split),
     )
 
 

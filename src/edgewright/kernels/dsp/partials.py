@@ -133,7 +133,7 @@ def _fields(call: CCall, weights: Array, count: int, group: int) -> tuple[Expr, 
     """The fields of an ew_dsp_sums that leaves its sums as they are: weights and counts, no scaling."""
     name = call.add(weights, "weights of a share, pairs of channels as 256 * b + a")
     taps = weights.shape[1] * 2 // group
-    return (name, 0, count, taps, 8, 0, 0, 0, 0, 0, *call.pitch(taps))
+    return (name, 0, count, taps, 8, 0, 0, 0, 0, 0, *call.pitch_field(taps))
 
 
 def _write_windows(call: CCall, c: CWriter, depth_pass: _DepthPass) -> None:
@@ -224,7 +224,7 @@ def write_finish(call: CCall, _: Offer, c: CWriter) -> None:
     fields = (
         *(0, call.add(channels, f"numbers of each channel ({numbers.kind})")),
         *(len(numbers.channels), 0, numbers.left, numbers.shift),
-        *(rule.low - up, rule.high - up, up, channels.shape[1], *call.pitch(0)),
+        *(rule.low - up, rule.high - up, up, channels.shape[1], *call.pitch_field(0)),
     )
     write_lines(call, c, f"ew_{kernel}(&{call.module.table('ew_dsp_sums', fields)}")
 

@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...network import Arithmetic, Array, Interval
-from ...network.operators import Conv2d
-from ...program.nesting import blocked
+from ...program.nesting import split_channels
 from ..call import CCall, image
 from ..printing.constants import WeightRows
 from ..printing.source import Expr, braced
 from ..requantise.multipliers import EvenRounding, Fixed, Rule, fit, fit_even
 from ..requantise.sums import Requantised, flip, larger_layer, requantised
-from ..site import ChannelRange, Site, unwrap
+from ..site import ChannelRange, Site, is_split, unwrap
 from ..strided_tensor import StridedTensor
 
 WIDE, EVEN = 0xFF, 0xFE  # in place of a shift: see portable_wide.h and portable_even.h
@@ -111,18 +110,11 @@ def scaling_kind(site: Site) -> str:
 def products_of(site: Site, channels: Interval, step: int = 1) -> Products:
     """The products of these channels; weights of 0 pad their depth to a multiple of `step`."""
     weights = unwrap(requantised(site)).weights
-    if isinstance(site.op, Conv2d) and site.op.groups == 1:
-        weights = blocked(site.weights, window_block(site)).reshape(weights.shape)
+    if is_split(site):
+        weights = split_channels(site.weights).reshape(weights.shape)
     part = weights[slice(*channels)]
     padded = np.pad(part, ((0, 0), (0, -part.shape[1] % step)))
     return Products(padded, channels, unwrap(_layer_scaling(site)))
-
-
-def window_block(site: Site) -> int:
-    """Input channels that are read at a time of all taps of a window: all, unless slices of the layer have fewer."""
-    depth = site.shapes[0][-1]
-    has_taps = isinstance(site.op, Conv2d) and site.op.groups == 1 and site.shapes[1][1:3] != (1, 1)
-    return site.facts.block if has_taps else depth
 
 
 def _layer_scaling(site: Site) -> Scaling | None:
@@ -209,16 +201,14 @@ class Convolution:
     def table(self, call: CCall, arranged: Arrangement, step: int = 1) -> str:
         """C of the struct for the channels of the call, of which weights are packed so."""
         x, y = self.places
-        height, width, depth, _, kernel_w, _, _, _, dilation_w, *_ = self.window
-        block = window_block(call)
-        has_runs = block == depth and (kernel_w == 1 or (dilation_w == 1 and x.strides[-2] == depth))
-        sizes = (height, width, block, *self.window[3:])
+        _, _, depth, _, kernel_w, _, _, _, dilation_w, *_ = self.window
+        has_runs = not is_split(call) and (kernel_w == 1 or (dilation_w == 1 and x.strides[-2] == depth))
         x_flip = flip(call.inputs[0].tensor)
         flags = (unwrap(requantised(call)).zero - x_flip, x_flip, self.pixels, int(call.is_backward), int(has_runs))
 
         def fields(channels: ChannelRange) -> tuple[Expr, ...]:
             products = products_of(call, channels.channels, step)
-            table = (braced(products.fields(call, arranged)), image(x), image(y), *sizes, *flags)
-            return (*table, *call.blocks(depth // block))
+            table = (braced(products.fields(call, arranged)), image(x), image(y), *self.window, *flags)
+            return (*table, *call.split_field(is_split(call)))
 
         return call.table("ew_convolution", fields)

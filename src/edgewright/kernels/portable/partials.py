@@ -122,7 +122,7 @@ def _scaling(site: Site) -> Scaling | None:
 def write_finish(call: CCall, _: Offer, c: CWriter) -> None:
     call.use("share_store")
     fields = unwrap(_scaling(call)).fields(call, (0, call.result.shape[-1]), 0)
-    write_lines(call, c, f"ew_share_store(&{call.module.table('ew_products', (0, *fields, *call.pitch(0)))}")
+    write_lines(call, c, f"ew_share_store(&{call.module.table('ew_products', (0, *fields, *call.pitch_field(0)))}")
 
 
 ADD_CONV = Kernel(
