@@ -70,9 +70,8 @@ class SharedCode:
         nesting = nesting_of(networks)
         if nesting is None:
             return cls.called(prefix)
-        return cls(
-            prefix, Constants(prefix, has_views=True), {"views", *(("split",) if nesting.split else ())}, nesting
-        )
+        settings = {"views", "split"} if nesting.split else {"views"}
+        return cls(prefix, Constants(prefix, has_views=True), settings, nesting)
 
     def files(self) -> dict[str, str | bytes]:
         """The files that all of them include, once all are emitted."""

@@ -202,13 +202,14 @@ class Convolution:
         """C of the struct for the channels of the call, of which weights are packed so."""
         x, y = self.places
         _, _, depth, _, kernel_w, _, _, _, dilation_w, *_ = self.window
-        has_runs = not is_split(call) and (kernel_w == 1 or (dilation_w == 1 and x.strides[-2] == depth))
+        split = is_split(call)
+        has_runs = not split and (kernel_w == 1 or (dilation_w == 1 and x.strides[-2] == depth))
         x_flip = flip(call.inputs[0].tensor)
         flags = (unwrap(requantised(call)).zero - x_flip, x_flip, self.pixels, int(call.is_backward), int(has_runs))
 
         def fields(channels: ChannelRange) -> tuple[Expr, ...]:
             products = products_of(call, channels.channels, step)
-            table = (braced(products.fields(call, arranged)), image(x), image(y), *self.window, *flags)
-            return (*table, *call.split_field(is_split(call)))
+            images = (image(x), image(y))
+            return (braced(products.fields(call, arranged)), *images, *self.window, *flags, *call.split_field(split))
 
         return call.table("ew_convolution", fields)
