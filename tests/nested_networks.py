@@ -1,4 +1,4 @@
-"""Slices of one network, as slimmable training gives them, and applications of which they are the scenarios."""
+"""Scenarios that share weights: slices of one network in width and in depth, and applications made of them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from edgewright.application.members import Application, load_application
-from edgewright.network import Network, Region, check
-from edgewright.network.operators import Conv2d, Dense, Reshape
+from edgewright.network import Layer, Network, Region, check
+from edgewright.network.operators import AvgPool2d, Conv2d, Dense, Reshape
 from edgewright.network.part_draft import tensor_part
 from edgewright.program.deployment import TensorRegion
 
@@ -65,6 +65,17 @@ def narrowed(network: Network, width: float, seed: int | None = None) -> Network
 
 def _width(whole: int, part: float) -> int:
     return min(whole, LEAST * ceil(whole * part / LEAST))
+
+
+def early_exit(network: Network, count: int) -> Network:
+    """The first layers of the network, which end in averages over the image."""
+    kept = network.layers[:count]
+    x = network.tensors[kept[-1].output]
+    batch, height, width, channels = x.shape
+    y = replace(x, name="exit", shape=(batch, 1, 1, channels))
+    head = Layer("exit", AvgPool2d((height, width)), (x.name,), y.name)
+    made = replace(network, name=f"{network.name}_{count}", outputs=(y.name,))
+    return check(made.with_layers((*kept, head), [y]))
 
 
 def application_of(networks: Sequence[Network], model: Path, target: str, folder: Path, keys: str = "") -> Application:
