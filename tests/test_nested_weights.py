@@ -24,8 +24,7 @@ from nested_networks import application_of, early_exit, narrowed
 from tools import needs_board
 
 FEW = TrialScript(interleavings=2, starts=6)
-WIDTHS = (1.0, 0.75, 0.5, 0.25)
-TARGETS = ("cortex-m4", "cortex-m55", "rv32imc", "cortex-m0plus")
+WIDTHS = (1.0, 0.75, 0.5)
 
 
 @cache
@@ -96,31 +95,39 @@ def test_nothing_is_a_view_in_ordinary_libraries() -> None:
     assert len(constants.names) == 2
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("arithmetic", [Arithmetic.ONNX, Arithmetic.TFLITE])
+@pytest.mark.parametrize(
+    ("target", "arithmetic", "most"),
+    [
+        ("cortex-m4", Arithmetic.ONNX, 1.05),
+        ("cortex-m4", Arithmetic.TFLITE, 1.0),
+        ("rv32imc", Arithmetic.TFLITE, 1.07),  # offsets hold what zero points add, and each width has its own
+        ("cortex-m0plus", Arithmetic.ONNX, 1.07),
+        pytest.param("rv32imc", Arithmetic.ONNX, 1.07, marks=pytest.mark.slow),
+        pytest.param("cortex-m0plus", Arithmetic.TFLITE, 1.07, marks=pytest.mark.slow),
+        pytest.param("cortex-m55", Arithmetic.ONNX, 1.7, marks=pytest.mark.slow),  # windows are not split
+        pytest.param("cortex-m55", Arithmetic.TFLITE, 1.7, marks=pytest.mark.slow),
+    ],
+)
 def test_nested_scenarios_are_exact_and_take_the_weights_of_the_largest(
-    target: str, arithmetic: Arithmetic, tmp_path: Path
+    target: str, arithmetic: Arithmetic, most: float, tmp_path: Path
 ) -> None:
     networks = [narrowed(whole(arithmetic), width) for width in WIDTHS]
     alone = library_of(networks[:1], target, tmp_path).weight_bytes
     library = library_of(networks[::-1], target, tmp_path)
-    assert "#define app_c" in str(library.files["app_weights.h"])
-    most = {"cortex-m4": 1.07, "cortex-m55": 1.80}.get(target, 1.16)  # without vectors, offsets are each one's own
     assert library.weight_bytes <= most * alone
     result = AppTrial(library).run(FEW)
     assert not result.wrong and result.runs == 12
 
 
-@pytest.mark.parametrize("target", ["cortex-m4", "rv32imc"])
-def test_slices_with_biases_of_their_own_share_weights_alone(target: str, tmp_path: Path) -> None:
-    networks = [narrowed(whole(Arithmetic.TFLITE), width, seed=1) for width in WIDTHS[:3]]
-    alone = library_of(networks[:1], target, tmp_path).weight_bytes
-    library = library_of(networks, target, tmp_path)
-    assert alone < library.weight_bytes < 1.3 * alone
+def test_slices_with_biases_of_their_own_share_weights_alone(tmp_path: Path) -> None:
+    networks = [narrowed(whole(Arithmetic.TFLITE), width, seed=1) for width in WIDTHS[::2]]
+    alone = library_of(networks[:1], "cortex-m4", tmp_path).weight_bytes
+    library = library_of(networks, "cortex-m4", tmp_path)
+    assert alone < library.weight_bytes < 1.2 * alone
     assert not AppTrial(library).run(FEW).wrong
 
 
-@pytest.mark.parametrize("target", ["cortex-m4", "rv32imc", "cortex-m0plus"])
+@pytest.mark.parametrize("target", ["cortex-m4", "rv32imc", pytest.param("cortex-m0plus", marks=pytest.mark.slow)])
 def test_streamed_plans_read_views_as_well(target: str, tmp_path: Path) -> None:
     """Rows in rolling buffers, channels in parts."""
     networks = [narrowed(whole(Arithmetic.TFLITE), width) for width in (0.5, 1.0)]
@@ -129,7 +136,7 @@ def test_streamed_plans_read_views_as_well(target: str, tmp_path: Path) -> None:
     assert not AppTrial(library).run(FEW).wrong
 
 
-@pytest.mark.parametrize("target", ["host", "cortex-m4"])
+@pytest.mark.parametrize("target", ["cortex-m4", pytest.param("host", marks=pytest.mark.slow)])
 def test_early_exits_share_arrays_and_kernels(target: str, tmp_path: Path) -> None:
     """The first layers with other heads: nothing is stored twice, whatever layers are called and where they stand."""
     deep = whole(Arithmetic.TFLITE)
@@ -144,7 +151,7 @@ def test_early_exits_share_arrays_and_kernels(target: str, tmp_path: Path) -> No
     assert not AppTrial(library).run(FEW).wrong
 
 
-@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m0plus", "rv32imc"])
+@pytest.mark.parametrize("target", ["cortex-m4", "rv32imc", pytest.param("cortex-m0plus", marks=pytest.mark.slow)])
 def test_nested_scenarios_on_the_virtual_board(target: str, tmp_path: Path) -> None:
     needs_board(target)
     networks = [narrowed(whole(Arithmetic.TFLITE), width) for width in (0.5, 1.0)]
