@@ -1,6 +1,6 @@
 """Networks that are slices of a larger one: layers whose weights are the first channels of a larger layer's weights.
 
-Nothing is declared: the values say it. So a network may be narrowed in some layers, in depth, or not at all.
+Nothing is declared: weights are compared. So scenarios may be narrowed in some layers only, or have layers of their own.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def nesting_of(networks: Sequence[Network]) -> Nesting | None:
 
 
 def _needs_split(family: Collection[Array]) -> bool:
-    """Whether slices of a window of several taps have fewer input channels, which kernels can read by fours."""
+    """Whether these windows of several taps have different numbers of input channels, all of them whole fours."""
     depths = {weights.shape[-1] for weights in family}
     has_taps = any(prod(weights.shape[1:-1]) > 1 for weights in family)
     return has_taps and len(depths) > 1 and not any(depth % SPLIT for depth in depths)
@@ -92,4 +92,5 @@ def is_slice(weights: Array, larger: Array) -> bool:
     outputs, inputs = weights.shape[0], weights.shape[-1]
     if outputs > larger.shape[0] or inputs > larger.shape[-1]:
         return False
-    return np.array_equal(weights, larger[:outputs, ..., :inputs])
+    part = larger[:outputs, ..., :inputs]
+    return np.array_equal(weights[:1], part[:1]) and np.array_equal(weights, part)  # most differ at once
