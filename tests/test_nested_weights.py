@@ -151,11 +151,18 @@ def test_early_exits_share_arrays_and_kernels(target: str, tmp_path: Path) -> No
     assert not AppTrial(library).run(FEW).wrong
 
 
-@pytest.mark.parametrize("target", ["cortex-m4", "rv32imc", pytest.param("cortex-m0plus", marks=pytest.mark.slow)])
-def test_nested_scenarios_on_the_virtual_board(target: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("target", "arithmetic", "keys"),
+    [
+        ("cortex-m4", Arithmetic.ONNX, ""),  # rows, threes of pixels, fours of channels
+        ("rv32imc", Arithmetic.TFLITE, "plain = true"),
+        pytest.param("cortex-m4", Arithmetic.TFLITE, "phases = true", marks=pytest.mark.slow),
+        pytest.param("cortex-m0plus", Arithmetic.TFLITE, "plain = true", marks=pytest.mark.slow),
+    ],
+)
+def test_nested_scenarios_on_the_virtual_board(target: str, arithmetic: Arithmetic, keys: str, tmp_path: Path) -> None:
     needs_board(target)
-    networks = [narrowed(whole(Arithmetic.TFLITE), width) for width in (0.5, 1.0)]
-    library = library_of(networks, target, tmp_path)
+    library = library_of([narrowed(whole(arithmetic), width) for width in (0.5, 1.0)], target, tmp_path, keys)
     found = AppTrial(library).run_on_board(FEW)
     assert not found.result.wrong and found.result.runs == 12
 
