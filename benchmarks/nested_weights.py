@@ -22,6 +22,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from edgewright.application.app_ends import c_name
 from edgewright.application.library import AppLibrary, emit_application
 from edgewright.application.search import JointSearch
 from edgewright.board.machine import machine_for
@@ -83,7 +84,7 @@ class Row:
 
 def glue(library: AppLibrary) -> HarnessGlue:
     """A harness that runs the network whose number it reads."""
-    c, members = CWriter(), library.deployment.parts
+    c, members = CWriter(), library.layout.application.members
     ends = [[m.network.tensors[name].bytes for name in (*m.network.inputs, *m.network.outputs)] for m in members]
     reads, writes = max(x for x, _ in ends), max(y for _, y in ends)
     c.lines += ['#include "board.h"', f'#include "{library.name}.h"', ""]
@@ -98,7 +99,7 @@ def glue(library: AppLibrary) -> HarnessGlue:
         c.line("board_stack_top = board_stack();")
         with c.block("switch (which)"):
             for number, member in enumerate(members):
-                call = f"{library.code.function(member)}((const void *)x, (void *)y)"
+                call = f"{library.name}_run_{c_name(member)}((const void *)x, (void *)y)"
                 c.line(f"case {number}: {call}; break;")
     with c.block("void board_outputs(void)"):
         c.line(f"board_write(y, {writes}u);")
@@ -110,7 +111,7 @@ def linked(networks: list[Network], model: Path, target: str) -> Linked:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
         application = application_of(networks, model, target, folder, "plain = true")
-        library = emit_application(application, JointSearch(application).fastest.layout)
+        library = emit_application(JointSearch(application).fastest.layout)
         machine, tools = machine_for(library.target), toolchain(library.target)
         flags = library_flags(library, Options().optimise_flag(library.target))
         firmware = build_image(library, glue(library), machine, tools, folder, flags, 2 * STACK)

@@ -20,7 +20,7 @@ typedef void ew_share_two(const ew_dsp_work *work, const int32_t *sums, uint8_t 
     }
 
 #if EW_DSP
-/* The registers and the frame of EW_DSP_PAIRS, but r1: sums of the first pixel, 24: bytes to those of the second, 32:
+/* The registers and the frame of EW_DSP_PAIRS, but r1: sums of the first pixel, 24: bytes to those of the second, 44:
  * end of the first. */
 #define EW_SHARE_TWO(name, kind, finish) \
     __attribute__((naked, noinline)) void name( \
@@ -40,9 +40,9 @@ typedef void ew_share_two(const ew_dsp_work *work, const int32_t *sums, uint8_t 
                          "str r2, [sp, #24]\n" \
                          "bic r6, r6, #1\n" \
                          "add r6, r1, r6, lsl #2\n" \
-                         "str r6, [sp, #32]\n" \
+                         "str r6, [sp, #44]\n" \
                          "strd r10, r11, [sp, #36]\n" \
-                         "str r12, [sp, #44]\n" \
+                         "str r12, [sp, #32]\n" \
                          "1:\n" \
                          "ldm sp, {r0, r2, r3, r8-r11}\n" \
                          "add r11, r11, r1\n" \
@@ -55,7 +55,7 @@ typedef void ew_share_two(const ew_dsp_work *work, const int32_t *sums, uint8_t 
                          "lsl r5, r5, r9\n" \
                          "lsl r7, r7, r9\n" finish \
                          "stm sp, {r0, r2, r3}\n" \
-                         "ldr r12, [sp, #32]\n" \
+                         "ldr r12, [sp, #44]\n" \
                          "cmp r1, r12\n" \
                          "bne 1b\n" \
                          "add sp, #52\n" \
