@@ -35,9 +35,7 @@ def quick_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtime, "FLAGS", plain)
 
 
-def three(
-    folder: Path, head: str = "", tail: str = "", processors: int = 2, dwell: str = "", size: int = 8
-) -> Path:
+def three(folder: Path, head: str = "", tail: str = "", processors: int = 2, dwell: str = "", size: int = 8) -> Path:
     """Three classifiers of different depth in one application."""
     adapt = f"[adapt]\nprocessors = {processors}\n" + (f'dwell = "{dwell}"\n' if dwell else "")
     models: dict[str, onnx.ModelProto] = {

@@ -64,7 +64,7 @@ def test_delays_are_measured_for_all_pairs(tmp_path: Path, policy: SwitchPolicy)
             assert len(times) == (1 if policy is SwitchPolicy.FINISH else steps) and (times >= 0).all()
     assert check.is_right and len(pairs) == 6
     for pair in pairs:
-        assert pair.old != pair.new and 0 < pair.predicted[0] and 0 < pair.measured[0]
+        assert pair.old != pair.new and pair.predicted[0] > 0 and pair.measured[0] > 0
 
 
 def test_python_asks_for_scenarios(tmp_path: Path):
@@ -120,7 +120,11 @@ def test_rules_follow_signals_and_requests_hold_until_news(tmp_path: Path):
         assert scenario() == "mid"
         obey(running, "battery=0.2")  # the first rule of the file wins
         assert scenario() == "eco"
-        for line, said in (("heat = hot", '"hot" is no number'), ("cold = 1", "no rule reads"), ("ecoo", "no scenario")):
+        for line, said in (
+            ("heat = hot", '"hot" is no number'),
+            ("cold = 1", "no rule reads"),
+            ("ecoo", "no scenario"),
+        ):
             with pytest.raises(InputError, match=said):
                 obey(running, line)
 
