@@ -78,7 +78,7 @@ def test_python_asks_for_scenarios(tmp_path: Path):
                 a.request("full")
             seen.append(result.scenario)
         assert seen == ["eco", "eco", "full", "full"]
-        with pytest.raises(InputError, match='"fool" is no scenario, did you mean "full"|"fool" is no scenario'):
+        with pytest.raises(InputError, match='"fool" is no scenario'):
             a.request("fool")
         with pytest.raises(InputError, match="no rule reads the signal"):
             a.signal("battery", 0.1)

@@ -300,8 +300,8 @@ def trailing(plan: Plan, x: str, y: str, alignment: int) -> tuple[int, int] | No
     """The gaps (x below y, y below x) at which two buffers of a plan may share bytes; None where they may not.
 
     A plan lets them share at one distance where an output trails its dying input; further into the direction of the
-    sweep is as safe, so that the distance is rounded up to the alignment. Those that come and go with the same stages share by their calls, which nobody knows here, unless
-    they are an input and an output.
+    sweep is as safe, so that the distance is rounded up to the alignment. Those that come and go with the same stages
+    share by their calls, which nobody knows here, unless they are an input and an output.
     """
     one, two = plan.buffer_named[x], plan.buffer_named[y]
     if one.memory != two.memory or not (one.offset < two.end and two.offset < one.end):
