@@ -99,7 +99,7 @@ def _trial(
                 break
             if time.perf_counter() - begun > PATIENCE:
                 raise EdgewrightError(
-                    f"no switch from '{one.old.name}' to '{one.new.name}' came in {PATIENCE:g} s; please report this"
+                    f"no switch from '{one.old.name}' to '{one.new.name}' in {PATIENCE:g} s; please report this"
                 )
     finally:
         if asking is not None:

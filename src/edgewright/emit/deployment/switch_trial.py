@@ -146,7 +146,8 @@ class SwitchTrial:
         names = [part.name for part in self.library.code.parts]
         switches: list[TriedSwitch] = []
         wrong: list[str] = []
-        frames = at = 0
+        frames = at = count = 0
+        used = self.writer.rules.start  # before the request of a frame; asked for between frames under `FINISH`
         while at < len(notes):
             depth, variant, wanted, asked, which, *moments = _NOTE.unpack_from(notes, at)
             at += _NOTE.size
@@ -164,10 +165,13 @@ class SwitchTrial:
                 at += expected.nbytes
                 if not is_same(found, expected):
                     wrong.append(f"frame {frames}: '{names[which]}' computes something wrong")
+            if not self.writer.has_points:
+                count += names[wanted] != used
+                used = names[wanted]
             if is_asked and asked == which != wanted:
                 high, low, end_high, end_low = (value & 0xFFFFFFFF for value in moments)
                 switches.append(TriedSwitch(names[wanted], names[asked], (high, low), (end_high, end_low)))
-        return SwitchTrialResult(frames, tuple(switches), tuple(wrong), len(switches))
+        return SwitchTrialResult(frames, tuple(switches), tuple(wrong), count + len(switches))
 
     def _final(self, scenario: str, variant: int) -> str:
         """The scenario whose result stands, after cascades."""
