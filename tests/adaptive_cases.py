@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+from hashlib import sha256
 from pathlib import Path
 
 import onnx
@@ -10,6 +12,7 @@ import pytest
 from edgewright.adaptive import runtime
 from edgewright.adaptive.deploying import SwitchingApplication, with_policy
 from edgewright.adaptive.scenarios import load_adaptive
+from edgewright.emit.deployment import DeploymentLibrary
 from edgewright.program.switching import SwitchPolicy
 from test_adaptive import classifier, written
 
@@ -29,10 +32,25 @@ request = "mid"
 CASCADE = '[[rule]]\nscenario = "eco"\nmargin_below = 1e9\nrequest = "full"\n'  # every frame is handed on
 
 
+_BUILT: dict[str, bytes] = {}
+
+
 def quick_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has the runtime compile without optimising: these tests are about switching."""
+    """Has the runtime compile without optimising, and the same library once: these tests are about switching."""
     plain = tuple("-O0" if flag == "-O3" else flag for flag in runtime.FLAGS)
     monkeypatch.setattr(runtime, "FLAGS", plain)
+    build = runtime._loaded
+
+    def loaded(library: DeploymentLibrary, folder: Path) -> ctypes.CDLL:
+        key = sha256(repr(sorted(library.files.items())).encode()).hexdigest()
+        if key not in _BUILT:
+            first = build(library, folder)
+            _BUILT[key] = Path(first._name).read_bytes()
+            return first
+        (folder / "again.so").write_bytes(_BUILT[key])  # a file of its own has state of its own
+        return ctypes.CDLL(str(folder / "again.so"))
+
+    monkeypatch.setattr(runtime, "_loaded", loaded)
 
 
 def three(folder: Path, head: str = "", tail: str = "", processors: int = 2, dwell: str = "", size: int = 8) -> Path:
