@@ -22,7 +22,6 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from edgewright.application.app_ends import c_name
 from edgewright.application.library import AppLibrary, emit_application
 from edgewright.application.search import JointSearch
 from edgewright.board.machine import machine_for
@@ -84,8 +83,10 @@ class Row:
 
 def glue(library: AppLibrary) -> HarnessGlue:
     """A harness that runs the network whose number it reads."""
-    c, members = CWriter(), library.layout.application.members
-    ends = [[m.network.tensors[name].bytes for name in (*m.network.inputs, *m.network.outputs)] for m in members]
+    c, parts = CWriter(), library.code.parts
+    ends = [
+        [part.network.tensors[name].bytes for name in (*part.network.inputs, *part.network.outputs)] for part in parts
+    ]
     reads, writes = max(x for x, _ in ends), max(y for _, y in ends)
     c.lines += ['#include "board.h"', f'#include "{library.name}.h"', ""]
     c.line("BOARD_MEMORY board_stamp board_probes[1];")
@@ -98,20 +99,20 @@ def glue(library: AppLibrary) -> HarnessGlue:
     with c.block("void board_run(void)"):
         c.line("board_stack_top = board_stack();")
         with c.block("switch (which)"):
-            for number, member in enumerate(members):
-                call = f"{library.name}_run_{c_name(member)}((const void *)x, (void *)y)"
+            for number, part in enumerate(parts):
+                call = f"{library.code.function(part)}((const void *)x, (void *)y)"
                 c.line(f"case {number}: {call}; break;")
     with c.block("void board_outputs(void)"):
         c.line(f"board_write(y, {writes}u);")
     return HarnessGlue(c.text(), reads + writes + 64)
 
 
-def linked(networks: list[Network], model: Path, target: str) -> Linked:
+def linked(networks: list[Network], target: str) -> Linked:
     """A firmware of these networks, each run once; an error where an output is not that of the reference."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
-        application = application_of(networks, model, target, folder, "plain = true")
-        library = emit_application(JointSearch(application).fastest.layout)
+        application = application_of(networks, target, folder, "plain = true")
+        library = emit_application(application, JointSearch(application).fastest.layout)
         machine, tools = machine_for(library.target), toolchain(library.target)
         flags = library_flags(library, Options().optimise_flag(library.target))
         firmware = build_image(library, glue(library), machine, tools, folder, flags, 2 * STACK)
@@ -146,8 +147,8 @@ def main(models: tuple[str, ...], targets: tuple[str, ...], own_biases: bool, mo
         file = Path(corpus).resolve() / "models" / f"{name}.tflite"
         networks = [narrowed(read(file), width, 1 if own_biases else None) for width in WIDTHS]
         for target in targets:
-            alone = tuple(linked([network], file, target) for network in networks)
-            rows.append(row := Row(name, target, linked(networks, file, target), alone))
+            alone = tuple(linked([network], target) for network in networks)
+            rows.append(row := Row(name, target, linked(networks, target), alone))
             slower = ", ".join(f"{100 * (ratio - 1):+.1f} %" for ratio in row.slower)
             table.add_row(name, target, *(f"{ratio:.3f}" for ratio in row.ratios.values()), slower)
     Console(width=140).print(table)

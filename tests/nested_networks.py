@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import ceil
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
-from edgewright.application.members import Application, load_application
 
+from edgewright.application import draft
+from edgewright.application.draft import Application
 from edgewright.network import Layer, Network, Region, check
 from edgewright.network.operators import AvgPool2d, Conv2d, Dense, Reshape
 from edgewright.network.part_draft import tensor_part
-from edgewright.program.deployment import TensorRegion
 
 LEAST = 4  # channels: widths are multiples of it
 
@@ -78,25 +79,9 @@ def early_exit(network: Network, count: int) -> Network:
     return check(made.with_layers((*kept, head), [y]))
 
 
-def application_of(networks: Sequence[Network], model: Path, target: str, folder: Path, keys: str = "") -> Application:
-    """An application whose networks are these; `model` is any file, which stands for them in the application's file."""
-    entries = "".join(f'[[network]]\nname = "n{at}"\nfile = "{model}"\n{keys}\n' for at in range(len(networks)))
+def application_of(networks: Sequence[Network], target: str, folder: Path, keys: str = "") -> Application:
+    """An application whose networks are these, in place of those in files; `keys` are of each entry."""
+    entries = "".join(f'[[network]]\nname = "n{at}"\nfile = "given"\n{keys}\n' for at in range(len(networks)))
     (folder / "app.toml").write_text(f'target = "{target}"\n{entries}')
-    found = load_application(folder / "app.toml")
-    given = {f"n{at}": replace(network, name=f"n{at}") for at, network in enumerate(networks)}
-
-    def ends(name: str, tensors: Sequence[str]) -> Mapping[str, TensorRegion]:
-        regions = {tensor: Region.whole(given[name].tensors[tensor].shape) for tensor in tensors}
-        return {tensor: TensorRegion(name, tensor, region) for tensor, region in regions.items()}
-
-    members = tuple(
-        replace(
-            member,
-            network=given[member.name],
-            inputs=ends(member.name, given[member.name].inputs),
-            outputs=ends(member.name, given[member.name].outputs),
-        )
-        for member in found.members
-    )
-    partitions = {name: (tuple(network.by_name),) for name, network in given.items()}
-    return replace(found, networks=given, members=members, partitions=partitions)
+    with patch.object(draft, "read_network", side_effect=networks):
+        return draft.load_application(folder / "app.toml")

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from edgewright.application.harness import TrialScript
-from edgewright.application.trial import AppTrial
 
 from edgewright.application.library import AppLibrary, emit_application
 from edgewright.application.search import JointSearch
+from edgewright.emit.deployment.harness import TrialScript
+from edgewright.emit.deployment.trial import LibraryTrial
 from edgewright.kernels.printing.constants import Constants, WeightRows, WeightView
 from edgewright.network import Arithmetic, Network, random_inputs
 from edgewright.network.kernels import execute
@@ -40,10 +40,8 @@ def whole(arithmetic: Arithmetic = Arithmetic.ONNX, seed: int = 0) -> Network:
 
 
 def library_of(networks: list[Network], target: str, folder: Path, keys: str = "plain = true") -> AppLibrary:
-    model = folder / "model.onnx"
-    net = ModelBuilder("any")
-    model.write_bytes(net.model(net.conv(net.input(1, 3, 12, 12), 4, 3)).SerializeToString())
-    return emit_application(JointSearch(application_of(networks, model, target, folder, keys)).least.layout)
+    application = application_of(networks, target, folder, keys)
+    return emit_application(application, JointSearch(application).least.layout)
 
 
 def test_slices_are_found_by_their_values() -> None:
@@ -115,7 +113,7 @@ def test_nested_scenarios_are_exact_and_take_the_weights_of_the_largest(
     alone = library_of(networks[:1], target, tmp_path).weight_bytes
     library = library_of(networks[::-1], target, tmp_path)
     assert library.weight_bytes <= most * alone
-    result = AppTrial(library).run(FEW)
+    result = LibraryTrial(library).run(FEW)
     assert not result.wrong and result.runs == 12
 
 
@@ -124,7 +122,7 @@ def test_slices_with_biases_of_their_own_share_weights_alone(tmp_path: Path) -> 
     alone = library_of(networks[:1], "cortex-m4", tmp_path).weight_bytes
     library = library_of(networks, "cortex-m4", tmp_path)
     assert alone < library.weight_bytes < 1.2 * alone
-    assert not AppTrial(library).run(FEW).wrong
+    assert not LibraryTrial(library).run(FEW).wrong
 
 
 @pytest.mark.parametrize("target", ["cortex-m4", "rv32imc", pytest.param("cortex-m0plus", marks=pytest.mark.slow)])
@@ -132,8 +130,8 @@ def test_streamed_plans_read_views_as_well(target: str, tmp_path: Path) -> None:
     """Rows in rolling buffers, channels in parts."""
     networks = [narrowed(whole(Arithmetic.TFLITE), width) for width in (0.5, 1.0)]
     library = library_of(networks, target, tmp_path, "phases = true")
-    assert any(view.window for member in library.members.values() for view in member.plan.views.values())
-    assert not AppTrial(library).run(FEW).wrong
+    assert any(view.window for part in library.parts.values() for view in part.plan.views.values())
+    assert not LibraryTrial(library).run(FEW).wrong
 
 
 @pytest.mark.parametrize("target", ["cortex-m4", pytest.param("host", marks=pytest.mark.slow)])
@@ -148,7 +146,7 @@ def test_early_exits_share_arrays_and_kernels(target: str, tmp_path: Path) -> No
     kernels = "app_kernels.c"
     own, shared = str(alone.files[kernels]), str(library.files[kernels])
     assert len(shared) < 1.15 * len(own)  # the pool of the heads
-    assert not AppTrial(library).run(FEW).wrong
+    assert not LibraryTrial(library).run(FEW).wrong
 
 
 @pytest.mark.parametrize(
@@ -163,7 +161,7 @@ def test_early_exits_share_arrays_and_kernels(target: str, tmp_path: Path) -> No
 def test_nested_scenarios_on_the_virtual_board(target: str, arithmetic: Arithmetic, keys: str, tmp_path: Path) -> None:
     needs_board(target)
     library = library_of([narrowed(whole(arithmetic), width) for width in (0.5, 1.0)], target, tmp_path, keys)
-    found = AppTrial(library).run_on_board(FEW)
+    found = LibraryTrial(library).run_on_board(FEW)
     assert not found.result.wrong and found.result.runs == 12
 
 

@@ -1,6 +1,6 @@
 """Networks that are slices of a larger one: layers whose weights begin a larger layer's weights.
 
-Nothing is declared: weights are compared. So scenarios may be narrowed in some layers only, or have layers of their own.
+Nothing is declared: weights are compared. So scenarios may be narrowed in some layers only, or in depth.
 """
 
 from __future__ import annotations
