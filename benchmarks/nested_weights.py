@@ -100,7 +100,7 @@ def glue(library: AppLibrary) -> HarnessGlue:
         c.line("board_stack_top = board_stack();")
         with c.block("switch (which)"):
             for number, part in enumerate(parts):
-                call = f"{library.name}_run_{library.code.prefix(part)}((const void *)x, (void *)y)"
+                call = f"{library.code.function(part)}((const void *)x, (void *)y)"
                 c.line(f"case {number}: {call}; break;")
     with c.block("void board_outputs(void)"):
         c.line(f"board_write(y, {writes}u);")
