@@ -14,6 +14,7 @@ import pytest
 
 import edgewright
 from adaptive_cases import CASCADE, RULES, quick_compiler, switching, three
+from edgewright.adaptive import requests
 from edgewright.adaptive.live_run import run_live, without_rules
 from edgewright.adaptive.measured import measure_pairs
 from edgewright.adaptive.requests import LineRequests, RandomRequests, SocketRequests, obey
@@ -37,14 +38,14 @@ def test_random_requests_leave_all_results_right_and_in_order(tmp_path: Path, po
     """Requests come from a second thread while frames are computed."""
     one = switching(three(tmp_path), policy)
     source = FrameSource(one.application)
-    check, requests = ResultCheck(source), RandomRequests(seed=7)
+    check, asking = ResultCheck(source), RandomRequests(seed=7)
     with Adaptive(one, one.layout) as running:
-        with requests.feeding(running):
+        with asking.feeding(running):
             for result in running(source.frames(FRAMES)):
                 check.take(result)
         check.end(FRAMES)
         assert (check.frames, check.is_right) == (FRAMES, True), check.said
-        assert requests.error is None and requests.count > 0
+        assert asking.error is None and asking.count > 0
         names = list(running.scenarios)
         for name in (*names, *names[:1]):  # one that is asked for comes, whatever was asked for before
             running.request(name)
@@ -164,7 +165,8 @@ def test_a_cascade_on_int8_scores_compares_real_margins():
         assert least * scale >= margin > (least - 1) * scale
 
 
-def test_lines_of_a_file_ask_one_after_the_other(tmp_path: Path):
+def test_lines_of_a_file_ask_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(requests, "PATIENCE", 60.0)  # a busy machine may let a thread wait for a second
     one = switching(three(tmp_path), SwitchPolicy.FINISH)
     outcome = run_live(one, LineRequests(io.StringIO("full\n\nmid\neco\n")), 20_000)
     assert [(each.old, each.new) for each in outcome.switches] == [("eco", "full"), ("full", "mid"), ("mid", "eco")]
