@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import math
 import socket
 import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -19,6 +21,14 @@ from edgewright.adaptive.live_run import run_live, without_rules
 from edgewright.adaptive.measured import measure_pairs
 from edgewright.adaptive.requests import LineRequests, RandomRequests, SocketRequests, obey
 from edgewright.adaptive.result_check import FrameSource, ResultCheck
+from edgewright.adaptive.rules import (
+    advance,
+    initial_state,
+    release,
+    switching_rules,
+    with_request,
+    with_signals,
+)
 from edgewright.adaptive.runtime import Adaptive, AdaptiveResult
 from edgewright.emit.deployment.switching import margin_steps
 from edgewright.errors import EdgewrightError, InputError
@@ -128,6 +138,34 @@ def test_rules_follow_signals_and_requests_hold_until_news(tmp_path: Path):
         ):
             with pytest.raises(InputError, match=said):
                 obey(running, line)
+
+
+def test_c_decides_as_the_rules_say(tmp_path: Path):
+    """Random readings, requests and withdrawals; before the first reading the start scenario applies."""
+    path = three(tmp_path, tail=RULES)
+    path.write_text(path.read_text().replace("[adapt]\n", '[adapt]\nstart = "mid"\nfallback = "full"\n'))
+    one = switching(path, SwitchPolicy.FINISH)
+    rules, frame, draw = switching_rules(one.application.file), FrameSource(one.application).frame(0), Random(5)
+    state = initial_state(rules)
+    with Adaptive(one, one.layout) as running:
+        for number in range(300):
+            match draw.randrange(5):
+                case 0:
+                    running.request(scenario := draw.choice(rules.scenarios))
+                    state = with_request(rules, state, scenario)
+                case 1 if number > 10:
+                    running.release()
+                    state = release(state)
+                case 2 | 3 if number > 5:
+                    name, value = draw.choice(
+                        [("battery", 0.2), ("battery", 0.3), ("battery", 0.5), ("heat", math.nan)]
+                    )
+                    if draw.random() < 0.5:
+                        name, value = "heat", draw.choice([50.0, 65.0, 80.0])
+                    running.signal(name, value)
+                    state = with_signals(rules, state, {name: value})
+            state = advance(rules, state, float(number))
+            assert running.compute(number, frame).scenario == state.current, number
 
 
 def test_dwell_time_delays_the_second_switch(tmp_path: Path):

@@ -148,10 +148,11 @@ static inline void unlocked(unsigned long key)
 #endif
 
 APP_SECTION(ram) APP_ALIGNED(16) static uint8_t arena[APP_ARENA_SIZE];
-static volatile int32_t requested = 0; /* the scenario asked for; -1: rules decide */
+static volatile int32_t requested = -1; /* the scenario asked for; -1: rules decide */
 static volatile int32_t current = 0;
 static volatile uint32_t running; /* a bit for each scenario that computes a frame */
 static volatile uint32_t active; /* a bit for each rule */
+static volatile int32_t idle = 0; /* what applies while no rule is active: the fallback once a signal has a value */
 static volatile uint32_t now, switched_at; /* milliseconds */
 static volatile uint32_t has_switched;
 static volatile uint32_t done[2]; /* steps of the frame under way that have ended */
@@ -209,6 +210,8 @@ void app_signal(int32_t signal, float value) {
         if (signal == 0 && (was >> 0 & 1u ? value > 0.35f : value < 0.25f))
             is ^= 1u << 0;
         active = is;
+        if (value == value) /* a number */
+            idle = 0;
         if ((is & ~was) || (is & (0u - is)) != (was & (0u - was))) /* a new rule, or another one that is first */
             requested = -1;
     }
@@ -223,7 +226,7 @@ void app_time(uint32_t milliseconds) {
 static int32_t due(void) {
     int32_t wanted = requested;
     if (wanted < 0)
-        wanted = active >> 0 & 1u ? 0 : 0;
+        wanted = active >> 0 & 1u ? 0 : idle;
     if (wanted == current || (has_switched && now - switched_at < 1000u))
         return -1;
     return wanted;

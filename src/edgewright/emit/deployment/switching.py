@@ -67,7 +67,7 @@ class SwitchWriter:
             "requested": 1,
             "current": 1,
             "running": 1,
-            "active": int(bool(self.rules.rules)),
+            "rules": 2 * bool(self.rules.rules),
             "clock": 3 * (self.dwell > 0),
             "done": len(self.code.parts) * self.is_counting,
             "inside": 2 * is_overtake,
