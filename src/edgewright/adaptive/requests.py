@@ -38,7 +38,7 @@ def obey(running: Adaptive, line: str) -> None:
 
 
 class LineRequests:
-    """Requests from the lines of a file, in a thread of their own. A line waits until the one before has its switch."""
+    """Requests from the lines of a file, in a thread of their own. A line waits for the first result of the one before."""
 
     def __init__(self, lines: TextIO) -> None:
         self.lines = lines
@@ -70,7 +70,7 @@ class LineRequests:
 
     def _await(self, running: Adaptive, scenario: str) -> None:
         until = time.monotonic() + PATIENCE
-        while scenario in running.scenarios and running.current != scenario and time.monotonic() < until:
+        while scenario in running.scenarios and running.is_switching and time.monotonic() < until:
             if self._ended.wait(0.001):
                 return
 

@@ -108,6 +108,11 @@ class Adaptive:
         """The scenario that is in use."""
         return self.scenarios[self._call("current")]
 
+    @property
+    def is_switching(self) -> bool:
+        """Whether the last request still waits for its first result."""
+        return self._asked is not None
+
     def request(self, scenario: str) -> None:
         """Asks for a scenario, from any thread. The last request wins."""
         if scenario not in self.scenarios:
