@@ -38,7 +38,7 @@ def obey(running: Adaptive, line: str) -> None:
 
 
 class LineRequests:
-    """Requests from the lines of a file, in a thread of their own: each waits for the first result of the one before."""
+    """Requests from the lines of a file, in their own thread: each waits for the first result of the one before."""
 
     def __init__(self, lines: TextIO) -> None:
         self.lines = lines
