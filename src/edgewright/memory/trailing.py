@@ -7,6 +7,9 @@ step: there nothing is known of the order within a step.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 
 from ..network import Region
 from ..program import ROWS, Plan, Step, Sweep
@@ -64,9 +67,10 @@ def _in_use(plan: Plan, number: int, steps: Sequence[Step], buffer: str) -> list
 
 
 def _rolls(plan: Plan, name: str) -> bool:
-    """Whether a few rows of a tensor are kept, all of them inside a stage; those of an input may come earlier."""
+    """Whether only a few rows or a tile of a tensor are kept, all of them inside a stage; those of an input may come
+    earlier."""
     view = plan.views[name]
-    return view.window is not None and not view.tiled and name in plan.network.producers
+    return (view.window is not None or bool(view.tiled)) and name in plan.network.producers
 
 
 def _hull(extents: Iterable[Extent]) -> Extent:
@@ -74,27 +78,60 @@ def _hull(extents: Iterable[Extent]) -> Extent:
     return (min(low for low, _ in there), max(high for _, high in there)) if there else None
 
 
+@dataclass
+class _Life:
+    """The steps from which to which a row of a window, or a tile, is in use."""
+
+    first: int
+    last: int
+    written: Region
+    is_read: bool = False
+
+
 def _rows_in_use(plan: Plan, steps: Sequence[Step], name: str) -> list[Extent]:
     """The same for a tensor in a rolling window: a row is in use from the step that writes it to the last that reads
-    it."""
-    axis, count = plan.views[name].window or (ROWS, 1)
-    lives: dict[int, tuple[int, int]] = {}
+    it; a row of a tile until the next tile is written."""
+    view = plan.views[name]
+    axis, count = view.window or (ROWS, 1)
+    lives: dict[int, list[_Life]] = {}
     for at, step in enumerate(steps):
-        for _, region, _ in _touches(plan, step, {name}):
-            lives |= {row: (lives.get(row, (at, at))[0], at) for row in range(*region.bounds[axis])}
-    whole = Region.whole(plan.network.tensors[name].shape)
+        for _, region, is_write in _touches(plan, step, {name}):
+            for row in range(*region.bounds[axis]) if view.window else (0,):
+                part = region.with_axis(axis, (row, row + 1)) if view.window else region
+                _touch(lives.setdefault(row, []), at, part, is_write, is_rewritten=bool(view.tiled))
+    whole, size = Region.whole(plan.network.tensors[name].shape), plan.buffer_named[view.buffer].size
     found: list[list[Extent]] = [[] for _ in steps]
-    for row, (first, last) in lives.items():
-        place = _reach(plan, name, whole.with_axis(axis, (row % count, row % count + 1)))
-        for extents in found[first : last + 1]:
-            extents.append(place)
+    for row, each in lives.items():
+        inside = whole.with_axis(axis, (row % count, row % count + 1))
+        place = (0, size) if view.tiled else _reach(plan, name, inside)
+        for life in each:
+            for extents in found[life.first : life.last + 1]:
+                extents.append(place)
     return [_hull(extents) for extents in found]
+
+
+def _touch(lives: list[_Life], at: int, region: Region, is_write: bool, is_rewritten: bool) -> None:
+    """Notes that a step reads or writes a row. Where tiles follow each other, a write after a read begins a life,
+    unless what it replaces is read again."""
+    if not lives or (is_write and is_rewritten and lives[-1].is_read):
+        lives.append(_Life(at, at, region))
+        return
+    if not is_write and is_rewritten and region not in lives[-1].written:
+        lives[:] = [replace(lives[-1], first=lives[0].first, written=_around(lives))]
+    life = lives[-1]
+    life.last, life.is_read = at, life.is_read or not is_write
+    if is_write:
+        life.written |= region
+
+
+def _around(lives: Sequence[_Life]) -> Region:
+    return reduce(or_, (life.written for life in lives))
 
 
 def _bytes_in_use(
     plan: Plan, number: int, steps: Sequence[Step], buffer: str, tensors: Collection[str]
 ) -> list[Extent]:
-    """The same for tensors that lie in a buffer as a whole, or tile by tile."""
+    """The same for tensors that lie in a buffer as a whole."""
     own, ends = plan.buffer_named[buffer], plan.network
     is_there = own.first < number or any(name in ends.inputs for name in tensors)
     is_kept = own.last > number or any(name in ends.outputs for name in tensors)
