@@ -59,7 +59,7 @@ def least_fullest(problem):
 def test_the_fullest_device_equals_brute_force(problem, rounds):
     least, exact = least_fullest(problem), replace(EXACT, rounds=rounds)
     if least is None:
-        with pytest.raises(Infeasible, match="no partition keeps|bytes short"):
+        with pytest.raises(Infeasible, match=r"no partition keeps|bytes short"):
             vertical_balanced(problem, exact)
         return
     partition = vertical_balanced(problem, exact)
