@@ -10,12 +10,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 
 from ..network import DType, Network, Region
 from .devices import Cluster, Port
 from .division import Division, Segment, pipeline_stages
 from .sketch import SUM_BYTES, PartSketch, Sketcher, TensorKey
 
+STEEPNESS = 12  # of the mean of memory over time
 STAGE_SLOTS = 2  # of what passes from one pipeline stage to the next: one is filled while the other is read
 
 
@@ -30,6 +32,7 @@ class DivisionCost:
     period: float
     latency: float
     energy: float
+    pressure: float  # a mean of the memory over devices and time in which the largest figures count most
 
     @property
     def fullest(self) -> int:
@@ -84,11 +87,17 @@ class Exchange:
 
 
 class DivisionCosts:
-    """Costs of divisions of one network on one cluster. `wire_share` is the size of real numbers on the wire."""
+    """Costs of divisions of one network on one cluster.
 
-    def __init__(self, network: Network, cluster: Cluster, wire_share: float = 1.0) -> None:
+    `wire_share` is the size of real numbers on the wire; `shares` say how many channels each device gets where they are
+    divided, by default as many as it is fast.
+    """
+
+    def __init__(
+        self, network: Network, cluster: Cluster, wire_share: float = 1.0, shares: Mapping[str, float] | None = None
+    ) -> None:
         self.network, self.cluster, self.wire_share = network, cluster, wire_share
-        self.sketcher = Sketcher(network, cluster)
+        self.sketcher = Sketcher(network, cluster, shares)
         self._exchanges: dict[tuple[Place | None, tuple[RoundReader, ...]], Exchange] = {}
         self._seconds: dict[Place, Mapping[str, float]] = {}
 
@@ -107,6 +116,16 @@ class DivisionCosts:
         if any(sketch is None for sketch in sketches):
             return None
         return _Costing(self, division).cost()
+
+    def with_even_memory(self, cost: DivisionCost) -> DivisionCosts:
+        """The costs where fuller devices get fewer channels, so that all are equally full."""
+        room = {device.name: float(device.ram_bytes or 1) for device in self.cluster.devices}
+        fill = {name: cost.memory[name] / each for name, each in room.items()}
+        mean = sum(fill.values()) / len(fill)
+        shares = self.sketcher.channel_shares
+        moved = {name: (mean - fill[name]) * room[name] / max(1, cost.weights[name]) for name in room}
+        even = {name: share * min(2.0, max(0.25, 1 + moved[name])) for name, share in shares.items()}
+        return DivisionCosts(self.network, self.cluster, self.wire_share, even)
 
     def parts(self, place: Place) -> tuple[PartSketch, ...]:
         sketch = self.sketcher.sketch(place[0])
@@ -236,8 +255,9 @@ class _Costing:
         period = max(*stages, *busy.values(), *links, first)
         latency = sum(spent) + first + sum(self._time(exchange.passed) for exchange in exchanges[1:])
         weights = self._weights()
-        memory = self._memory(weights, exchanges)
-        return DivisionCost(memory, weights, dict(busy), dict(ports), period, latency, self._energy(busy, period))
+        memory, pressure = self._memory(weights, exchanges)
+        energy = self._energy(busy, period)
+        return DivisionCost(memory, weights, dict(busy), dict(ports), period, latency, energy, pressure)
 
     def _exchanges(self) -> list[Exchange]:
         """Of the frame, then of each round."""
@@ -279,7 +299,8 @@ class _Costing:
                 found[part.device] += part.weights_bytes
         return found
 
-    def _memory(self, weights: Mapping[str, int], exchanges: list[Exchange]) -> dict[str, int]:
+    def _memory(self, weights: Mapping[str, int], exchanges: list[Exchange]) -> tuple[dict[str, int], float]:
+        """Of each device, and the mean of all that they hold from round to round."""
         changes: dict[tuple[str, int], Counter[int]] = defaultdict(Counter)  # by device and stage
         found = Counter(weights)
         for number, place in enumerate(self.rounds):
@@ -293,10 +314,17 @@ class _Costing:
                 changes[device, self.stage_of[start]][start] += size
                 changes[device, self.stage_of[start]][start + rounds + 1] -= size
             found.update(exchange.kept)
-        for (device, _), by_round in changes.items():
-            found[device] += _peak(by_round)
         found[self.cluster.gateway] += self.costs.frame_bytes * self.stages  # to be sent again when a device fails
-        return dict(found)
+        levels: list[float] = []
+        for (device, _), by_round in changes.items():
+            used = list(accumulate(by_round[number] for number in sorted(by_round)))
+            levels += [each + found[device] for each in used]
+        peaks = {key: max(accumulate(c[number] for number in sorted(c))) for key, c in changes.items()}
+        for (device, _), peak in peaks.items():
+            found[device] += peak
+        most = max(levels)
+        pressure = most * (sum((each / most) ** STEEPNESS for each in levels) / len(levels)) ** (1 / STEEPNESS)
+        return dict(found), pressure
 
     def _energy(self, busy: Mapping[str, float], period: float) -> float:
         """Joules of a frame."""
@@ -305,11 +333,3 @@ class _Costing:
             for device in self.cluster.devices
         )
 
-
-def _peak(changes: Mapping[int, int]) -> int:
-    """The most bytes that are in use at once."""
-    now = most = 0
-    for place in sorted(changes):
-        now += changes[place]
-        most = max(most, now)
-    return most

@@ -11,6 +11,9 @@ from .. import text
 from .costs import DivisionCost, DivisionCosts
 
 
+SMOOTHNESS = 0.5  # weight of mean memory in a search: what lowers one of several peaks is a step forward
+
+
 class ClusterAim(Enum):
     """What is made as small as can be."""
 
@@ -49,7 +52,9 @@ class ClusterGoal:
     def score(self, costs: DivisionCosts, cost: DivisionCost) -> tuple[float, float]:
         """By how much it breaks limits, then the value, with a little of everything else to tell equals apart."""
         rest = log(cost.fullest) + log(cost.period) + log(cost.latency)
-        return sum(excess for excess, _ in self.broken(costs, cost)), self.value(cost) + 1e-3 * rest
+        smooth = self._combined(cost.pressure, cost.period, cost.latency, cost.energy)
+        excess = sum(excess for excess, _ in self.broken(costs, cost))
+        return excess, self.value(cost) + SMOOTHNESS * smooth + 1e-3 * rest
 
     def broken(self, costs: DivisionCosts, cost: DivisionCost) -> Iterator[tuple[float, str]]:
         """The limits that a division does not keep: by what factor less one, and in words."""

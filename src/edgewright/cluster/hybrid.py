@@ -12,15 +12,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from math import inf
 
 from ..errors import Infeasible
 from .costs import DivisionCost, DivisionCosts
 from .division import Division, Segment, Split
-from .goal import ClusterGoal
+from .goal import ClusterAim, ClusterGoal
 
 MOST_STARTS = 12  # switch points tried for each number of groups
 MOST_IN_GROUP = 16  # devices that exchange everything with each other
 IMPROVED = 4  # of the best starts
+EVENED = 3  # times that channels are divided anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,28 +55,85 @@ def _can_pair(last: Segment, choice: UnitChoice) -> bool:
     return last.split is Split.CHANNELS and last.devices == choice.devices and last.stop - last.first == 1
 
 
+@dataclass(frozen=True)
+class FoundDivision:
+    """A division, and the costs that it was found with."""
+
+    costs: DivisionCosts
+    division: Division
+    cost: DivisionCost
+
+
+def best_division(costs: DivisionCosts, goal: ClusterGoal) -> FoundDivision:
+    """The best division found, with channels divided so that memory is even; an error where none keeps the limits."""
+    first = HybridSearch(costs, goal)
+    best = _evened(first.found(first.starts()[0]), goal)
+    search = HybridSearch(best.costs, goal)
+    best = _evened(search.found(search.best()), goal)
+    search = HybridSearch(best.costs, goal)
+    best = search.found(search.improved(search.choices_of(best.division)))
+    search.check(best.cost)
+    return best
+
+
+def _evened(found: FoundDivision, goal: ClusterGoal) -> FoundDivision:
+    """The division with the shares of channels that suit the goal best, of some that make memory more even."""
+    tried = [found]
+    for _ in range(EVENED):
+        costs = tried[-1].costs.with_even_memory(tried[-1].cost)
+        cost = costs.cost(found.division)
+        if cost is None:
+            break
+        tried.append(FoundDivision(costs, found.division, cost))
+    return min(tried, key=lambda each: goal.score(each.costs, each.cost))
+
+
 class HybridSearch:
     """Looks for the best division of one network; the same answer on any machine."""
 
-    def __init__(self, costs: DivisionCosts, goal: ClusterGoal, effort: int = 2500) -> None:
+    def __init__(self, costs: DivisionCosts, goal: ClusterGoal, effort: int = 3000) -> None:
         self.costs, self.goal, self.left = costs, goal, effort
         self.units = costs.sketcher.units
         self.devices = costs.cluster.devices
-        self._scores: dict[Division, tuple[float, float]] = {}
+        self._scores: dict[tuple[ClusterGoal, Division], tuple[float, float]] = {}
 
-    def best(self) -> tuple[Division, DivisionCost]:
-        """The best division found; an error where none keeps the limits."""
-        starts = sorted({self._score(choices): choices for choices in self._starts()}.items(), key=lambda each: each[0])
-        improved = [self._improved(choices) for _, choices in starts[:IMPROVED]]
-        division = division_of(min(improved, key=self._score))
+    def starts(self) -> list[Choices]:
+        """Divisions to begin from, the best first."""
+        found = {division_of(choices): choices for choices in self._starts()}
+        return sorted(found.values(), key=self._score)
+
+    def best(self) -> Choices:
+        """From the best starts for this goal, and from what is best for memory and for throughput alone."""
+        starts = self.starts()
+        good = starts[:IMPROVED]
+        for aim in (ClusterAim.MEMORY, ClusterAim.THROUGHPUT):
+            other = replace(self.goal, aim=aim)
+            good.append(self.improved(min(starts, key=lambda each: self._score(each, other)), other))
+        return min((self.improved(choices) for choices in good), key=self._score)
+
+    def choices_of(self, division: Division) -> Choices:
+        """The choices that give a division."""
+        return tuple(
+            UnitChoice(segment.split, segment.devices, number > segment.first)
+            if segment.split is not Split.SUMS or number == segment.stop - 1
+            else UnitChoice(Split.CHANNELS, segment.devices)
+            for segment in division
+            for number in range(segment.first, segment.stop)
+        )
+
+    def found(self, choices: Choices) -> FoundDivision:
+        division = division_of(choices)
         cost = self.costs.cost(division)
         assert cost is not None
+        return FoundDivision(self.costs, division, cost)
+
+    def check(self, cost: DivisionCost) -> None:
+        """An error where limits are broken."""
         if broken := [words for _, words in self.goal.broken(self.costs, cost)]:
             raise Infeasible(
                 f"no division of '{self.costs.network.name}' over {len(self.devices)} devices that was found keeps the "
                 f"limits: {'; '.join(broken[:3])}. {self._remedy(cost)}"
             )
-        return division, cost
 
     def _remedy(self, cost: DivisionCost) -> str:
         least = self.costs.weights_bytes // len(self.devices)
@@ -83,13 +142,14 @@ class HybridSearch:
             f"(the best found needs {cost.fullest:,} B on the fullest)"
         )
 
-    def _score(self, choices: Choices) -> tuple[float, float]:
-        division = division_of(choices)
-        if division not in self._scores:
+    def _score(self, choices: Choices, goal: ClusterGoal | None = None) -> tuple[float, float]:
+        wanted = goal or self.goal
+        key = wanted, division_of(choices)
+        if key not in self._scores:
             self.left -= 1
-            cost = self.costs.cost(division)
-            self._scores[division] = self.goal.score(self.costs, cost) if cost else (float("inf"), float("inf"))
-        return self._scores[division]
+            cost = self.costs.cost(key[1])
+            self._scores[key] = wanted.score(self.costs, cost) if cost else (inf, inf)
+        return self._scores[key]
 
     def _starts(self) -> Iterator[Choices]:
         """First by rows, then by channels, on one group or on several that divide the work evenly."""
@@ -136,15 +196,15 @@ class HybridSearch:
             done += unit.work
         return found
 
-    def _improved(self, choices: Choices) -> Choices:
+    def improved(self, choices: Choices, goal: ClusterGoal | None = None) -> Choices:
         """Changes one choice at a time, for as long as that helps and effort is left."""
-        best, score = choices, self._score(choices)
+        best, score = choices, self._score(choices, goal)
         is_better = True
         while is_better and self.left > 0:
             is_better = False
             for number in range(len(best)):
                 for other in self._changed(best, number):
-                    if (value := self._score(other)) < score:
+                    if (value := self._score(other, goal)) < score:
                         best, score, is_better = other, value, True
                     if self.left <= 0:
                         return best

@@ -50,8 +50,9 @@ SegmentSketch = tuple[tuple[PartSketch, ...], ...]  # one or two rounds: sums, a
 class Sketcher:
     """Sketches segments of one network on one cluster, each once."""
 
-    def __init__(self, network: Network, cluster: Cluster) -> None:
+    def __init__(self, network: Network, cluster: Cluster, shares: Mapping[str, float] | None = None) -> None:
         self.network, self.cluster = network, cluster
+        self.channel_shares = shares or {device.name: device.macs_per_second for device in cluster.devices}
         self.units: tuple[LayerUnit, ...] = units_of(network)
         self._known: dict[Segment, SegmentSketch | None] = {}
 
@@ -63,8 +64,7 @@ class Sketcher:
     def layers(self, segment: Segment) -> tuple[str, ...]:
         return tuple(name for unit in self.units[segment.first : segment.stop] for name in unit.layers)
 
-    def shares(self, devices: Sequence[str]) -> list[float]:
-        """By how much each device of a group can compute."""
+    def speeds(self, devices: Sequence[str]) -> list[float]:
         return [self.cluster.device_named[name].macs_per_second for name in devices]
 
     def sketch(self, segment: Segment) -> SegmentSketch | None:
@@ -103,9 +103,13 @@ class Sketcher:
             case Split.TILES:
                 return tile_regions(shape, len(segment.devices))
             case Split.ROWS:
-                return row_regions(shape, self.shares(segment.devices))
+                return row_regions(shape, self.speeds(segment.devices))
             case _:
-                return channel_regions(shape, self.shares(segment.devices))
+                return self._channel_regions(segment, tensor)
+
+    def _channel_regions(self, segment: Segment, tensor: str) -> list[Region]:
+        shares = [self.channel_shares[name] for name in segment.devices]
+        return channel_regions(self.network.tensors[tensor].shape, shares)
 
     def _summed(self, segment: Segment, layers: Sequence[str]) -> SegmentSketch | None:
         """Sums of the last unit's first layer over shares of its input, and the layers that finish them."""
@@ -115,7 +119,7 @@ class Sketcher:
         outputs = self._outputs(layers)
         if not last.can_be_summed or (before and set(self._outputs(before)) != {summing.inputs[0]}):
             return None
-        shares = channel_regions(network.tensors[summing.inputs[0]].shape, self.shares(segment.devices))
+        shares = self._channel_regions(segment, summing.inputs[0])
         whole = Region.whole(network.tensors[summing.output].shape)
         asked = {
             device: PartialSums(whole, checked_share(network, summing, share))
