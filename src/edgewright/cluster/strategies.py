@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from ..errors import Infeasible
-from ..network import Network, Region
+from ..network import Network
 from ..network.parts import demanded, given_outside
 from .costs import DivisionCosts
 from .division import Division, Segment, Split
@@ -201,6 +201,3 @@ def _runs_within(costs: Sequence[float], most: float) -> list[int]:
         total += cost
         found.append(number)
     return found
-
-
-__all__ = ["HYBRID", "Region", "Strategies", "even_runs", "paper_layer"]
