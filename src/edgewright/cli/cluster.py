@@ -12,8 +12,8 @@ from ..cluster.strategies import HYBRID
 from ..errors import Infeasible, InputError
 from ..network import Shape
 from .cluster_tables import devices_table, plan_to_dict, plans_table, segments_table, verdict
-from .common import console, print_json, print_notes, print_written, read_model, working
 from .commands.cluster import STRATEGIES
+from .common import console, print_json, print_notes, print_written, read_model, working
 
 DEFAULT_DEVICES = (6,)
 GIGA, MEGABIT = 1e9, 125_000

@@ -42,7 +42,8 @@ def plan_to_dict(plan: ClusterPlan) -> dict[str, Any]:
         "minimised": plan.goal.aim.value,
         "wall": plan.wall,
         "memory": {
-            name: {"bytes": plan.memory[name], "weights_bytes": cost.weights[name]} for name in plan.cluster.device_named
+            name: {"bytes": plan.memory[name], "weights_bytes": cost.weights[name]}
+            for name in plan.cluster.device_named
         },
         "links": [{"link": link, "from": end, "bytes": size} for (link, end), size in cost.port_bytes.items()],
         "segments": [
@@ -111,8 +112,8 @@ def verdict(plan: ClusterPlan) -> str:
     how = "exact" if plan.is_exact else "an estimate"
     quality = "proven best" if plan.is_optimal else f"at most {plan.gap:.1%} from the best there can be"
     return (
-        f"fullest device {text.size(plan.fullest)} ({how}), {share:.2f} × one device's {text.size(plan.single_bytes)} / "
-        f"{count}; {1 / plan.period:.3g} frames/s, {plan.speedup:.2f} × one device; latency {plan.latency:.3g} s; "
+        f"fullest device {text.size(plan.fullest)} ({how}), {share:.2f} × one device's "
+        f"{text.size(plan.single_bytes)} / {count}; {1 / plan.period:.3g} frames/s, {plan.speedup:.2f} × one device; latency {plan.latency:.3g} s; "
         f"{text.size(plan.cost.traffic_bytes)} sent for a frame; {plan.goal.aim.value}: {quality}; {plan.wall}"
     )
 

@@ -1,4 +1,4 @@
-"""What a division of a network over a cluster costs: memory of each device, bytes on each link, and the time of a frame.
+"""What a division of a network over a cluster costs: memory of each device, bytes on each link, time of a frame.
 
 The counts are those of the deployment that it becomes (`deploying`); two things are estimates: what parts need inside,
 and the time, in which a group computes a segment, then exchanges what was made (no device waits for a single other).
@@ -243,8 +243,8 @@ class _Costing:
         ]
         first = self._time(exchanges[0].inside + exchanges[0].passed)
         stages = [0.0] * self.stages
-        for stage, seconds in zip(self.stage_of, spent, strict=True):
-            stages[stage] += seconds
+        for stage, took in zip(self.stage_of, spent, strict=True):
+            stages[stage] += took
         if self.stages == 1:
             stages[0] += first
         ports: Counter[Port] = Counter()
@@ -332,4 +332,3 @@ class _Costing:
             device.idle_watts * period + (device.active_watts - device.idle_watts) * busy.get(device.name, 0.0)
             for device in self.cluster.devices
         )
-

@@ -36,9 +36,7 @@ def deployed(costs: DivisionCosts, division: Division, progress: Progress = lamb
     """The division with a plan for each part, judged."""
     draft = _ClusterDraft(costs, division)
     progress("parts")
-    deployment = drafted(
-        costs.network, list(draft.requests()), draft.workers(), slots=1, planner=PartPlanner()
-    )
+    deployment = drafted(costs.network, list(draft.requests()), draft.workers(), slots=1, planner=PartPlanner())
     deployment = replace(
         deployment,
         fifos=tuple(replace(fifo, slots=draft.slots(fifo)) for fifo in deployment.fifos),
@@ -123,4 +121,3 @@ class _ClusterDraft:
         stages = {self.stages[name] for name in fifo.ends if name != OUTSIDE}
         is_given = fifo.source == OUTSIDE and len(self.pipeline) > 1
         return STAGE_SLOTS if len(stages) > 1 or is_given else 1
-

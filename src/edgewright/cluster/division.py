@@ -63,4 +63,3 @@ def _ranges(shape: Sequence[int], shares: Sequence[float], axis: int) -> list[Re
     total, whole = sum(shares), Region.whole(shape)
     ends = [round(shape[axis] * done / total) for done in accumulate(shares)]
     return [whole.with_axis(axis, pair) for pair in zip([0, *ends], ends, strict=False)]
-

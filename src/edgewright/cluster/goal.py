@@ -10,7 +10,6 @@ from math import exp, inf, log
 from .. import text
 from .costs import DivisionCost, DivisionCosts
 
-
 SMOOTHNESS = 0.5  # weight of mean memory in a search: what lowers one of several peaks is a step forward
 
 

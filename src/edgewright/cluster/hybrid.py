@@ -218,7 +218,10 @@ class HybridSearch:
             others.append(replace(mine, is_joined=not mine.is_joined))
             others.append(replace(mine, split=Split.SUMS, is_joined=True))
             others.append(replace(mine, split=choices[number - 1].split, is_joined=True))
-        others += [replace(mine, split=Split.WHOLE, devices=_rotated(mine.devices, at)) for at in range(min(2, len(mine.devices)))]
+        others += [
+            replace(mine, split=Split.WHOLE, devices=_rotated(mine.devices, at))
+            for at in range(min(2, len(mine.devices)))
+        ]
         near = {choices[other].devices for other in (number - 1, number + 1) if 0 <= other < len(choices)}
         for devices in sorted(near - {mine.devices}):
             others.append(replace(mine, devices=devices))

@@ -148,4 +148,3 @@ def checked_cluster(cluster: Cluster) -> Cluster:
             "`edgewright plan` and `edgewright map` are for one"
         )
     return cluster
-

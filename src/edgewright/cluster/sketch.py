@@ -137,9 +137,7 @@ class Sketcher:
             for device, region in zip(segment.devices, self._regions(segment, name), strict=True):
                 if not region.is_empty:
                     mine[device][name] = region
-        finish = tuple(
-            self._part(device, last.layers, given, finished) for device, given in mine.items() if given
-        )
+        finish = tuple(self._part(device, last.layers, given, finished) for device, given in mine.items() if given)
         return sums, finish
 
     def _part(
@@ -160,16 +158,12 @@ class Sketcher:
         for name, parts in shares.items():
             layer = network.by_name[name]
             reads |= {(layer.output, share): demand.computed[name] for share in parts}
-        weights = sum(
-            region.size * network.tensors[name].dtype.bytes for name, region in demand.constants.items()
-        )
+        weights = sum(region.size * network.tensors[name].dtype.bytes for name, region in demand.constants.items())
         work = sum(self._work(layer, demand, outputs.get(layer.output), layer.name in shares) for layer in mine)
         inner = max((self._inner(layer, demand) for layer in mine), default=0)
         return PartSketch(device, tuple(layers), outputs, reads, weights, work, inner, shares)
 
-    def _work(
-        self, layer: Layer, demand: PartDemand, asked: Region | PartialSums | None, is_finished: bool
-    ) -> float:
+    def _work(self, layer: Layer, demand: PartDemand, asked: Region | PartialSums | None, is_finished: bool) -> float:
         region = demand.computed[layer.name]
         shapes = self.network.shapes(layer)
         if is_finished:

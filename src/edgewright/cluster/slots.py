@@ -123,9 +123,7 @@ class SlotLayout:
         return {fifo.what: fifo.source for fifo in self.deployment.fifos}
 
 
-def _without(
-    held: tuple[int, int, _SlotUse, int], start: int, stop: int
-) -> Sequence[tuple[int, int, _SlotUse, int]]:
+def _without(held: tuple[int, int, _SlotUse, int], start: int, stop: int) -> Sequence[tuple[int, int, _SlotUse, int]]:
     """What is left of a range of bytes besides another one."""
     low, high, *rest = held
     parts = ((low, min(high, start)), (max(low, stop), high))

@@ -1,6 +1,6 @@
 """The strategies of the papers, and ours, as divisions of the same units: what differs is which split goes where.
 
-Where a strategy leaves something open (how many layers are fused, where it switches), what suits the goal best is taken.
+What a strategy leaves open (how many layers are fused, where it switches) is chosen as suits the goal best.
 """
 
 from __future__ import annotations
@@ -134,7 +134,9 @@ class Strategies:
             pairs = zip(self.layers, self.units, strict=True)
             costs = [round(1e6 * (share * a.values / memory + (1 - share) * b.work / work)) for a, b in pairs]
             settings = BalanceSettings(rounds=20, steps=20_000)
-            yield self._on_devices(vertical_balanced(VerticalProblem(tuple(costs), len(self.devices)), settings).devices)
+            yield self._on_devices(
+                vertical_balanced(VerticalProblem(tuple(costs), len(self.devices)), settings).devices
+            )
 
     def _on_devices(self, places: Sequence[int]) -> Division:
         """Whole units on the devices of these numbers; neighbours on one device are one segment."""

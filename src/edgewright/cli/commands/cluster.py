@@ -23,9 +23,7 @@ def _devices(_ctx: click.Context, _param: click.Parameter, value: str | None) ->
         raise click.BadParameter(f"'{value}' is no number of devices; expected 6, or 2..10")
     low, high = int(first), int(last or first)
     if low < 2 or high < low or high > MOST_DEVICES:
-        raise click.BadParameter(
-            f"'{value}': dividing a network takes 2 devices or more, {MOST_DEVICES} at most; `edgewright plan` is for one"
-        )
+        raise click.BadParameter(f"'{value}': expected 2 to {MOST_DEVICES} devices; `edgewright plan` is for one")
     return tuple(range(low, high + 1))
 
 
@@ -52,10 +50,18 @@ def cluster() -> None:
     show_default=True,
     help="What is best: balance weighs the fullest device's memory twice and the period once.",
 )
-@click.option("--rate", type=click.FloatRange(min=0, min_open=True), metavar="GMAC/s", help="Of each of N equal "
-              "devices.  [default: 2.4, a Raspberry Pi 4]")
-@click.option("--bandwidth", type=click.FloatRange(min=0, min_open=True), metavar="Mbit/s", help="Of each cable to "
-              "the switch, each way.  [default: 1000]")
+@click.option(
+    "--rate",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="GMAC/s",
+    help="Of each of N equal devices.  [default: 2.4, a Raspberry Pi 4]",
+)
+@click.option(
+    "--bandwidth",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="Mbit/s",
+    help="Of each cable to the switch, each way.  [default: 1000]",
+)
 @click.option("--ram", type=BYTE_SIZE, help="At most so much memory on each device: weights, arenas, slots.")
 @click.option("--max-latency", type=DURATION, help="Of a frame, such as 500ms.")
 @click.option("--min-throughput", type=click.FloatRange(min=0, min_open=True), help="Frames a second.")
