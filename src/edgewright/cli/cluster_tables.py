@@ -8,17 +8,17 @@ from typing import Any
 from rich.table import Table
 
 from .. import text
-from ..cluster.division import Segment, Split
+from ..cluster.division import DivisionSegment, SegmentSplit
 from ..cluster.planning import ClusterPlan
 from .common import shown, table
 
 MEGABYTE = 1e6
 _SPLITS = {
-    Split.WHOLE: "whole",
-    Split.ROWS: "by rows",
-    Split.TILES: "by tiles",
-    Split.CHANNELS: "by channels",
-    Split.SUMS: "by sums",
+    SegmentSplit.WHOLE: "whole",
+    SegmentSplit.ROWS: "by rows",
+    SegmentSplit.TILES: "by tiles",
+    SegmentSplit.CHANNELS: "by channels",
+    SegmentSplit.SUMS: "by sums",
 }
 
 
@@ -113,10 +113,11 @@ def verdict(plan: ClusterPlan) -> str:
     quality = "proven best" if plan.is_optimal else f"at most {plan.gap:.1%} from the best there can be"
     return (
         f"fullest device {text.size(plan.fullest)} ({how}), {share:.2f} × one device's "
-        f"{text.size(plan.single_bytes)} / {count}; {1 / plan.period:.3g} frames/s, {plan.speedup:.2f} × one device; latency {plan.latency:.3g} s; "
-        f"{text.size(plan.cost.traffic_bytes)} sent for a frame; {plan.goal.aim.value}: {quality}; {plan.wall}"
+        f"{text.size(plan.single_bytes)} / {count}; {1 / plan.period:.3g} frames/s, {plan.speedup:.2f} × one device; "
+        f"latency {plan.latency:.3g} s; {text.size(plan.cost.traffic_bytes)} sent for a frame; "
+        f"{plan.goal.aim.value}: {quality}; {plan.wall}"
     )
 
 
-def _layers(plan: ClusterPlan, segment: Segment) -> tuple[str, ...]:
+def _layers(plan: ClusterPlan, segment: DivisionSegment) -> tuple[str, ...]:
     return plan.found.costs.sketcher.layers(segment)

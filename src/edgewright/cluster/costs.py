@@ -14,7 +14,7 @@ from itertools import accumulate
 
 from ..network import DType, Network, Region
 from .devices import Cluster, Port
-from .division import Division, Segment, pipeline_stages
+from .division import Division, DivisionSegment, pipeline_stages
 from .sketch import SUM_BYTES, PartSketch, Sketcher, TensorKey
 
 STEEPNESS = 12  # of the mean of memory over time
@@ -48,7 +48,7 @@ class DivisionCost:
         return max(self.port_bytes.values(), default=0)
 
 
-Place = tuple[Segment, int]  # a segment, and the round of its parts
+Place = tuple[DivisionSegment, int]  # a segment, and the round of its parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,11 +232,11 @@ class _Costing:
 
     def cost(self) -> DivisionCost:
         exchanges = self._exchanges()
-        busy: Counter[str] = Counter()
+        busy: dict[str, float] = defaultdict(float)
         compute = [self.costs.seconds(place) for place in self.rounds]
         for each in compute:
-            for device, seconds in each.items():
-                busy[device] += seconds
+            for device, took in each.items():
+                busy[device] += took
         spent = [
             max(each.values()) + self._time(exchange.inside)
             for each, exchange in zip(compute, exchanges[1:], strict=True)

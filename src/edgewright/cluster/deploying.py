@@ -36,7 +36,7 @@ def deployed(costs: DivisionCosts, division: Division, progress: Progress = lamb
     """The division with a plan for each part, judged."""
     draft = _ClusterDraft(costs, division)
     progress("parts")
-    deployment = drafted(costs.network, list(draft.requests()), draft.workers(), slots=1, planner=PartPlanner())
+    deployment = drafted(costs.network, list(draft.requests()), draft.workers(), slots=1, planner=RowPlanner())
     deployment = replace(
         deployment,
         fifos=tuple(replace(fifo, slots=draft.slots(fifo)) for fifo in deployment.fifos),
@@ -62,7 +62,7 @@ def memory_of(deployment: Deployment, costs: DivisionCosts, replay: Mapping[str,
     }
 
 
-class PartPlanner:
+class RowPlanner:
     """Plans parts row by row where that saves memory. Parts that differ in their weights alone are planned once."""
 
     def __init__(self) -> None:

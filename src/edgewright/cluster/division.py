@@ -12,7 +12,7 @@ from ..network import Region
 ROW_AXIS = 1
 
 
-class Split(Enum):
+class SegmentSplit(Enum):
     """What each device of a group computes."""
 
     WHOLE = "whole"  # all of it; the group is one device
@@ -23,19 +23,19 @@ class Split(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class DivisionSegment:
     """Consecutive units that a group of devices computes, one part each."""
 
     first: int  # of the units
     stop: int
-    split: Split
+    split: SegmentSplit
     devices: tuple[str, ...]
 
 
-Division = tuple[Segment, ...]  # in the order of the units, of which each belongs to one segment
+Division = tuple[DivisionSegment, ...]  # in the order of the units, of which each belongs to one segment
 
 
-def pipeline_stages(division: Division) -> list[tuple[Segment, ...]]:
+def pipeline_stages(division: Division) -> list[tuple[DivisionSegment, ...]]:
     """Segments that follow each other on the same devices, which have one frame at a time between them."""
     return [tuple(group) for _, group in groupby(division, key=lambda segment: segment.devices)]
 

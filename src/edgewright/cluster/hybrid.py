@@ -16,7 +16,7 @@ from math import inf
 
 from ..errors import Infeasible
 from .costs import DivisionCost, DivisionCosts
-from .division import Division, Segment, Split
+from .division import Division, DivisionSegment, SegmentSplit
 from .goal import ClusterAim, ClusterGoal
 
 MOST_STARTS = 12  # switch points tried for each number of groups
@@ -27,7 +27,7 @@ EVENED = 3  # times that channels are divided anew
 
 @dataclass(frozen=True, slots=True)
 class UnitChoice:
-    split: Split
+    split: SegmentSplit
     devices: tuple[str, ...]
     is_joined: bool = False  # computed with the unit before
 
@@ -37,22 +37,22 @@ Choices = tuple[UnitChoice, ...]
 
 def division_of(choices: Sequence[UnitChoice]) -> Division:
     """Joined units are one segment where they are split alike on the same devices."""
-    found: list[Segment] = []
+    found: list[DivisionSegment] = []
     for number, choice in enumerate(choices):
         last = found[-1] if found else None
         if choice.is_joined and last and last.split is choice.split and last.devices == choice.devices:
             found[-1] = replace(last, stop=number + 1)
-        elif choice.split is Split.SUMS and choice.is_joined and last and _can_pair(last, choice):
-            found[-1] = Segment(last.first, number + 1, Split.SUMS, choice.devices)
+        elif choice.split is SegmentSplit.SUMS and choice.is_joined and last and _can_pair(last, choice):
+            found[-1] = DivisionSegment(last.first, number + 1, SegmentSplit.SUMS, choice.devices)
         else:
-            devices = choice.devices[:1] if choice.split is Split.WHOLE else choice.devices
-            found.append(Segment(number, number + 1, choice.split, devices))
+            devices = choice.devices[:1] if choice.split is SegmentSplit.WHOLE else choice.devices
+            found.append(DivisionSegment(number, number + 1, choice.split, devices))
     return tuple(found)
 
 
-def _can_pair(last: Segment, choice: UnitChoice) -> bool:
+def _can_pair(last: DivisionSegment, choice: UnitChoice) -> bool:
     """Whether fan-out and fan-in of two units become a fused pair (S 5.3.3)."""
-    return last.split is Split.CHANNELS and last.devices == choice.devices and last.stop - last.first == 1
+    return last.split is SegmentSplit.CHANNELS and last.devices == choice.devices and last.stop - last.first == 1
 
 
 @dataclass(frozen=True)
@@ -115,8 +115,8 @@ class HybridSearch:
         """The choices that give a division."""
         return tuple(
             UnitChoice(segment.split, segment.devices, number > segment.first)
-            if segment.split is not Split.SUMS or number == segment.stop - 1
-            else UnitChoice(Split.CHANNELS, segment.devices)
+            if segment.split is not SegmentSplit.SUMS or number == segment.stop - 1
+            else UnitChoice(SegmentSplit.CHANNELS, segment.devices)
             for segment in division
             for number in range(segment.first, segment.stop)
         )
@@ -158,16 +158,16 @@ class HybridSearch:
         for groups in self._groupings():
             owners = self._owners(groups)
             for point in points:
-                splits = [Split.ROWS if number < point else Split.CHANNELS for number in range(count)]
+                splits = [SegmentSplit.ROWS if number < point else SegmentSplit.CHANNELS for number in range(count)]
                 yield tuple(self._possible(*each) for each in enumerate(zip(splits, owners, strict=True)))
 
-    def _possible(self, number: int, wanted: tuple[Split, tuple[str, ...]]) -> UnitChoice:
+    def _possible(self, number: int, wanted: tuple[SegmentSplit, tuple[str, ...]]) -> UnitChoice:
         """The split that is wanted, or one that the unit can have."""
         split, devices = wanted
-        for each in (split, Split.CHANNELS, Split.ROWS):
-            if len(devices) > 1 and self.costs.sketcher.sketch(Segment(number, number + 1, each, devices)):
+        for each in (split, SegmentSplit.CHANNELS, SegmentSplit.ROWS):
+            if len(devices) > 1 and self.costs.sketcher.sketch(DivisionSegment(number, number + 1, each, devices)):
                 return UnitChoice(each, devices)
-        return UnitChoice(Split.WHOLE, devices)
+        return UnitChoice(SegmentSplit.WHOLE, devices)
 
     def _groupings(self) -> Iterator[list[tuple[str, ...]]]:
         """Consecutive devices in 1, 2, 3, ... groups of about the same speed."""
@@ -213,13 +213,13 @@ class HybridSearch:
     def _changed(self, choices: Choices, number: int) -> Iterator[Choices]:
         """The choices with another one for a unit: a split, a join, or the group of a neighbour."""
         mine = choices[number]
-        others = [replace(mine, split=split) for split in (Split.ROWS, Split.CHANNELS, Split.SUMS)]
+        others = [replace(mine, split=split) for split in (SegmentSplit.ROWS, SegmentSplit.CHANNELS, SegmentSplit.SUMS)]
         if number:
             others.append(replace(mine, is_joined=not mine.is_joined))
-            others.append(replace(mine, split=Split.SUMS, is_joined=True))
+            others.append(replace(mine, split=SegmentSplit.SUMS, is_joined=True))
             others.append(replace(mine, split=choices[number - 1].split, is_joined=True))
         others += [
-            replace(mine, split=Split.WHOLE, devices=_rotated(mine.devices, at))
+            replace(mine, split=SegmentSplit.WHOLE, devices=_rotated(mine.devices, at))
             for at in range(min(2, len(mine.devices)))
         ]
         near = {choices[other].devices for other in (number - 1, number + 1) if 0 <= other < len(choices)}

@@ -14,7 +14,7 @@ from ..network.operators.partial_sums import partial_macs
 from ..network.partial import PartialSums, checked_share
 from ..network.parts import PartDemand, demanded, given_outside
 from .devices import Cluster
-from .division import ROW_AXIS, Segment, Split, channel_regions, row_regions, tile_regions
+from .division import ROW_AXIS, DivisionSegment, SegmentSplit, channel_regions, row_regions, tile_regions
 from .units import LayerUnit, units_of
 
 SUM_BYTES = 4
@@ -54,20 +54,20 @@ class Sketcher:
         self.network, self.cluster = network, cluster
         self.channel_shares = shares or {device.name: device.macs_per_second for device in cluster.devices}
         self.units: tuple[LayerUnit, ...] = units_of(network)
-        self._known: dict[Segment, SegmentSketch | None] = {}
+        self._known: dict[DivisionSegment, SegmentSketch | None] = {}
 
     @property
     def work(self) -> int:
         """Of a frame on one device."""
         return sum(unit.work for unit in self.units)
 
-    def layers(self, segment: Segment) -> tuple[str, ...]:
+    def layers(self, segment: DivisionSegment) -> tuple[str, ...]:
         return tuple(name for unit in self.units[segment.first : segment.stop] for name in unit.layers)
 
     def speeds(self, devices: Sequence[str]) -> list[float]:
         return [self.cluster.device_named[name].macs_per_second for name in devices]
 
-    def sketch(self, segment: Segment) -> SegmentSketch | None:
+    def sketch(self, segment: DivisionSegment) -> SegmentSketch | None:
         """The parts of a segment; None where it cannot be split like that."""
         if segment not in self._known:
             try:
@@ -76,12 +76,12 @@ class Sketcher:
                 self._known[segment] = None
         return self._known[segment]
 
-    def _sketched(self, segment: Segment) -> SegmentSketch | None:
+    def _sketched(self, segment: DivisionSegment) -> SegmentSketch | None:
         layers = self.layers(segment)
-        if segment.split is Split.SUMS:
+        if segment.split is SegmentSplit.SUMS:
             return self._summed(segment, layers)
         outputs = self._outputs(layers)
-        if segment.split is Split.WHOLE:
+        if segment.split is SegmentSplit.WHOLE:
             return ((self._part(segment.devices[0], layers, outputs),),)
         by_device: list[dict[str, Region]] = [{} for _ in segment.devices]
         for name in outputs:
@@ -97,21 +97,21 @@ class Sketcher:
         """What others read of these layers, and results that nobody reads."""
         return given_outside(self.network, set(layers))
 
-    def _regions(self, segment: Segment, tensor: str) -> list[Region]:
+    def _regions(self, segment: DivisionSegment, tensor: str) -> list[Region]:
         shape = self.network.tensors[tensor].shape
         match segment.split:
-            case Split.TILES:
+            case SegmentSplit.TILES:
                 return tile_regions(shape, len(segment.devices))
-            case Split.ROWS:
+            case SegmentSplit.ROWS:
                 return row_regions(shape, self.speeds(segment.devices))
             case _:
                 return self._channel_regions(segment, tensor)
 
-    def _channel_regions(self, segment: Segment, tensor: str) -> list[Region]:
+    def _channel_regions(self, segment: DivisionSegment, tensor: str) -> list[Region]:
         shares = [self.channel_shares[name] for name in segment.devices]
         return channel_regions(self.network.tensors[tensor].shape, shares)
 
-    def _summed(self, segment: Segment, layers: Sequence[str]) -> SegmentSketch | None:
+    def _summed(self, segment: DivisionSegment, layers: Sequence[str]) -> SegmentSketch | None:
         """Sums of the last unit's first layer over shares of its input, and the layers that finish them."""
         network, last = self.network, self.units[segment.stop - 1]
         summing = network.by_name[last.layers[0]]

@@ -12,7 +12,7 @@ from ..errors import Infeasible
 from ..network import Network
 from ..network.parts import demanded, given_outside
 from .costs import DivisionCosts
-from .division import Division, Segment, Split
+from .division import Division, DivisionSegment, SegmentSplit
 from .goal import ClusterGoal
 from .hybrid import FoundDivision, best_division
 from .paper.balanced import BalanceSettings, vertical_balanced
@@ -83,31 +83,31 @@ class Strategies:
         network = self.costs.network
         return tuple(paper_layer(network, unit, number) for number, unit in enumerate(self.units, 1))
 
-    def _segment(self, number: int, split: Split, stop: int | None = None) -> Segment:
+    def _segment(self, number: int, split: SegmentSplit, stop: int | None = None) -> DivisionSegment:
         """Units as one segment on all devices, or on the gateway where they cannot be split so."""
-        segment = Segment(number, stop or number + 1, split, self.devices)
-        if split is not Split.WHOLE and self.costs.sketcher.sketch(segment) is not None:
+        segment = DivisionSegment(number, stop or number + 1, split, self.devices)
+        if split is not SegmentSplit.WHOLE and self.costs.sketcher.sketch(segment) is not None:
             return segment
-        return Segment(number, stop or number + 1, Split.WHOLE, (self.costs.cluster.gateway,))
+        return DivisionSegment(number, stop or number + 1, SegmentSplit.WHOLE, (self.costs.cluster.gateway,))
 
-    def _all(self, split: Split) -> list[Segment]:
+    def _all(self, split: SegmentSplit) -> list[DivisionSegment]:
         return [self._segment(number, split) for number in range(len(self.units))]
 
     def _data(self) -> Iterator[Division]:
         """Rows of every layer, halos exchanged; every device has all weights of what it shares in."""
-        yield tuple(self._all(Split.ROWS))
+        yield tuple(self._all(SegmentSplit.ROWS))
 
     def _ffmt(self) -> Iterator[Division]:
         """Rows of groups of fused layers, halos computed again (S 5.2); groups of so many units."""
-        alone = self._all(Split.ROWS)
+        alone = self._all(SegmentSplit.ROWS)
         for length in range(2, len(alone) + 1):
-            found: list[Segment] = []
+            found: list[DivisionSegment] = []
             for segment in alone:
                 last = found[-1] if found else None
-                joined = last and segment.split is Split.ROWS and last.split is Split.ROWS
+                joined = last and segment.split is SegmentSplit.ROWS and last.split is SegmentSplit.ROWS
                 if last and joined and last.stop - last.first < length:
-                    other = self._segment(last.first, Split.ROWS, segment.stop)
-                    if other.split is Split.ROWS:
+                    other = self._segment(last.first, SegmentSplit.ROWS, segment.stop)
+                    if other.split is SegmentSplit.ROWS:
                         found[-1] = other
                         continue
                 found.append(segment)
@@ -115,7 +115,7 @@ class Strategies:
 
     def _horizontal(self) -> Division:
         """Weights of every layer over all devices: fan-out everywhere (S 5.3.1)."""
-        return tuple(self._all(Split.CHANNELS))
+        return tuple(self._all(SegmentSplit.CHANNELS))
 
     def _sequential(self) -> Iterator[Division]:
         """Consecutive layers on each device (S 5.3.2): cuts that even out memory, work, or both."""
@@ -140,31 +140,31 @@ class Strategies:
 
     def _on_devices(self, places: Sequence[int]) -> Division:
         """Whole units on the devices of these numbers; neighbours on one device are one segment."""
-        found: list[Segment] = []
+        found: list[DivisionSegment] = []
         for number, place in enumerate(places):
             device = (self.devices[place],)
             if found and found[-1].devices == device:
-                found[-1] = Segment(found[-1].first, number + 1, Split.WHOLE, device)
+                found[-1] = DivisionSegment(found[-1].first, number + 1, SegmentSplit.WHOLE, device)
             else:
-                found.append(Segment(number, number + 1, Split.WHOLE, device))
+                found.append(DivisionSegment(number, number + 1, SegmentSplit.WHOLE, device))
         return tuple(found)
 
     def _deepthings(self) -> Iterator[Division]:
         """Tiles of the first layers, fused, on all devices; the rest on the gateway (DeepThings, S 2)."""
         for stop in range(1, len(self.units) + 1):
-            first = self._segment(0, Split.TILES, stop)
-            if first.split is Split.WHOLE:
+            first = self._segment(0, SegmentSplit.TILES, stop)
+            if first.split is SegmentSplit.WHOLE:
                 return
-            rest = () if stop == len(self.units) else (self._segment(stop, Split.WHOLE, len(self.units)),)
+            rest = () if stop == len(self.units) else (self._segment(stop, SegmentSplit.WHOLE, len(self.units)),)
             yield (first, *rest)
 
     def _switch(self) -> Iterator[Division]:
         """Features before S's switch point (5.12 to 5.15), then weights as sends least (5.17 to 5.21)."""
         first = best_switch(self.layers, len(self.devices)).first
-        rows = [self._segment(number, Split.ROWS) for number in range(first)]
+        rows = [self._segment(number, SegmentSplit.ROWS) for number in range(first)]
         yield (*rows, *self.by_weights(first))
 
-    def by_weights(self, first: int) -> Iterator[Segment]:
+    def by_weights(self, first: int) -> Iterator[DivisionSegment]:
         """Units from the first one on, by S's optimised weight partitioning."""
         layers = self.layers[first:]
         schemes = optimised_weights(layers, len(self.devices)).schemes if layers else ()
@@ -172,14 +172,14 @@ class Strategies:
         while number < len(self.units):
             scheme = schemes[number - first]
             if scheme is WeightScheme.PAIR_FIRST:
-                pair = Segment(number, number + 2, Split.SUMS, self.devices)
+                pair = DivisionSegment(number, number + 2, SegmentSplit.SUMS, self.devices)
                 if self.costs.sketcher.sketch(pair) is not None:
                     yield pair
                     number += 2
                     continue
-            split = Split.SUMS if scheme is WeightScheme.FAN_IN else Split.CHANNELS
+            split = SegmentSplit.SUMS if scheme is WeightScheme.FAN_IN else SegmentSplit.CHANNELS
             segment = self._segment(number, split)
-            yield segment if segment.split is split else self._segment(number, Split.CHANNELS)
+            yield segment if segment.split is split else self._segment(number, SegmentSplit.CHANNELS)
             number += 1
 
 
