@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -67,10 +67,13 @@ class Cluster:
 
     def route(self, source: str, target: str) -> tuple[Port, ...]:
         """The ports that data passes, on a way with the fewest links."""
-        ways = self._ways(source)
-        if target not in ways:
-            raise InputError(f"cluster '{self.name}': no links lead from '{source}' to '{target}'")
-        return ways[target]
+        if (source, target) not in self._routes:
+            self._routes[source, target] = self._route(source, target)
+        return self._routes[source, target]
+
+    def reached_from(self, source: str) -> frozenset[str]:
+        """The devices and switches that links lead to."""
+        return frozenset((source, *(end for end, _, _ in self._steps(source))))
 
     def latency(self, source: str, target: str) -> float:
         """Seconds that a bit is under way, beside the time that sending takes."""
@@ -80,34 +83,50 @@ class Cluster:
         """Bytes per second of the slowest link on the way."""
         return min(self.link_named[link].bytes_per_second for link, _ in self.route(source, target))
 
-    def _ways(self, source: str) -> Mapping[str, tuple[Port, ...]]:
-        if source not in self._found_ways:
-            found: dict[str, tuple[Port, ...]] = {source: ()}
-            todo = deque([source])
-            while todo:
-                here = todo.popleft()
-                if here != source and here in self.device_named and not self._forwards(here):
-                    continue
-                for link in self._links_at.get(here, ()):
-                    for end in link.ends:
-                        if end not in found:
-                            found[end] = (*found[here], link.port(here))
-                            todo.append(end)
-            self._found_ways[source] = found
-        return self._found_ways[source]
+    def _route(self, source: str, target: str) -> tuple[Port, ...]:
+        before: dict[str, tuple[str, Port]] = {}
+        for end, sender, port in self._steps(source) if target != source else ():
+            before[end] = sender, port
+            if end == target:
+                break
+        ports: list[Port] = []
+        here = target
+        while here != source:
+            if here not in before:
+                raise InputError(f"cluster '{self.name}': no links lead from '{source}' to '{target}'")
+            here, port = before[here]
+            ports.append(port)
+        return tuple(reversed(ports))
+
+    def _steps(self, source: str) -> Iterator[tuple[str, str, Port]]:
+        """Each end that links lead to, the nearest first, with who sends to it and through which port."""
+        found, todo = {source}, deque([source])
+        while todo:
+            here = todo.popleft()
+            if here != source and here in self.device_named and not self._forwards(here):
+                continue
+            for link in self._links_at.get(here, ()):
+                for end in link.ends:
+                    if end not in found:
+                        found.add(end)
+                        todo.append(end)
+                        yield end, here, link.port(here)
 
     def _forwards(self, name: str) -> bool:
         """Whether a device passes on what is not for it: where it has several links."""
         return len(self._links_at.get(name, ())) > 1
 
     @cached_property
-    def _found_ways(self) -> dict[str, Mapping[str, tuple[Port, ...]]]:
+    def _routes(self) -> dict[tuple[str, str], tuple[Port, ...]]:
         return {}
 
     @cached_property
-    def _links_at(self) -> Mapping[str, tuple[ClusterLink, ...]]:
-        ends = dict.fromkeys(end for link in self.links for end in link.ends)
-        return {end: tuple(link for link in self.links if end in link.ends) for end in ends}
+    def _links_at(self) -> Mapping[str, list[ClusterLink]]:
+        at: dict[str, list[ClusterLink]] = {}
+        for link in self.links:
+            for end in dict.fromkeys(link.ends):
+                at.setdefault(end, []).append(link)
+        return at
 
 
 def equal_devices(
