@@ -10,6 +10,7 @@ import pytest
 import tools
 from adaptive_cases import CASCADE, RULES, switching, three
 from edgewright.adaptive.compiled import check_linked, compile_switching
+from edgewright.emit.deployment.switch_timing import SWITCH, SwitchTiming
 from edgewright.emit.deployment.switch_trial import SwitchScript, SwitchTrial
 from edgewright.program.switching import SwitchPolicy
 from test_adaptive import two
@@ -92,6 +93,9 @@ def test_trials_on_a_cortex_m4(tmp_path: Path, policy: SwitchPolicy):
     tried = trial.run_on_board(SwitchScript(FRAMES, share=60))
     assert not tried.result.wrong and tried.result.frames >= FRAMES and tried.result.count > 10
     check_linked(trial.library, tried)
+    timing = SwitchTiming(tried)
+    assert min(timing.waits.values()) > 0 and all(delay > timing.frames[new] for _, new, delay in timing.delays)
     if policy is SwitchPolicy.ABORT:
         alone = max(plan.peak_bytes for plan in trial.library.deployment.plans.values())
         assert tried.run.ram_linked <= alone + MOST_STATE
+        assert timing.worst_excess <= SWITCH
