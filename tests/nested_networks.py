@@ -70,6 +70,31 @@ def _width(whole: int, part: float) -> int:
     return min(whole, LEAST * ceil(whole * part / LEAST))
 
 
+def shortened(network: Network, blocks: Sequence[tuple[int, int]]) -> Network:
+    """The network without some blocks of layers: each from its first layer to one past its last.
+
+    What comes before a block writes what the block wrote, which has the same shape: later layers stay as they are.
+    """
+    writes, left_out = {}, set()
+    for first, end in blocks:
+        before, after = network.layers[first].inputs[0], network.layers[end - 1].output
+        readers = [layer for layer in network.layers if before in layer.inputs]
+        assert network.tensors[before].shape == network.tensors[after].shape and before not in network.inputs
+        assert all(layer in network.layers[first:end] for layer in readers)
+        writes[before] = after
+        left_out.update(range(first, end))
+    layers = []
+    for layer in (layer for at, layer in enumerate(network.layers) if at not in left_out):
+        output = layer.output
+        while output in writes:  # blocks that follow each other
+            output = writes[output]
+        layers.append(replace(layer, output=output))
+    used = {name for layer in layers for name in (*layer.inputs, layer.output)} | {*network.inputs}
+    tensors = {name: tensor for name, tensor in network.tensors.items() if name in used}
+    constants = {name: value for name, value in network.constants.items() if name in used}
+    return check(replace(network, layers=tuple(layers), tensors=tensors, constants=constants))
+
+
 def early_exit(network: Network, count: int) -> Network:
     """The first layers of the network, which end in averages over the image."""
     kept = network.layers[:count]

@@ -19,6 +19,7 @@ from edgewright.adaptive.scenarios import UNKNOWN_CLOCK, executed_layers, load_a
 from edgewright.cli import main
 from edgewright.errors import EdgewrightError, InputError
 from edgewright.samples.builder import ModelBuilder
+from edgewright.samples.quantise import quantise
 
 BOARD = 'board = "nucleo-f446re"\n'
 
@@ -126,6 +127,26 @@ def test_a_cascade_needs_class_scores(tmp_path: Path):
     assert len(load_adaptive(two(tmp_path, tail=rule)).file.rules) == 1
     with pytest.raises(InputError, match=r"rule\[0\].scenario is \"eco\", whose output is float32\[1x8x8x3\]"):
         load_adaptive(written(tmp_path, tail=rule, eco=detector("eco"), full=detector("full")))
+
+
+def test_a_cascade_needs_frames_that_both_networks_read_alike(tmp_path: Path):
+    cascade = '[[rule]]\nscenario = "eco"\nmargin_below = 0.2\nrequest = "full"\n'
+    frame = np.random.default_rng(0).standard_normal((1, 2, 8, 8), np.float32)
+
+    def application(factor: float, rule: str = cascade) -> Path:
+        eco, full = (
+            quantise(classifier(name, widths), feeds=[{"input": frame * by}])
+            for name, widths, by in (("eco", (4,), 1.0), ("full", (4, 8), factor))
+        )
+        path = written(tmp_path, tail=rule, eco=eco, full=full)
+        keys = "quantised_input = true\nquantised_output = true\n"
+        path.write_text(path.read_text().replace("[[scenario]]", f"{keys}[[scenario]]"))
+        return path
+
+    assert load_adaptive(application(1.0)).scenario("eco").network.tensors["input"].quant is not None
+    assert "stored with different scales" in load_adaptive(application(1.5, rule="")).notes[-1]
+    with pytest.raises(InputError, match=r"which stores its input 'input' with scale 0\.0"):
+        load_adaptive(application(1.5))
 
 
 def test_a_missing_model_is_named(tmp_path: Path):

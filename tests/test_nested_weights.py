@@ -16,11 +16,12 @@ from edgewright.emit.deployment.trial import LibraryTrial
 from edgewright.kernels.printing.constants import Constants, WeightRows, WeightView
 from edgewright.network import Arithmetic, Network, random_inputs
 from edgewright.network.kernels import execute
+from edgewright.network.operators import Conv2d
 from edgewright.network.read import read
 from edgewright.program.nesting import nesting_of, split_channels
 from edgewright.samples import quantise as quantising
 from edgewright.samples.builder import ModelBuilder
-from nested_networks import application_of, early_exit, narrowed
+from nested_networks import application_of, early_exit, narrowed, shortened
 from tools import needs_board
 
 FEW = TrialScript(interleavings=2, starts=6)
@@ -56,6 +57,25 @@ def test_slices_are_found_by_their_values() -> None:
         assert nesting.whole(networks[1].constants[large.inputs[1]]) is None
     assert nesting_of([whole(), whole()]) is None  # the same, and no slices
     assert nesting_of([whole(), early_exit(whole(), 4)]) is None
+
+
+def test_networks_without_blocks_compute_the_other_layers() -> None:
+    """Two convolutions of one shape: without the first one, the second one's weights act on what comes before."""
+    net = ModelBuilder("three")
+    x = net.relu(net.conv(net.input(1, 3, 8, 8), 8, 3))
+    for _ in range(2):
+        x = net.relu(net.conv(x, 8, 3))
+    model = read(quantising.quantise(net.model(net.classifier(x, 10))))
+    convolutions = [at for at, layer in enumerate(model.layers) if isinstance(layer.op, Conv2d)]
+    first, second = convolutions[1:3]
+    short = shortened(model, [(first, second)])
+    assert [layer.name for layer in short.layers] == [one.name for at, one in enumerate(model.layers) if at != first]
+    assert short.layers[first].inputs == model.layers[second].inputs
+    assert short.tensors[short.layers[first - 1].output] == model.tensors[model.layers[first].output]
+    both = shortened(model, [(first, second), (second, second + 1)])
+    assert len(both.layers) == len(model.layers) - 2
+    inputs = random_inputs(model)
+    assert all(value.shape == (1, 10) for net in (short, both) for value in execute(net, inputs).values())
 
 
 def test_a_slice_of_split_weights_begins_their_rows() -> None:

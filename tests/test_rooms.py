@@ -9,7 +9,7 @@ import edgewright
 
 ROOT = Path(edgewright.__file__).parent
 BELOW_EMIT = ("dataflow", "memory", "kernels", "program", "board", "network", "platform")
-BELOW_REPORT = ("hal", "adaptive", "application", "mapping", "run", "fusion", "emit", *BELOW_EMIT)
+BELOW_REPORT = ("hal", "adaptive", "cluster", "application", "mapping", "run", "fusion", "emit", *BELOW_EMIT)
 # Each room with the rooms it may look into. `cpsat`, `errors`, `files`, `interrupts`, `lazy`, `text` are for everybody.
 MAY_IMPORT = {
     "samples": (),
@@ -26,6 +26,7 @@ MAY_IMPORT = {
     "mapping": ("run", "fusion", "emit", *BELOW_EMIT),
     "hal": ("board", "platform"),
     "application": ("run", "fusion", "emit", *BELOW_EMIT, "samples"),  # of samples: how to quantise
+    "cluster": ("mapping", "run", "fusion", "emit", *BELOW_EMIT),
     "adaptive": ("application", "mapping", "run", "fusion", "emit", *BELOW_EMIT),
     "report": BELOW_REPORT,
     "cli": ("compiling", "complete_plan", "report", *BELOW_REPORT, "samples"),

@@ -14,12 +14,12 @@ from ..errors import InputError
 from ..fusion.request import PlanRequest, make_plan
 from ..fusion.timing import TimedPlan, Timing
 from ..memory import plan as plan_network
-from ..network import Network
+from ..network import Network, Quant
 from ..network.operators import Reshape
 from ..platform import Board, load_board
 from ..platform.target import TARGETS, Target, target_of
 from ..program import Plan
-from .description import AdaptiveFile, ScenarioEntry, read_adaptive
+from .description import AdaptiveFile, RuleEntry, ScenarioEntry, read_adaptive
 
 UNKNOWN_CLOCK = 10**9  # hertz, where no board says how fast the processor is
 
@@ -177,6 +177,7 @@ def _problems_of_networks(application: AdaptiveApplication) -> Iterator[tuple[st
                     f'is "{rule.scenario}", whose output is {_said(_ends(network, network.outputs))}; a confidence '
                     "cascade expects one vector of two or more class scores",
                 )
+            yield from _differently_stored(network, application.scenario(rule.request).network, f"rule[{index}]", rule)
     limit = application.file.adapt.delay
     for index, one in enumerate(application.scenarios):
         if limit is not None and one.is_estimated and application.board is None:
@@ -193,6 +194,23 @@ def _problems_of_networks(application: AdaptiveApplication) -> Iterator[tuple[st
             )
 
 
+def _differently_stored(network: Network, other: Network, key: str, rule: RuleEntry) -> Iterator[tuple[str, str]]:
+    """Inputs that the two networks of a cascade would read as different numbers from the same bytes."""
+    for name, its in zip(network.inputs, other.inputs, strict=True):
+        mine, theirs = network.tensors[name].quant, other.tensors[its].quant
+        if mine != theirs:
+            yield (
+                f"{key}.request",
+                f"is \"{rule.request}\", which stores its input '{its}' with {_stored(theirs)}, and "
+                f'"{rule.scenario}" stores the same frame with {_stored(mine)}; a confidence cascade hands the bytes '
+                "of a frame on, so expected equal scales: quantise both networks with the same range of inputs",
+            )
+
+
+def _stored(quant: Quant | None) -> str:
+    return "no scale" if quant is None else f"scale {quant.scale[0]:.9g} and zero point {quant.zero[0]}"
+
+
 def _ends(network: Network, names: tuple[str, ...]) -> tuple[tuple[tuple[int, ...], str], ...]:
     tensors = (network.tensors[name] for name in names)
     return tuple((tensor.shape, tensor.dtype.value) for tensor in tensors)
@@ -203,11 +221,11 @@ def _said(ends: tuple[tuple[tuple[int, ...], str], ...]) -> str:
 
 
 def _gives_scores(network: Network) -> bool:
-    """Whether the network gives one vector of two or more numbers with an order: reals, or stored reals."""
+    """Whether the network gives one vector of two or more ordered numbers: reals, or stored reals of one scale."""
     if len(network.outputs) != 1:
         return False
     output = network.tensors[network.outputs[0]]
-    is_real = output.dtype.is_float or output.quant is not None
+    is_real = output.dtype.is_float or (output.quant is not None and not output.quant.is_per_channel)
     return is_real and output.size > 1 and sum(size > 1 for size in output.shape) == 1
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -14,6 +16,8 @@ from .downsets import Floats
 from .goal import ANY_GOAL, check
 from .problem import MappingProblem
 from .timed_graph import timing_of
+
+Fitness = Callable[[Genes], Floats]  # of each row; the least is the fittest
 
 
 @dataclass(frozen=True)
@@ -49,19 +53,24 @@ def assign_genetic(
     problem: AssignmentProblem, goal: AssignmentGoal = "balance", settings: GeneticSettings = AS_PUBLISHED
 ) -> Assignment:
     """The fittest mapping of several searches: two-parent crossover, mutation of a single gene."""
-    random = np.random.default_rng(settings.seed)
-    found = [_searched(problem, goal, settings, random) for _ in range(settings.searches)]
-    genes, value = min(found, key=lambda one: one[1])
+    fitness = partial(problem.values, goal=goal)
+    genes, value = evolve(fitness, len(problem.problem.layers), len(problem.processors), settings)
     return Assignment(tuple(genes.tolist()), value, 0.0)
 
 
+def evolve(fitness: Fitness, layers: int, processors: int, settings: GeneticSettings) -> tuple[Genes, float]:
+    """The processor of each layer with the least fitness that several searches find, and that fitness."""
+    random = np.random.default_rng(settings.seed)
+    found = [_searched(fitness, layers, processors, settings, random) for _ in range(settings.searches)]
+    return min(found, key=lambda one: one[1])
+
+
 def _searched(
-    problem: AssignmentProblem, goal: AssignmentGoal, settings: GeneticSettings, random: np.random.Generator
+    fitness: Fitness, layers: int, processors: int, settings: GeneticSettings, random: np.random.Generator
 ) -> tuple[Genes, float]:
     """The fittest of one search. Of mappings that are equally fit all but one stand back, so that others have room."""
-    processors = len(problem.processors)
-    genes = first_generation(settings.population, len(problem.problem.layers), processors, random)
-    values = problem.values(genes, goal)
+    genes = first_generation(settings.population, layers, processors, random)
+    values = fitness(genes)
     best, since = np.inf, 0
     for _ in range(settings.epochs):
         since = 0 if values.min() < best else since + 1
@@ -70,7 +79,7 @@ def _searched(
             break
         children = offspring(genes, values, settings.mutation, processors, random)
         genes = np.concatenate([genes, children])
-        values = np.concatenate([values, problem.values(children, goal)])
+        values = np.concatenate([values, fitness(children)])
         again = np.ones(len(values), bool)
         again[np.unique(values, return_index=True)[1]] = False
         fittest = np.lexsort((values, again))[: settings.population]

@@ -28,7 +28,7 @@ from pydantic_core import ErrorDetails
 
 from ..errors import EdgewrightError, InputError
 from ..text import printable
-from .units import parse_energy, parse_frequency, parse_power, parse_rate, parse_size, parse_time, show
+from .units import parse_energy, parse_frequency, parse_mac_rate, parse_power, parse_rate, parse_size, parse_time, show
 
 T = TypeVar("T")
 
@@ -85,6 +85,7 @@ Bytes = Annotated[int, _reads(parse_size)]
 BytesOrZero = Annotated[int, _reads(partial(parse_size, or_zero=True))]
 Hertz = Annotated[int, _reads(parse_frequency)]
 BitsPerSecond = Annotated[int, _reads(parse_rate)]
+MacsPerSecond = Annotated[float, _reads(parse_mac_rate)]
 Watts = Annotated[float, _reads(parse_power)]
 Seconds = Annotated[float, _reads(parse_time)]
 SecondsOrZero = Annotated[float, _reads(partial(parse_time, or_zero=True))]

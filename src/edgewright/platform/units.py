@@ -75,6 +75,12 @@ RATE = Quantity(
         | {f"{p}iB/s": 8 * f for p, f in _BINARY.items()}
     ),
 )
+MAC_RATE = Quantity(
+    "a speed in multiply-accumulates",
+    '"2.4 GMAC/s", "90 MMAC/s" or 2400000000',
+    _units({"MAC/s": 1} | {f"{p}MAC/s": f for p, f in _DECIMAL.items()}),
+    integral=False,
+)
 POWER = Quantity(
     "a power",
     '"2.5 W", "80 mW" or 2.5',
@@ -112,6 +118,11 @@ def parse_frequency(value: object) -> int:
 def parse_rate(value: object) -> int:
     """Bits per second; "1 MB/s" gives 8000000."""
     return int(_parse(RATE, value))
+
+
+def parse_mac_rate(value: object) -> float:
+    """Multiply-accumulates per second."""
+    return float(_parse(MAC_RATE, value))
 
 
 def parse_power(value: object) -> float:
