@@ -149,7 +149,7 @@ class SwitchTrial:
             count=len(code.parts),
             dwell=self.writer.dwell,
         )
-        sizes = [port.bytes * VARIANTS + 16 for port in inputs] + [2 * port.bytes + 16 for port in outputs]
+        sizes = [port.room * VARIANTS + 16 for port in inputs] + [2 * port.bytes + 16 for port in outputs]
         return HarnessGlue(text, sum(sizes) + 256)
 
     def run(self, script: SwitchScript | None = None, tools: Toolchain | None = None) -> SwitchTrialResult:
@@ -221,6 +221,11 @@ class _FramePort:
     bytes: int
     ctype: str
     row: int  # bytes of a row where an input is pulled; else 0
+
+    @property
+    def room(self) -> int:
+        """Bytes from one to the next, each 16-byte aligned."""
+        return -(-self.bytes // 16) * 16
 
 
 def _port(tensor: Tensor, is_pulled: bool) -> _FramePort:
