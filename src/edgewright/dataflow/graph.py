@@ -197,7 +197,7 @@ def _check_channel(channel: Channel, actors: Mapping[str, Actor]) -> None:
 
 def serial_loop(actor: Actor, note: str) -> Channel:
     """The self-loop, of a token without bytes, that keeps firings of the actor from overlapping."""
-    ones = Rates((1,) * actor.phases)
+    ones = Rates((1,) * actor.phases, (1,) * actor.initial_phases)
     return Channel(f"{actor.name}.serial", actor.name, actor.name, ones, ones, tokens=1, token_bytes=0, note=note)
 
 

@@ -15,6 +15,7 @@ from ...program.deployment_check import checked_deployment
 from ..cnn.durations import layer_work
 from ..graph import Graph
 from .phases import GivenTime, PartTimes
+from .sharing import SharedLinks, SlotTurn
 from .timed import MoveTime, TimedDeployment
 
 GivenTimes = Mapping[tuple[str, str], GivenTime | PartTimes]  # of (worker, part), all in one unit
@@ -22,20 +23,28 @@ MOST_SLOTS_TRIED = 64
 
 
 def timed_deployment(
-    deployment: Deployment, times: GivenTimes | None = None, moving: MoveTime | None = None
+    deployment: Deployment,
+    times: GivenTimes | None = None,
+    moving: MoveTime | None = None,
+    links: SharedLinks | None = None,
+    turns: tuple[SlotTurn, ...] = (),
+    *,
+    is_judged: bool = False,
 ) -> TimedDeployment:
     """The deployment with times of parts on workers, by default their work.
 
-    `moving` are the times of sending a region from device to device, by default none.
+    `moving` are the times of sending a region from device to device, by default none. A deployment is judged first,
+    unless that was done already.
     """
-    checked_deployment(deployment, with_plans=False)
+    if not is_judged:
+        checked_deployment(deployment, with_plans=False)
     if times is None:
         work = {part.name: part_work(part) for part in deployment.parts}
         times = {(worker.name, part): work[part] for worker in deployment.workers for part in worker.parts}
     staged = {key: one if isinstance(one, PartTimes) else PartTimes(((one,),)) for key, one in times.items()}
     sizes = {fifo.what: deployment.tensor(fifo).bytes for fifo in deployment.fifos}
     name = " + ".join(network.name for network in deployment.networks)
-    return TimedDeployment(name, deployment.workers, deployment.fifos, staged, sizes, moving)
+    return TimedDeployment(name, deployment.workers, deployment.fifos, staged, sizes, moving, links, turns)
 
 
 def deployed_csdf(deployment: Deployment, times: GivenTimes | None = None, moving: MoveTime | None = None) -> Graph:

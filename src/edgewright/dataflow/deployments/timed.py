@@ -1,9 +1,11 @@
 """Workers, FIFOs and times as a CSDF graph: an actor per worker with phases for its parts, channels for what they
 wait for.
 
-Frames in and results out are actors too, which take no time, and where a FIFO crosses from one device to another a
-mover takes the time of moving. Replicas have turns: the graph's iteration is as many frames as it takes until all
-workers have had the same number of them. Equal replicas of one phase are one actor that fires several times at once.
+Frames in and results out are actors too, which take no time. Where a FIFO crosses from one device to another, a mover
+takes the time of sending and holds every port on the way meanwhile (cut-through); the delay after it holds nothing. A
+free slot is known to the sender at once. Replicas have turns: the graph's iteration is as many frames as it takes until
+all workers have had the same number of them. Equal replicas of one phase on a board are one actor that fires several
+times at once.
 """
 
 from __future__ import annotations
@@ -14,15 +16,18 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from math import inf, lcm
+from types import MappingProxyType
 
 from ...errors import InputError
 from ...network.parts import TensorRegion
 from ...program.deployment import OUTSIDE, Fifo, Reader, Worker
 from ...program.deployment_check import region_text
 from ..cnn.durations import exact_time
-from ..graph import Actor, Channel, Graph, Rates, Time, serial_loop
+from ..graph import Actor, Channel, Graph, Time, serial_loop
+from ..throughput.contention import Resource
 from ..throughput.ratio import cycle_ratio
 from .phases import GivenTime, PartPhases, PartTimes, part_phases
+from .sharing import Service, SharedLinks, SlotTurn, actor_rates, in_order, late, shared_cores
 
 MoveTime = Callable[[Fifo, str, str], GivenTime]  # of a FIFO's region from one device to another
 
@@ -37,17 +42,35 @@ class TimedDeployment:
     times: Mapping[tuple[str, str], PartTimes]  # by worker and part
     token_bytes: Mapping[TensorRegion, int] = field(default_factory=dict)
     moving: MoveTime | None = None
+    links: SharedLinks | None = None
+    turns: tuple[SlotTurn, ...] = ()
+    orders: Mapping[Resource, tuple[Service, ...]] = field(default_factory=dict)  # in which resources serve
 
     @cached_property
     def graph(self) -> Graph:
         """The workers as they wait for each other; the channel of a FIFO to a reader has its tensor as note."""
-        return self._drawn.graph()
+        return self._drawn.graph
 
     @cached_property
     def period(self) -> Fraction | float:
         """Time from frame to frame when everybody starts as soon as possible; infinite where parts wait for ever."""
         ratio = cycle_ratio(self.graph)
         return inf if ratio is None else ratio / self._drawn.turns
+
+    @property
+    def iteration_frames(self) -> int:
+        """Frames of an iteration of the graph."""
+        return self._drawn.turns
+
+    @property
+    def frames(self) -> Mapping[str, tuple[int, ...]]:
+        """The frame of an iteration that each phase of each actor is for."""
+        return self._drawn.frames
+
+    @property
+    def held(self) -> Mapping[str, tuple[Resource, ...]]:
+        """What actors hold while they fire: ports of links, and cores that several workers of a cluster use."""
+        return self._drawn.held
 
     @property
     def slowest(self) -> Fraction:
@@ -87,6 +110,11 @@ class _WorkerActor:
     def times(self) -> tuple[Time, ...]:
         return tuple(time for _, phases in self.parts.values() for time in phases.times)
 
+    def frames(self, turns: int) -> tuple[int, ...]:
+        """The frame of each phase, in an iteration of so many."""
+        first, every = self.turn
+        return tuple(frame for frame in range(first, turns, every) for _ in range(self.length))
+
 
 @dataclass(frozen=True, slots=True)
 class _PartRun:
@@ -121,6 +149,7 @@ class _Queue:
         self.tokens += tokens
 
 
+_Slots = tuple[str, TensorRegion]  # a device, and what lies in slots there
 _Key = tuple[str, str, str]  # what a queue holds, the actor that gives it and the one that takes it
 
 
@@ -135,21 +164,40 @@ class _DeployedGraph:
         self.turns = lcm(*(worker.turn[1] for worker in self.workers))
         names = {worker.name for worker in timed.workers}
         self.source, self.sink = (_unused(name, names) for name in ("frames in", "results out"))
-        self.movers: dict[str, tuple[Time, ...]] = {}  # the times of the frames that each sends
+        outside = timed.links.outside if timed.links else ""
+        self.device_of = {one.name: one.device for one in self.workers} | {self.source: outside, self.sink: outside}
+        self.held = dict(shared_cores(timed.workers)) if timed.links else {}
+        self.times = {one.name: one.times * (self.turns // one.turn[1]) for one in self.workers}
+        self.frames = {one.name: one.frames(self.turns) for one in self.workers}
+        for end in (self.source, self.sink):
+            self.times[end], self.frames[end] = (0,) * self.turns, tuple(range(self.turns))
+        self.delays: dict[str, str] = {}  # the actor of each mover's delay
+        self.writers: dict[_Slots, dict[int, _PartRun]] = defaultdict(dict)
+        self.readers: dict[_Slots, list[tuple[int, _PartRun, int]]] = defaultdict(list)  # with the phase that ends it
+        self.graph = self._graph()
 
-    def graph(self) -> Graph:
+    def _graph(self) -> Graph:
         queues = [(fifo, *one) for fifo in self.timed.fifos for one in self._queues(fifo)]
         ends = {name for *_, (_, *pair), _ in queues for name in pair}
-        times = {one.name: one.times * (self.turns // one.turn[1]) for one in self.workers}
-        times |= {end: (0,) * self.turns for end in (self.source, self.sink) if end in ends} | self.movers
+        for end in (self.source, self.sink):
+            if end not in ends:
+                del self.times[end], self.frames[end]
         notes = {one.name: ", ".join(one.parts) for one in self.workers}
-        actors = [Actor(name, len(each), each, note=notes.get(name, "")) for name, each in times.items()]
-        phases = {actor.name: actor.phases for actor in actors}
-        channels = [self._channel(fifo, reader, key, queue, phases) for fifo, reader, key, queue in queues]
+        waiting = late(self.timed.orders.values())
+        actors = {}
+        for name, times in self.times.items():
+            first = (0,) if name in waiting else ()
+            actors[name] = Actor(name, len(times), (*first, *times), len(first), notes.get(name, ""))
+        channels = [self._channel(fifo, reader, key, queue, actors) for fifo, reader, key, queue in queues]
         at_once = {one.name: one.replicas for one in self.workers}
-        loops = {actor.name: serial_loop(actor, "one part at a time") for actor in actors}
-        channels += [replace(loop, tokens=at_once.get(name, 1)) for name, loop in loops.items()]
-        return Graph(self.timed.name, tuple(actors), tuple(channels))
+        loops = (serial_loop(actor, "one part at a time") for actor in actors.values())
+        delays = set(self.delays.values())
+        channels += [replace(x, tokens=at_once.get(x.source, 1)) for x in loops if x.source not in delays]
+        channels += [_one_by_one(actors[mover], actors[delay]) for mover, delay in self.delays.items()]
+        channels += self._slot_turns(actors)
+        for resource, order in self.timed.orders.items():
+            channels += in_order(resource, order, actors)
+        return Graph(self.timed.name, tuple(actors.values()), tuple(channels))
 
     def _workers(self) -> Iterator[_WorkerActor]:
         equal: dict[object, list[_WorkerActor]] = {}
@@ -158,7 +206,7 @@ class _DeployedGraph:
             key = (worker.parts, worker.device, one.turn[1], one.times) if one.length == 1 else worker.name
             equal.setdefault(key, []).append(one)
         for group in equal.values():
-            is_whole = len(group) == group[0].turn[1]
+            is_whole = len(group) == group[0].turn[1] and self.timed.links is None
             yield from [replace(group[0], turn=(0, 1), replicas=len(group))] if is_whole else group
 
     def _worker(self, worker: Worker) -> _WorkerActor:
@@ -186,29 +234,70 @@ class _DeployedGraph:
 
     def _queues(self, fifo: Fifo) -> Iterator[tuple[str, _Key, _Queue]]:
         """Each with the reader that it is for, and what it holds from whom for whom."""
-        writes, device_of = self._runs(fifo.source, self.source), {one.name: one.device for one in self.workers}
+        writes, device_of = self._runs(fifo.source, self.source), self.device_of
         given: dict[str, Mapping[int, _PartRun]] = {"": writes}  # by device: "" is the source's own
         reads: dict[tuple[Reader, str], dict[int, _PartRun]] = defaultdict(dict)  # by the device that gives
         for reader in fifo.readers:
             for frame, run in self._runs(reader.part, self.sink).items():
-                home, device = (device_of.get(one.actor, "") for one in (writes[frame], run))
-                reads[reader, device if home and device != home else ""][frame] = run
+                home, device = device_of[writes[frame].actor], device_of[run.actor]
+                reads[reader, device if home and device and device != home else ""][frame] = run
         for device in dict.fromkeys(device for _, device in reads if device):
             frames = sorted({frame for (_, to), runs in reads.items() if to == device for frame in runs})
-            name = f"{fifo.what.network}: {region_text(fifo.what)} to {device}"
-            given[device] = {frame: _PartRun(name, number, AT_ONCE) for number, frame in enumerate(frames)}
-            homes, moving = (device_of[writes[frame].actor] for frame in frames), self.timed.moving
-            self.movers[name] = tuple(exact_time(moving(fifo, home, device)) if moving else 0 for home in homes)
+            given[device] = self._moves(fifo, device, {frame: writes[frame] for frame in frames})
             yield from self._link(fifo, Reader(device), writes, given[device])
         for (reader, device), runs in reads.items():
-            yield from self._link(fifo, reader, given[device], runs)
+            yield from self._link(fifo, reader, given[device], runs, self.delays)
+        for frame, run in (pair for runs in given.values() for pair in runs.items()):
+            self.writers[device_of[run.actor], fifo.what][frame] = run
+
+    def _moves(self, fifo: Fifo, device: str, writes: Mapping[int, _PartRun]) -> Mapping[int, _PartRun]:
+        """The runs that send frames to a device: a mover for each device that they come from."""
+        homes: dict[str, list[int]] = defaultdict(list)
+        for frame, run in writes.items():
+            homes[self.device_of[run.actor]].append(frame)
+        moving, links = self.timed.moving, self.timed.links
+        sent = dict[int, _PartRun]()
+        for home, frames in homes.items():
+            name = f"{fifo.what.network}: {region_text(fifo.what)} to {device}"
+            name += f" from {home}" if len(homes) > 1 else ""
+            time = exact_time(moving(fifo, home, device)) if moving else 0
+            delay = exact_time(links.delay(home, device)) if links else 0
+            if links and time:
+                self.held[name] = links.ports(home, device)
+            if delay:
+                self.delays[name] = f"{name}, under way"
+            for actor, lasts in ((name, time), *(((self.delays[name], delay),) if delay else ())):
+                self.times[actor], self.frames[actor] = (lasts,) * len(frames), tuple(frames)
+            self.device_of[name] = device
+            sent |= {frame: _PartRun(name, number, AT_ONCE) for number, frame in enumerate(frames)}
+        return sent
+
+    def _slot_turns(self, actors: Mapping[str, Actor]) -> Iterator[Channel]:
+        """Waits of those who write slots until others' memory is read."""
+        for number, turn in enumerate(self.timed.turns):
+            queues: dict[tuple[str, str], _Queue] = defaultdict(_Queue)
+            for frame, write in self.writers[turn.device, turn.then].items():
+                back, before = divmod(frame - turn.frames, self.turns)
+                for read_frame, read, end in self.readers[turn.device, turn.first]:
+                    if read_frame == before:
+                        queues[read.actor, write.actor].join(end, write.start, -back)
+            for (source, target), queue in queues.items():
+                name = f"memory in turn {number}: {source} -> {target}"
+                yield _waits(name, actors[source], actors[target], queue, 0, "memory in turn")
 
     def _link(
-        self, fifo: Fifo, reader: Reader, given: Mapping[int, _PartRun], reads: Mapping[int, _PartRun]
+        self,
+        fifo: Fifo,
+        reader: Reader,
+        given: Mapping[int, _PartRun],
+        reads: Mapping[int, _PartRun],
+        delays: Mapping[str, str] = MappingProxyType({}),
     ) -> Iterator[tuple[str, _Key, _Queue]]:
+        """What readers wait for, behind a delay where there is one, and the free slots that they give back."""
         queues: dict[_Key, _Queue] = defaultdict(_Queue)
         for frame, read in reads.items():
             write = given[frame]
+            self.readers[self.device_of[write.actor], fifo.what].append((frame, read, read.end(reader.stage)))
             if fifo.rows:
                 if not write.phases.pushes or not read.phases.pulls:
                     ends = f"'{fifo.source}' and '{reader.part}'"
@@ -223,7 +312,8 @@ class _DeployedGraph:
                 emptied = queues["empty ring", read.actor, later.actor]
                 emptied.join(read.start + max(read.phases.pulls), later.start + min(later.phases.claims), tokens)
             else:
-                queues["frames", write.actor, read.actor].join(write.end(), read.start)
+                sender = delays.get(write.actor, write.actor)
+                queues["frames", sender, read.actor].join(write.end(), read.start)
             if fifo.slots:
                 later, tokens = self._next(frame, fifo.slots, given)
                 queues["free slots", read.actor, later.actor].join(read.end(reader.stage), later.start, tokens)
@@ -237,19 +327,23 @@ class _DeployedGraph:
         tokens = sum(1 for before in range(-shift, 0) if before % self.turns == frame)
         return given[(frame + shift) % self.turns], tokens
 
-    def _channel(self, fifo: Fifo, reader: str, key: _Key, queue: _Queue, phases: Mapping[str, int]) -> Channel:
+    def _channel(self, fifo: Fifo, reader: str, key: _Key, queue: _Queue, actors: Mapping[str, Actor]) -> Channel:
         what, source, target = key
         is_data = what in ("frames", "rows")
-        return Channel(
-            f"{fifo.what.network}: {what} of {region_text(fifo.what)} for {reader}, {source} -> {target}",
-            source,
-            target,
-            Rates(tuple(queue.gives[phase] for phase in range(phases[source]))),
-            Rates(tuple(queue.takes[phase] for phase in range(phases[target]))),
-            queue.tokens,
-            self.timed.token_bytes.get(fifo.what, 1) if is_data else 0,
-            fifo.what.tensor if is_data else what,
-        )
+        name = f"{fifo.what.network}: {what} of {region_text(fifo.what)} for {reader}, {source} -> {target}"
+        size = self.timed.token_bytes.get(fifo.what, 1) if is_data else 0
+        return _waits(name, actors[source], actors[target], queue, size, fifo.what.tensor if is_data else what)
+
+
+def _waits(name: str, source: Actor, target: Actor, queue: _Queue, size: int, note: str) -> Channel:
+    gives, takes = actor_rates(source, queue.gives), actor_rates(target, queue.takes)
+    return Channel(name, source.name, target.name, gives, takes, queue.tokens, size, note)
+
+
+def _one_by_one(source: Actor, target: Actor) -> Channel:
+    """From a mover to its delay."""
+    every = dict.fromkeys(range(source.phases), 1)
+    return _waits(f"{source.name}, sent", source, target, _Queue(Counter(every), Counter(every)), 0, "sent")
 
 
 def _unused(name: str, taken: set[str]) -> str:
