@@ -202,7 +202,9 @@ class _ClusterRun:
     def _spoilt(self, copy: _SlotCopy, frame: int, reader: str) -> str:
         if self._memory(copy)[copy.place(frame)].tobytes() == self.truth[copy.fifo.what, frame]:
             return ""
-        return f"{region_text(copy.fifo.what)} of frame {frame} is overwritten on '{copy.device}' before {reader} reads it"
+        return (
+            f"{region_text(copy.fifo.what)} of frame {frame} is overwritten on '{copy.device}' before {reader} reads it"
+        )
 
     def _move(self, copy: _SlotCopy) -> None:
         """A frame comes over the network, from another device or from outside."""

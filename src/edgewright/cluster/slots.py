@@ -85,6 +85,8 @@ class SlotLayout:
         is_own = self.device_of.get(fifo.source) == device
         is_sent = is_own and any(self.device_of.get(name) != device for name in fifo.reading)
         last = max([begin, *near, *([begin + 1] if is_sent else ())])
+        if OUTSIDE in fifo.ends and len(self.devices) == 1:  # nothing comes over a link that could wait
+            begin, last = 0, max(self.rounds.values())
         return _SlotUse(fifo, begin, last, self.deployment.slot_bytes(fifo), is_sent, not is_own)
 
     def turns(self) -> tuple[SlotTurn, ...]:
