@@ -1,4 +1,4 @@
-"""The judge of cluster deployments: every part run on bytes of its device's memory, in a random order that could happen.
+"""The judge of cluster deployments: parts run on bytes of their device's memory, in a random order that could happen.
 
 Transfers, parts and the outside world take turns at random, each in two steps: what it writes is spoilt when it begins
 and there when it ends. Slots are read at the addresses of the layout, so whoever overwrites what another still needs is
