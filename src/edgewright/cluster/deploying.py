@@ -47,7 +47,7 @@ def deployed(costs: DivisionCosts, division: Division, progress: Progress = lamb
     placed = replace(deployment, arenas=layout.arenas)
     checked_deployment(placed, with_plans=False)
     placed = replace(placed, predictions=memory_predictions(placed))
-    replay = {costs.cluster.gateway: costs.frame_bytes * len(draft.pipeline)}
+    replay = costs.replay(division)
     return ClusterDeployment(placed, layout.turns(), memory_of(placed, costs, replay), replay)
 
 

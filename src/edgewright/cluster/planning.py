@@ -9,16 +9,30 @@ from functools import cached_property
 from ..errors import Infeasible, InputError
 from ..memory.planner import plan
 from ..network import Network
+from ..program.deployment_memory import weights
 from .costs import DivisionCost, DivisionCosts
 from .deploying import ClusterDeployment, deployed
 from .devices import Cluster, Port
-from .division import Division
+from .division import Division, DivisionSegment
 from .goal import ClusterGoal
 from .hybrid import FoundDivision
 from .strategies import HYBRID, Strategies
 
 Progress = Callable[[str], None]
 PROVEN = 1e-9  # a gap that is none
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceMemory:
+    """What the memory of a device is for, in bytes."""
+
+    weights: int
+    working: int  # arenas and slots
+    replay: int  # frames kept to be sent again when a device fails
+
+    @property
+    def total(self) -> int:
+        return self.weights + self.working + self.replay
 
 
 @dataclass(frozen=True)
@@ -52,6 +66,20 @@ class ClusterPlan:
     @property
     def memory(self) -> Mapping[str, int]:
         return self.deployment.memory if self.deployment else self.cost.memory
+
+    @cached_property
+    def memory_parts(self) -> Mapping[str, DeviceMemory]:
+        """The memory of each device by what it is for."""
+        stored = weights(self.deployment.deployment) if self.deployment else self.cost.weights
+        replay = self.found.costs.replay(self.division)
+        found: dict[str, DeviceMemory] = {}
+        for name, total in self.memory.items():
+            kept, again = stored.get(name, 0), replay.get(name, 0)
+            found[name] = DeviceMemory(kept, total - kept - again, again)
+        return found
+
+    def layers(self, segment: DivisionSegment) -> tuple[str, ...]:
+        return self.found.costs.sketcher.layers(segment)
 
     @property
     def fullest(self) -> int:
