@@ -18,15 +18,6 @@ def plan(planner):
     return planner.realised(planner.plan(equal_devices(3)))
 
 
-def test_the_rounds_of_a_frame_add_up_to_its_latency(planner):
-    for strategy in ("hybrid", "sequential", "switch"):
-        drawn = planner.plan(equal_devices(3), strategy)
-        rounds = drawn.found.costs.frame(drawn.division)
-        assert sum(each.compute_s + each.inside_s + each.passed_s for each in rounds) == pytest.approx(drawn.latency)
-        sent = sum(sum(each.inside.values()) + sum(each.passed.values()) for each in rounds)
-        assert sent == drawn.cost.traffic_bytes
-
-
 def test_memory_by_purpose_adds_up(plan):
     assert {name: parts.total for name, parts in plan.memory_parts.items()} == dict(plan.memory)
     assert sum(parts.weights for parts in plan.memory_parts.values()) > 0.9 * plan.found.costs.weights_bytes

@@ -7,7 +7,7 @@ and the time, in which a group computes a segment, then exchanges what was made 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
@@ -86,28 +86,6 @@ class Exchange:
     passed: Counter[Port] = field(default_factory=Counter)  # bytes sent to other stages, and results
 
 
-@dataclass(frozen=True)
-class RoundTime:
-    """The time of one round of a frame: its parts compute, then they exchange what the stage needs to go on, then they
-    send what others need. Alone on the cluster, a frame takes all rounds one after the other."""
-
-    place: Place | None  # None: the frame comes in
-    compute: Mapping[str, float]  # seconds of each device
-    inside: Mapping[Port, int]  # bytes that the stage waits for
-    passed: Mapping[Port, int]
-    inside_s: float
-    passed_s: float
-
-    @property
-    def compute_s(self) -> float:
-        return max(self.compute.values(), default=0.0)
-
-    @property
-    def spent(self) -> float:
-        """Until the stage can go on."""
-        return self.compute_s + self.inside_s
-
-
 class DivisionCosts:
     """Costs of divisions of one network on one cluster.
 
@@ -138,11 +116,6 @@ class DivisionCosts:
         if any(sketch is None for sketch in sketches):
             return None
         return _Costing(self, division).cost()
-
-    def frame(self, division: Division) -> tuple[RoundTime, ...]:
-        """The times that `cost` adds up: how the frame comes in, then every round."""
-        costing = _Costing(self, division)
-        return costing.times(costing.exchanges())
 
     def replay(self, division: Division) -> dict[str, int]:
         """Bytes of the frames under way that the gateway keeps, to send them again when a device fails."""
@@ -262,42 +235,35 @@ class _Costing:
         self.stages = self.stage_of[-1] + 1
 
     def cost(self) -> DivisionCost:
-        exchanges = self.exchanges()
-        first, *rounds = self.times(exchanges)
+        exchanges = self._exchanges()
         busy: dict[str, float] = defaultdict(float)
-        stages = [0.0] * self.stages
-        ports = Counter(first.inside) + Counter(first.passed)
-        for stage, each in zip(self.stage_of, rounds, strict=True):
-            stages[stage] += each.spent
-            for device, took in each.compute.items():
+        compute = [self.costs.seconds(place) for place in self.rounds]
+        for each in compute:
+            for device, took in each.items():
                 busy[device] += took
-            ports.update(each.inside)
-            ports.update(each.passed)
-        came = first.inside_s + first.passed_s
+        spent = [
+            max(each.values()) + self._time(exchange.inside)
+            for each, exchange in zip(compute, exchanges[1:], strict=True)
+        ]
+        first = self._time(exchanges[0].inside + exchanges[0].passed)
+        stages = [0.0] * self.stages
+        for stage, took in zip(self.stage_of, spent, strict=True):
+            stages[stage] += took
         if self.stages == 1:
-            stages[0] += came
+            stages[0] += first
+        ports: Counter[Port] = Counter()
+        for exchange in exchanges:
+            ports.update(exchange.inside)
+            ports.update(exchange.passed)
         links = [size / self.cluster.link_named[link].bytes_per_second for (link, _), size in ports.items()]
-        period = max(*stages, *busy.values(), *links, came)
-        latency = came + sum(each.spent + each.passed_s for each in rounds)
+        period = max(*stages, *busy.values(), *links, first)
+        latency = sum(spent) + first + sum(self._time(exchange.passed) for exchange in exchanges[1:])
         weights = self._weights()
         memory, pressure = self._memory(weights, exchanges)
         energy = self._energy(busy, period)
         return DivisionCost(memory, weights, dict(busy), dict(ports), period, latency, energy, pressure)
 
-    def times(self, exchanges: Sequence[Exchange]) -> tuple[RoundTime, ...]:
-        return tuple(
-            RoundTime(
-                place,
-                self.costs.seconds(place) if place else {},
-                exchange.inside,
-                exchange.passed,
-                self._time(exchange.inside),
-                self._time(exchange.passed),
-            )
-            for place, exchange in zip([None, *self.rounds], exchanges, strict=True)
-        )
-
-    def exchanges(self) -> list[Exchange]:
+    def _exchanges(self) -> list[Exchange]:
         """Of the frame, then of each round."""
         costs, makers = self.costs, dict[TensorKey, int]()
         readers: list[dict[int, None]] = [{} for _ in range(len(self.rounds) + 1)]

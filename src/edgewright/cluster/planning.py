@@ -8,17 +8,21 @@ from functools import cached_property
 
 from ..errors import Infeasible, InputError
 from ..memory.planner import plan
-from ..network import Network
+from ..network import DType, Network
+from ..program.deployment import Deployment, Fifo
 from ..program.deployment_memory import weights
 from .costs import DivisionCost, DivisionCosts
-from .deploying import ClusterDeployment, deployed
+from .deploying import ClusterDeployment, deployed, round_of_part
 from .devices import Cluster, Port
-from .division import Division, DivisionSegment
+from .division import Division, DivisionSegment, pipeline_stages
 from .goal import ClusterGoal
 from .hybrid import FoundDivision
+from .rates import WireBytes
+from .simulation import ClusterRun, simulate
 from .strategies import HYBRID, Strategies
 
 Progress = Callable[[str], None]
+SIMULATED_FRAMES = 8  # for the throughput
 PROVEN = 1e-9  # a gap that is none
 
 
@@ -45,6 +49,8 @@ class ClusterPlan:
     goal: ClusterGoal
     single_bytes: int  # one device with whole layers: weights, and the plan with the least RAM
     deployment: ClusterDeployment | None = None  # where every part was planned, memory is exact
+    run: ClusterRun | None = None  # and some frames were simulated
+    frame: ClusterRun | None = None  # one frame alone
 
     @property
     def cluster(self) -> Cluster:
@@ -81,17 +87,27 @@ class ClusterPlan:
     def layers(self, segment: DivisionSegment) -> tuple[str, ...]:
         return self.found.costs.sketcher.layers(segment)
 
+    @cached_property
+    def part_segments(self) -> Mapping[str, int]:
+        """The number of the segment that each part of the deployment belongs to."""
+        sketches = map(self.found.costs.sketcher.sketch, self.division)
+        rounds = [number for number, sketch in enumerate(sketches) for _ in sketch or ()]
+        parts = self.deployment.deployment.parts if self.deployment else ()
+        return {part.name: rounds[round_of_part(part.name)] for part in parts}
+
     @property
     def fullest(self) -> int:
         return max(self.memory.values())
 
     @property
     def period(self) -> float:
-        return self.cost.period
+        """Seconds from result to result when frames come without pause."""
+        return 1 / self.run.throughput if self.run else self.cost.period
 
     @property
     def latency(self) -> float:
-        return self.cost.latency
+        """Seconds of a frame that has the cluster to itself."""
+        return self.frame.latency_s if self.frame else self.cost.latency
 
     @property
     def single_period(self) -> float:
@@ -105,7 +121,20 @@ class ClusterPlan:
     @cached_property
     def gap(self) -> float:
         """The share of the goal's value that a better plan could save at most."""
-        return self.goal.gap(self.found.costs, replace(self.cost, memory=self.memory))
+        return self.goal.gap(self.found.costs, self._figures)
+
+    @property
+    def goal_value(self) -> float:
+        """What the goal makes small."""
+        return self.goal.value(self._figures)
+
+    @property
+    def _figures(self) -> DivisionCost:
+        return replace(self.cost, memory=self.memory, period=self.period, latency=self.latency)
+
+    @property
+    def stages(self) -> int:
+        return len(pipeline_stages(self.division))
 
     @property
     def is_optimal(self) -> bool:
@@ -116,7 +145,7 @@ class ClusterPlan:
         """What keeps the plan from being faster."""
         busiest = max(self.cost.busy, key=lambda name: self.cost.busy[name])
         port = self.busiest_port
-        sending = self._sending(port) if port else 0.0
+        sending = self.sending_s(port) if port else 0.0
         if self.cost.busy[busiest] >= max(sending, 0.9 * self.period):
             return f"device '{busiest}' computes for {self.cost.busy[busiest]:.3g} s of each frame"
         if port and sending >= 0.9 * self.period:
@@ -127,7 +156,7 @@ class ClusterPlan:
     @property
     def busiest_port(self) -> Port | None:
         ports = self.cost.port_bytes
-        return max(ports, key=self._sending) if ports else None
+        return max(ports, key=self.sending_s) if ports else None
 
     def sent_and_received(self, device: str) -> tuple[int, int]:
         """Bytes of a frame that leave a device and that come to it."""
@@ -137,8 +166,9 @@ class ClusterPlan:
         others = {link.port(end) for link in near for end in link.ends if end != device}
         return sent, sum(ports.get(port, 0) for port in others - {link.port(device) for link in near})
 
-    def _sending(self, port: Port) -> float:
-        return self.cost.port_bytes[port] / self.cluster.link_named[port[0]].bytes_per_second
+    def sending_s(self, port: Port) -> float:
+        """Seconds for which a port sends for each frame."""
+        return self.cost.port_bytes.get(port, 0) / self.cluster.link_named[port[0]].bytes_per_second
 
 
 class ClusterPlanner:
@@ -164,8 +194,31 @@ class ClusterPlanner:
         return ClusterPlan(strategy, self.network, found, self.goal, self.single_bytes)
 
     def realised(self, draft: ClusterPlan, progress: Progress = lambda _: None) -> ClusterPlan:
-        """The plan with every part cut out, planned and placed: memory is what will be allocated."""
-        return replace(draft, deployment=deployed(draft.found.costs, draft.division, progress))
+        """The plan with every part cut out, planned and placed, and frames simulated: memory is what is allocated."""
+        planned = deployed(draft.found.costs, draft.division, progress)
+        progress("simulating frames")
+        runs = [
+            simulate(
+                planned.deployment,
+                draft.cluster,
+                frames,
+                turns=planned.turns,
+                wire_bytes=wire_bytes(planned.deployment, self.wire_share),
+                is_judged=True,
+            )
+            for frames in (SIMULATED_FRAMES, 1)
+        ]
+        return replace(draft, deployment=planned, run=runs[0], frame=runs[1])
+
+
+def wire_bytes(deployment: Deployment, share: float) -> WireBytes:
+    """Bytes that a FIFO's frame has on a link, where real numbers take this share of theirs."""
+
+    def size(fifo: Fifo) -> int:
+        tensor = deployment.tensor(fifo)
+        return round(tensor.bytes * share) if tensor.dtype is DType.FLOAT32 else tensor.bytes
+
+    return size
 
 
 def checked_cluster(cluster: Cluster) -> Cluster:

@@ -15,6 +15,7 @@ from random import Random
 from statistics import mean
 
 from ..dataflow.cnn.durations import exact_time
+from ..dataflow.deployments.sharing import SlotTurn
 from ..dataflow.deployments.slots import GivenTimes
 from ..dataflow.deployments.timed import TimedDeployment
 from ..dataflow.graph import Graph
@@ -96,6 +97,7 @@ def simulate(
     wan: WanLatency | None = None,
     churn: Churn | None = None,
     shown: int | None = None,
+    turns: tuple[SlotTurn, ...] = (),
     wire_bytes: WireBytes | None = None,
     is_judged: bool = False,
 ) -> ClusterRun:
@@ -105,7 +107,7 @@ def simulate(
     """
     if frames < 1:
         raise InputError(f"a simulation of {frames} frames: ask for at least one")
-    timed = unordered(deployment, cluster, times, wire_bytes=wire_bytes, is_judged=is_judged)
+    timed = unordered(deployment, cluster, times, turns=turns, wire_bytes=wire_bytes, is_judged=is_judged)
     if wan is not None and timed.links is not None:
         links, median = timed.links, exact_time(wan.median_s)
         timed = replace(timed, links=replace(links, delay=lambda a, b: exact_time(links.delay(a, b)) + median))
@@ -211,10 +213,17 @@ class _Simulation:
             if name not in self.timed.labels:
                 continue  # under way
             label = self.timed.labels[name][phase]
-            rows = (devices[name],) if name in devices else self.timed.held.get(name, ())
+            rows = (devices[name],) if name in devices else map(port_row, self.timed.held.get(name, ()))
             for row in rows:
-                text = row if isinstance(row, str) else f"{row[0]} from {row[1]}" if row[1] else row[0]
-                yield BusySpan(text, label, (begin - start) / unit, (end - start) / unit)
+                yield BusySpan(row, label, (begin - start) / unit, (end - start) / unit)
+
+
+def port_row(port: Resource) -> str:
+    """The row of a port in a Gantt chart."""
+    if isinstance(port, str):
+        return port
+    link, sender = port
+    return f"{link} from {sender}" if sender else link
 
 
 def _arriving(timed: TimedDeployment, every_s: float) -> Graph:
