@@ -1,6 +1,6 @@
 """Switches on this machine: delays of `overlap` on two cores beside those of `finish`, predictions, random requests.
 
-    python benchmarks/adaptive.py [APPLICATION ...] [--repeats 21] [--requests 10000] [--json FILE]
+    python benchmarks/adaptive.py [APPLICATION ...] [--repeats 15] [--requests 10000] [--json FILE]
 
 The applications are those of `adaptive_networks.py`. Every pair of scenarios switches under both policies in turns, at
 the same moments of a frame; `overlap` has the layout with the shortest delays. Ratios are of medians over all requests.
@@ -27,7 +27,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from adaptive_networks import APPLICATIONS, application_with, slices
+from adaptive_networks import APPLICATIONS, LARGE, application_with, slices
 from edgewright.adaptive.deploying import SwitchingApplication, with_policy
 from edgewright.adaptive.measured import MeasuredDelay, SwitchMeter
 from edgewright.adaptive.requests import RandomRequests
@@ -36,6 +36,7 @@ from edgewright.adaptive.runtime import Adaptive
 from edgewright.program.switching import SwitchPolicy
 
 POLICIES = (SwitchPolicy.FINISH, SwitchPolicy.OVERLAP)
+VARIETY = 2  # different frames: references of large networks take seconds
 MOST_MEDIAN, MOST, MOST_ERROR = 0.75, 1.03, 0.15
 
 
@@ -89,7 +90,7 @@ def at_work(application: str, stack: ExitStack) -> dict[SwitchPolicy, Adaptive]:
 def examine(name: str, repeats: int, requests: int) -> Row:
     with ExitStack() as stack:
         running = at_work(name, stack)
-        source = FrameSource(running[SwitchPolicy.FINISH].application)
+        source = FrameSource(running[SwitchPolicy.FINISH].application, VARIETY)
         check, rng = ResultCheck(source), np.random.default_rng(1)
         meters = {policy: SwitchMeter(one, source, check) for policy, one in running.items()}
         pairs = [*permutations(running[SwitchPolicy.FINISH].scenarios, 2)]
@@ -149,15 +150,15 @@ def table_of(row: Row) -> Table:
 
 
 @click.command()
-@click.argument("applications", nargs=-1, type=click.Choice([*APPLICATIONS]))
-@click.option("--repeats", default=21, show_default=True, help="Requests for each pair and policy.")
+@click.argument("applications", nargs=-1, type=click.Choice([*APPLICATIONS, *LARGE]))
+@click.option("--repeats", default=15, show_default=True, help="Requests for each pair and policy.")
 @click.option("--requests", default=10_000, show_default=True, help="At random moments, for each policy.")
 @click.option("--json", "path", type=click.Path(path_type=Path))
 def main(applications: tuple[str, ...], repeats: int, requests: int, path: Path | None) -> None:
     if not os.environ.get("EDGEWRIGHT_CORPUS"):
         raise click.UsageError("EDGEWRIGHT_CORPUS names no folder with models.")
     console, rows = Console(width=120), []
-    for name in applications or APPLICATIONS:
+    for name in applications or (*APPLICATIONS, *LARGE):
         rows.append(row := examine(name, repeats, requests))
         console.print(table_of(row))
         console.print(f"{row.requests} random requests, {row.results['all']}; load {os.getloadavg()[0]:.1f}")
