@@ -10,6 +10,8 @@ from unittest.mock import patch
 
 import numpy as np
 
+from edgewright.adaptive import scenarios
+from edgewright.adaptive.scenarios import AdaptiveApplication
 from edgewright.application import draft
 from edgewright.application.draft import Application
 from edgewright.network import Layer, Network, Region, check
@@ -113,3 +115,14 @@ def application_of(networks: Sequence[Network], target: str, folder: Path, keys:
     (folder / "app.toml").write_text(f'target = "{target}"\n{entries}')
     with patch.object(draft, "read_network", side_effect=networks):
         return draft.load_application(folder / "app.toml")
+
+
+def scenarios_of(networks: Sequence[Network], target: str, folder: Path, keys: str = "") -> AdaptiveApplication:
+    """The same as scenarios that switch, the first one at the start."""
+    entries = "".join(
+        f'[[network]]\nname = "n{at}"\nfile = "given"\n{keys}\n[[scenario]]\nname = "n{at}"\n'
+        for at in range(len(networks))
+    )
+    (folder / "app.toml").write_text(f'target = "{target}"\n[adapt]\nstart = "n0"\n{entries}')
+    with patch.object(scenarios, "read_network", side_effect=networks):
+        return scenarios.load_adaptive(folder / "app.toml")

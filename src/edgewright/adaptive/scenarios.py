@@ -108,8 +108,12 @@ def executed_layers(network: Network) -> tuple[str, ...]:
 
 
 def scenario_plan(application: AdaptiveApplication, scenario: AppScenario) -> Plan:
-    """The plan of a scenario as its network's entry asks for it, alone in the arena."""
+    """The plan of a scenario as its network's entry asks for it, alone in the arena.
+
+    Frames of confidence cascades stay in the caller's memory, for the next scenario to read.
+    """
     entry = application.file.network_of(scenario.name)
+    is_kept = any(rule.is_cascade for rule in application.file.rules) and not entry.pull_input
     request = PlanRequest(
         ram=application.file.limits.ram,
         plain=entry.plain,
@@ -118,6 +122,7 @@ def scenario_plan(application: AdaptiveApplication, scenario: AppScenario) -> Pl
         minimise_ram=entry.minimise == "ram",
         max_overhead=entry.max_overhead,
         max_slowdown=entry.max_slowdown,
+        outside=tuple(scenario.network.inputs) if is_kept else (),
     )
     return make_plan(scenario.network, request, application.board, application.target)
 
