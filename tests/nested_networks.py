@@ -24,8 +24,8 @@ LEAST = 4  # channels: widths are multiples of it
 def narrowed(network: Network, width: float, seed: int | None = None) -> Network:
     """The network with the first channels of every layer, as large a part of all as `width` says.
 
-    Products that no other one follows keep all their outputs. Weights are slices of the whole network's, and so are biases; with `seed`,
-    biases are other ones, as training each width gives them.
+    Products that no other one follows keep all their outputs. Weights are slices of the whole network's, and so are
+    biases; with `seed`, biases are other ones, as training each width gives them.
     """
     followed: set[str] = set()  # tensors that lead to a product
     for layer in reversed(network.layers):
