@@ -1,0 +1,150 @@
+"""Plans of one network over a cluster: a strategy's division, its figures, and how good they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from ..errors import Infeasible, InputError
+from ..memory.planner import plan
+from ..network import Network
+from .costs import DivisionCost, DivisionCosts
+from .deploying import ClusterDeployment, deployed
+from .devices import Cluster, Port
+from .division import Division
+from .goal import ClusterGoal
+from .hybrid import FoundDivision
+from .strategies import HYBRID, Strategies
+
+Progress = Callable[[str], None]
+PROVEN = 1e-9  # a gap that is none
+
+
+@dataclass(frozen=True)
+class ClusterPlan:
+    """What a strategy comes to on a cluster."""
+
+    strategy: str
+    network: Network
+    found: FoundDivision
+    goal: ClusterGoal
+    single_bytes: int  # one device with whole layers: weights, and the plan with the least RAM
+    deployment: ClusterDeployment | None = None  # where every part was planned, memory is exact
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.found.costs.cluster
+
+    @property
+    def division(self) -> Division:
+        return self.found.division
+
+    @property
+    def cost(self) -> DivisionCost:
+        return self.found.cost
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether memory is that of a deployment with all its addresses."""
+        return self.deployment is not None
+
+    @property
+    def memory(self) -> Mapping[str, int]:
+        return self.deployment.memory if self.deployment else self.cost.memory
+
+    @property
+    def fullest(self) -> int:
+        return max(self.memory.values())
+
+    @property
+    def period(self) -> float:
+        return self.cost.period
+
+    @property
+    def latency(self) -> float:
+        return self.cost.latency
+
+    @property
+    def single_period(self) -> float:
+        """Seconds of a frame on the fastest device alone."""
+        return self.found.costs.sketcher.work / max(device.macs_per_second for device in self.cluster.devices)
+
+    @property
+    def speedup(self) -> float:
+        return self.single_period / self.period
+
+    @cached_property
+    def gap(self) -> float:
+        """The share of the goal's value that a better plan could save at most."""
+        return self.goal.gap(self.found.costs, replace(self.cost, memory=self.memory))
+
+    @property
+    def is_optimal(self) -> bool:
+        return self.gap <= PROVEN
+
+    @property
+    def wall(self) -> str:
+        """What keeps the plan from being faster."""
+        busiest = max(self.cost.busy, key=lambda name: self.cost.busy[name])
+        port = self.busiest_port
+        sending = self._sending(port) if port else 0.0
+        if self.cost.busy[busiest] >= max(sending, 0.9 * self.period):
+            return f"device '{busiest}' computes for {self.cost.busy[busiest]:.3g} s of each frame"
+        if port and sending >= 0.9 * self.period:
+            return f"link '{port[0]}' sends for {sending:.3g} s of each frame"
+        waiting = 1 - self.cost.busy[busiest] / self.period
+        return f"devices wait for each other's data for {waiting:.0%} of the time"
+
+    @property
+    def busiest_port(self) -> Port | None:
+        ports = self.cost.port_bytes
+        return max(ports, key=self._sending) if ports else None
+
+    def sent_and_received(self, device: str) -> tuple[int, int]:
+        """Bytes of a frame that leave a device and that come to it."""
+        near = [link for link in self.cluster.links if device in link.ends]
+        ports = self.cost.port_bytes
+        sent = sum(ports.get(link.port(device), 0) for link in near)
+        others = {link.port(end) for link in near for end in link.ends if end != device}
+        return sent, sum(ports.get(port, 0) for port in others - {link.port(device) for link in near})
+
+    def _sending(self, port: Port) -> float:
+        return self.cost.port_bytes[port] / self.cluster.link_named[port[0]].bytes_per_second
+
+
+class ClusterPlanner:
+    """Plans one network for one goal on clusters of any size."""
+
+    def __init__(self, network: Network, goal: ClusterGoal, wire_share: float = 1.0) -> None:
+        self.network, self.goal, self.wire_share = network, goal, wire_share
+
+    @cached_property
+    def single_bytes(self) -> int:
+        whole = plan(self.network, explain=False)
+        return whole.peak_bytes + sum(self.network.tensors[name].bytes for name in self.network.constants)
+
+    def plan(self, cluster: Cluster, strategy: str = HYBRID) -> ClusterPlan:
+        """The strategy's division with estimated figures; an error where limits are broken or it does not apply."""
+        costs = DivisionCosts(self.network, cluster, self.wire_share)
+        strategies = Strategies(costs, self.goal)
+        if strategy not in strategies.table:
+            raise InputError(f"there is no strategy '{strategy}'; there are {', '.join(strategies.table)}")
+        found = strategies.table[strategy]()
+        if broken := [words for _, words in self.goal.broken(found.costs, found.cost)]:
+            raise Infeasible(f"strategy '{strategy}' breaks limits: {'; '.join(broken[:3])}")
+        return ClusterPlan(strategy, self.network, found, self.goal, self.single_bytes)
+
+    def realised(self, draft: ClusterPlan, progress: Progress = lambda _: None) -> ClusterPlan:
+        """The plan with every part cut out, planned and placed: memory is what will be allocated."""
+        return replace(draft, deployment=deployed(draft.found.costs, draft.division, progress))
+
+
+def checked_cluster(cluster: Cluster) -> Cluster:
+    """The cluster, if there is something to divide a network over."""
+    if len(cluster.devices) < 2:
+        raise InputError(
+            f"cluster '{cluster.name}' has one device; dividing a network takes two or more. "
+            "`edgewright plan` and `edgewright map` are for one"
+        )
+    return cluster
