@@ -13,7 +13,7 @@ from math import ceil
 from ..fusion.timing import TimedPlan
 from ..memory.joint.liveness import Liveness, Span
 from ..network import Shape
-from ..program import CHANNELS, ROWS, FusedLayers, Plan, Split, Stage, Sweep, even_ends, faults
+from ..program import CHANNELS, COLUMNS, ROWS, FusedLayers, Plan, Split, Stage, Sweep, even_ends, faults
 from ..program.deployment import Deployment, InterruptionPoints, Relation, RelationKind
 from ..program.legal import problems
 from .description import PreemptionPoints
@@ -154,7 +154,8 @@ def _split(shape: Shape, sweep: Sweep, parts: int) -> Split:
     """An image's rows; its channels where they are computed one after the other."""
     if sweep is Sweep.CHANNELS:
         return Split(CHANNELS, even_ends(shape[CHANNELS], parts, LEAST_CHANNELS))
-    return Split(ROWS, even_ends(shape[ROWS], parts))
+    rows = 1 + shape[COLUMNS] % 2  # an even number of pixels: kernels compute them in pairs
+    return Split(ROWS, even_ends(shape[ROWS], parts, rows))
 
 
 def _with_sound(plan: Plan, divided: Mapping[int, Stage]) -> Plan:
