@@ -110,7 +110,9 @@ class _ClusterDraft:
         number = 0
         for stage, segments in enumerate(self.pipeline):
             for segment in segments:
-                for parts in costs.sketcher.sketch(segment) or ():
+                sketch = costs.sketcher.sketch(segment)
+                assert sketch is not None, f"{segment} cannot be split"
+                for parts in sketch:
                     for part in parts:
                         name = f"{part.device}.{number}"
                         self.parts[name], self.rounds[name], self.stages[name] = part, number, stage

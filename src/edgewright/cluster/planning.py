@@ -184,6 +184,7 @@ class ClusterPlanner:
 
     def plan(self, cluster: Cluster, strategy: str = HYBRID) -> ClusterPlan:
         """The strategy's division with estimated figures; an error where limits are broken or it does not apply."""
+        self.goal.check(cluster)
         costs = DivisionCosts(self.network, cluster, self.wire_share)
         strategies = Strategies(costs, self.goal)
         if strategy not in strategies.table:
