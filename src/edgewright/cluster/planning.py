@@ -22,7 +22,7 @@ from .simulation import ClusterRun, simulate
 from .strategies import HYBRID, Strategies
 
 Progress = Callable[[str], None]
-SIMULATED_FRAMES = 8  # for the throughput
+SIMULATED_FRAMES = 8  # for the throughput, and more for each pipeline stage, which may have two
 PROVEN = 1e-9  # a gap that is none
 
 
@@ -207,7 +207,7 @@ class ClusterPlanner:
                 wire_bytes=wire_bytes(planned.deployment, self.wire_share),
                 is_judged=True,
             )
-            for frames in (SIMULATED_FRAMES, 1)
+            for frames in (SIMULATED_FRAMES + 3 * draft.stages, 1)
         ]
         return replace(draft, deployment=planned, run=runs[0], frame=runs[1])
 

@@ -76,10 +76,17 @@ class ClusterRun:
 
     @property
     def throughput(self) -> float:
-        """Frames per second, of the second half of the frames."""
-        half = len(self.results_s) // 2
-        time = self.results_s[-1] - (self.results_s[half - 1] if half else 0.0)
-        return (len(self.results_s) - half) / time if time else inf
+        """Frames per second while frames still come in; the first half of these results is left out (pipelines fill).
+
+        Where the last frame comes in before the second result, all results count.
+        """
+        last_arrival = self.results_s[-1] - self.latencies_s[-1]
+        steady = [when for when in self.results_s if when <= last_arrival]
+        if len(steady) < 2:
+            steady = [0.0, *self.results_s]
+        half = (len(steady) - 1) // 2
+        time = steady[-1] - steady[half]
+        return (len(steady) - 1 - half) / time if time else inf
 
     @property
     def latency_s(self) -> float:
