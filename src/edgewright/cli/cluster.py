@@ -7,11 +7,23 @@ from pathlib import Path
 from ..cluster.description import read_cluster
 from ..cluster.devices import GIGABIT, PI4_MACS, Cluster, equal_devices
 from ..cluster.goal import ClusterAim, ClusterGoal
-from ..cluster.planning import ClusterPlan, ClusterPlanner, checked_cluster
+from ..cluster.libraries import write_libraries
+from ..cluster.plan_file import load_cluster_plan, save_cluster_plan
+from ..cluster.planning import ClusterPlan, ClusterPlanner, checked_cluster, wire_bytes
+from ..cluster.simulation import Churn, WanLatency, simulate
 from ..cluster.strategies import HYBRID
 from ..errors import Infeasible, InputError
+from ..files import whole_folder
 from ..network import Shape
-from .cluster_tables import devices_table, plan_to_dict, plans_table, segments_table, verdict
+from .cluster_tables import (
+    devices_table,
+    plan_to_dict,
+    plans_table,
+    run_table,
+    run_to_dict,
+    segments_table,
+    verdict,
+)
 from .commands.cluster import STRATEGIES
 from .common import console, print_json, print_notes, print_written, read_model, working
 
@@ -62,6 +74,10 @@ def plan_cluster(
             raise InputError("-o writes one plan; give one size and one --strategy")
         with working(f"planning the parts of {network.name}"):
             plans = [planner.realised(plans[0])]
+    if output:
+        with working("writing the plan"), whole_folder(output) as fresh:
+            save_cluster_plan(plans[0], fresh)
+            write_libraries(plans[0], fresh)
     if as_json:
         print_json({"model": network.name, "plans": [plan_to_dict(plan) for plan in plans], "notes": notes})
         return
@@ -85,3 +101,26 @@ def _clusters(
     macs = rate * GIGA if rate else PI4_MACS
     speed = bandwidth * MEGABIT if bandwidth else GIGABIT
     return [equal_devices(count, macs, speed) for count in devices or DEFAULT_DEVICES]
+
+
+def simulate_cluster(
+    folder: Path, frames: int, every: float, wan: float | None, churn: float | None, seed: int, as_json: bool
+) -> None:
+    saved = load_cluster_plan(folder)
+    deployment = saved.planned.deployment
+    with working(f"simulating {frames} frames"):
+        run = simulate(
+            deployment,
+            saved.cluster,
+            frames,
+            every_s=every,
+            wan=WanLatency(wan, seed=seed) if wan else None,
+            churn=Churn(churn, seed=seed) if churn else None,
+            turns=saved.planned.turns,
+            wire_bytes=wire_bytes(deployment, saved.wire_share),
+            is_judged=True,
+        )
+    if as_json:
+        print_json(run_to_dict(run))
+        return
+    console.print(run_table(saved, run))

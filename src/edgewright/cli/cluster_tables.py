@@ -9,10 +9,13 @@ from rich.table import Table
 
 from .. import text
 from ..cluster.division import DivisionSegment, SegmentSplit
+from ..cluster.plan_file import SavedClusterPlan
 from ..cluster.planning import ClusterPlan
+from ..cluster.simulation import ClusterRun
 from .common import shown, table
 
 MEGABYTE = 1e6
+MOST_PORTS = 12
 _SPLITS = {
     SegmentSplit.WHOLE: "whole",
     SegmentSplit.ROWS: "by rows",
@@ -121,3 +124,36 @@ def verdict(plan: ClusterPlan) -> str:
 
 def _layers(plan: ClusterPlan, segment: DivisionSegment) -> tuple[str, ...]:
     return plan.found.costs.sketcher.layers(segment)
+
+
+def run_to_dict(run: ClusterRun) -> dict[str, Any]:
+    """What --json prints of a simulation."""
+    return {
+        "frames": len(run.results_s),
+        "seconds": run.seconds,
+        "throughput": run.throughput,
+        "latency_s": run.latency_s,
+        "latency_max_s": max(run.latencies_s),
+        "failures": run.failures,
+        "frames_again": run.frames_again,
+        "sent_bytes": run.sent_bytes,
+        "sent_bytes_again": run.sent_bytes_again,
+        "devices": dict(run.device_busy),
+        "links": [{"link": link, "from": end, "busy": share} for (link, end), share in run.port_busy.items()],
+    }
+
+
+def run_table(saved: SavedClusterPlan, run: ClusterRun) -> Table:
+    """A simulation for people."""
+    made = table(f"{len(run.results_s)} frames over {shown(saved.cluster.name)}: {saved.strategy}", "", "")
+    slowest = sorted(run.latencies_s)[-1]
+    made.add_row("throughput", f"{run.throughput:.4g} frames/s")
+    made.add_row("latency", f"{run.latency_s:.4g} s on average, {slowest:.4g} s at most")
+    made.add_row("sent", text.size(run.sent_bytes))
+    if run.failures:
+        made.add_row("failures", f"{run.failures}; {run.frames_again} frames sent again, none lost")
+    for name, share in run.device_busy.items():
+        made.add_row(f"{shown(name)} computes", f"{share:.0%} of the time")
+    for (link, end), share in sorted(run.port_busy.items(), key=lambda each: -each[1])[:MOST_PORTS]:
+        made.add_row(f"{shown(link)} sends" + (f" from {shown(end)}" if end else ""), f"{share:.0%} of the time")
+    return made

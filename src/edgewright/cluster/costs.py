@@ -151,7 +151,7 @@ class DivisionCosts:
     def _exchanged(self, source: Place | None, readers: tuple[RoundReader, ...]) -> Exchange:
         found = Exchange()
         lives: dict[tuple[str, TensorKey, Region, str], tuple[int, int]] = {}  # bytes, and rounds that they are kept
-        ways: dict[tuple[str, TensorKey, Region, str, str], tuple[PartFlow, bool]] = {}
+        ways: dict[tuple[str, TensorKey, Region, str], tuple[PartFlow, bool]] = {}  # to whom, and whether a stage waits
 
         def keep(device: str, flow: PartFlow, rounds: int) -> None:
             item = device, flow.key, flow.carried, flow.source
@@ -169,9 +169,13 @@ class DivisionCosts:
                         item = device, flow.key, flow.carried, flow.source
                         crossing[item] = STAGE_SLOTS * self.region_bytes(flow.key, flow.carried)
                 if flow.source != flow.target:
-                    way = flow.source, flow.key, flow.carried, flow.source, flow.target
+                    way = flow.source, flow.key, flow.carried, flow.target
                     is_inside = reader.is_inside or (way in ways and ways[way][1])
                     ways[way] = flow, is_inside
+        for flow in self._results(source) if source is not None else ():
+            keep(flow.source, flow, 1)
+            if flow.source != flow.target:
+                ways.setdefault((flow.source, flow.key, flow.carried, flow.target), (flow, False))
         for item, (size, rounds) in lives.items():
             if item not in crossing:
                 found.lives[item[0], rounds] += size
@@ -179,18 +183,14 @@ class DivisionCosts:
             found.kept[device] += size
         for flow, is_inside in ways.values():
             self._send(flow, found.inside if is_inside else found.passed)
-        if source is not None:
-            self._give_results(source, found)
         return found
 
-    def _give_results(self, source: Place, found: Exchange) -> None:
-        """Results go to the gateway."""
+    def _results(self, source: Place) -> Iterator[PartFlow]:
+        """What goes to the gateway as a result."""
         for part in self.parts(source):
             for key, held in part.gives.items():
                 if key[0] in self.network.outputs and key[1] is None:
-                    found.lives[part.device, 1] += self.region_bytes(key, held)
-                    if part.device != self.cluster.gateway:
-                        self._send(PartFlow(key, held, held, part.device, self.cluster.gateway), found.passed)
+                    yield PartFlow(key, held, held, part.device, self.cluster.gateway)
 
     def _send(self, flow: PartFlow, sent: Counter[Port]) -> None:
         size = self.region_bytes(flow.key, flow.region)

@@ -7,13 +7,17 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from ..dataflow.deployments.sharing import SlotTurn
+from ..emit import emit
 from ..memory.deploy import PartRequest, drafted, plan_in_slots
 from ..network import Network
+from ..platform import load_board
+from ..platform.target import target_of
 from ..program import Plan
 from ..program.deployment import OUTSIDE, Deployment, Fifo, Relation, RelationKind, Worker
 from ..program.deployment_check import checked_deployment
 from ..program.deployment_memory import memory_predictions, weights
 from .costs import STAGE_SLOTS, DivisionCosts
+from .devices import Cluster
 from .division import Division, pipeline_stages
 from .sketch import PartSketch
 from .slots import SlotLayout
@@ -36,7 +40,8 @@ def deployed(costs: DivisionCosts, division: Division, progress: Progress = lamb
     """The division with a plan for each part, judged."""
     draft = _ClusterDraft(costs, division)
     progress("parts")
-    deployment = drafted(costs.network, list(draft.requests()), draft.workers(), slots=1, planner=RowPlanner())
+    planner = RowPlanner(costs.cluster)
+    deployment = drafted(costs.network, list(draft.requests()), draft.workers(), slots=1, planner=planner)
     deployment = replace(
         deployment,
         fifos=tuple(replace(fifo, slots=draft.slots(fifo)) for fifo in deployment.fifos),
@@ -62,16 +67,26 @@ def memory_of(deployment: Deployment, costs: DivisionCosts, replay: Mapping[str,
     }
 
 
-class RowPlanner:
-    """Plans parts row by row where that saves memory. Parts that differ in their weights alone are planned once."""
+def device_of_part(name: str) -> str:
+    return name.rpartition(".")[0]
 
-    def __init__(self) -> None:
+
+class RowPlanner:
+    """Plans parts row by row where that saves memory. Parts that differ in their weights alone are planned once.
+
+    On a board of the catalogue kernels are selected, so that their scratch counts too.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.targets = {device.name: target_of(load_board(device.board)) for device in cluster.devices if device.board}
         self.known: dict[object, Plan] = {}
 
     def __call__(self, network: Network) -> Plan:
-        key = network.layers, network.inputs, network.outputs, tuple(network.tensors.values())
+        target = self.targets.get(device_of_part(network.name))
+        key = target, network.layers, network.inputs, network.outputs, tuple(network.tensors.values())
         if key not in self.known:
-            self.known[key] = plan_in_slots(network, by_rows=True)
+            whole = plan_in_slots(network, by_rows=True)
+            self.known[key] = emit(whole, target).plan if target else whole
             return self.known[key]
         plan = self.known[key]
         constants = {**plan.network.constants, **network.constants}
@@ -91,7 +106,9 @@ class _ClusterDraft:
         number = 0
         for stage, segments in enumerate(self.pipeline):
             for segment in segments:
-                for parts in costs.sketcher.sketch(segment) or ():
+                sketch = costs.sketcher.sketch(segment)
+                assert sketch is not None, f"{segment} cannot be split"
+                for parts in sketch:
                     for part in parts:
                         name = f"{part.device}.{number}"
                         self.parts[name], self.rounds[name], self.stages[name] = part, number, stage

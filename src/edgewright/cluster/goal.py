@@ -8,7 +8,9 @@ from enum import Enum
 from math import exp, inf, log
 
 from .. import text
+from ..errors import InputError
 from .costs import DivisionCost, DivisionCosts
+from .devices import Cluster
 
 SMOOTHNESS = 0.5  # weight of mean memory in a search: what lowers one of several peaks is a step forward
 
@@ -30,6 +32,15 @@ class ClusterGoal:
     min_throughput: float | None = None  # frames per second
     max_latency: float | None = None  # seconds
     max_energy: float | None = None  # joules per frame
+
+    def check(self, cluster: Cluster) -> None:
+        """An error where the cluster does not say what the goal asks about."""
+        unknown = [device.name for device in cluster.devices if not device.active_watts]
+        if unknown and (self.aim is ClusterAim.ENERGY or self.max_energy is not None):
+            raise InputError(
+                f"cluster '{cluster.name}': device '{unknown[0]}' has no power, so the energy of a frame is unknown; "
+                'give it one, such as idle = "2.7 W" and active = "6.4 W"'
+            )
 
     def value(self, cost: DivisionCost) -> float:
         """What is made small."""

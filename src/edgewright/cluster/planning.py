@@ -8,16 +8,20 @@ from functools import cached_property
 
 from ..errors import Infeasible, InputError
 from ..memory.planner import plan
-from ..network import Network
+from ..network import DType, Network
+from ..program.deployment import Deployment, Fifo
 from .costs import DivisionCost, DivisionCosts
 from .deploying import ClusterDeployment, deployed
 from .devices import Cluster, Port
 from .division import Division
 from .goal import ClusterGoal
 from .hybrid import FoundDivision
+from .rates import WireBytes
+from .simulation import ClusterRun, simulate
 from .strategies import HYBRID, Strategies
 
 Progress = Callable[[str], None]
+SIMULATED_FRAMES = 8  # for the throughput
 PROVEN = 1e-9  # a gap that is none
 
 
@@ -31,6 +35,8 @@ class ClusterPlan:
     goal: ClusterGoal
     single_bytes: int  # one device with whole layers: weights, and the plan with the least RAM
     deployment: ClusterDeployment | None = None  # where every part was planned, memory is exact
+    run: ClusterRun | None = None  # and some frames were simulated
+    frame: ClusterRun | None = None  # one frame alone
 
     @property
     def cluster(self) -> Cluster:
@@ -59,11 +65,13 @@ class ClusterPlan:
 
     @property
     def period(self) -> float:
-        return self.cost.period
+        """Seconds from result to result when frames come without pause."""
+        return 1 / self.run.throughput if self.run else self.cost.period
 
     @property
     def latency(self) -> float:
-        return self.cost.latency
+        """Seconds of a frame that has the cluster to itself."""
+        return self.frame.latency_s if self.frame else self.cost.latency
 
     @property
     def single_period(self) -> float:
@@ -77,7 +85,8 @@ class ClusterPlan:
     @cached_property
     def gap(self) -> float:
         """The share of the goal's value that a better plan could save at most."""
-        return self.goal.gap(self.found.costs, replace(self.cost, memory=self.memory))
+        figures = replace(self.cost, memory=self.memory, period=self.period, latency=self.latency)
+        return self.goal.gap(self.found.costs, figures)
 
     @property
     def is_optimal(self) -> bool:
@@ -126,6 +135,7 @@ class ClusterPlanner:
 
     def plan(self, cluster: Cluster, strategy: str = HYBRID) -> ClusterPlan:
         """The strategy's division with estimated figures; an error where limits are broken or it does not apply."""
+        self.goal.check(cluster)
         costs = DivisionCosts(self.network, cluster, self.wire_share)
         strategies = Strategies(costs, self.goal)
         if strategy not in strategies.table:
@@ -136,8 +146,31 @@ class ClusterPlanner:
         return ClusterPlan(strategy, self.network, found, self.goal, self.single_bytes)
 
     def realised(self, draft: ClusterPlan, progress: Progress = lambda _: None) -> ClusterPlan:
-        """The plan with every part cut out, planned and placed: memory is what will be allocated."""
-        return replace(draft, deployment=deployed(draft.found.costs, draft.division, progress))
+        """The plan with every part cut out, planned and placed, and frames simulated: memory is what is allocated."""
+        planned = deployed(draft.found.costs, draft.division, progress)
+        progress("simulating frames")
+        runs = [
+            simulate(
+                planned.deployment,
+                draft.cluster,
+                frames,
+                turns=planned.turns,
+                wire_bytes=wire_bytes(planned.deployment, self.wire_share),
+                is_judged=True,
+            )
+            for frames in (SIMULATED_FRAMES, 1)
+        ]
+        return replace(draft, deployment=planned, run=runs[0], frame=runs[1])
+
+
+def wire_bytes(deployment: Deployment, share: float) -> WireBytes:
+    """Bytes that a FIFO's frame has on a link, where real numbers take this share of theirs."""
+
+    def size(fifo: Fifo) -> int:
+        tensor = deployment.tensor(fifo)
+        return round(tensor.bytes * share) if tensor.dtype is DType.FLOAT32 else tensor.bytes
+
+    return size
 
 
 def checked_cluster(cluster: Cluster) -> Cluster:

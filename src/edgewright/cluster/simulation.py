@@ -15,6 +15,7 @@ from random import Random
 from statistics import mean
 
 from ..dataflow.cnn.durations import exact_time
+from ..dataflow.deployments.sharing import SlotTurn
 from ..dataflow.deployments.slots import GivenTimes
 from ..dataflow.deployments.timed import TimedDeployment
 from ..dataflow.graph import Graph
@@ -96,6 +97,7 @@ def simulate(
     wan: WanLatency | None = None,
     churn: Churn | None = None,
     shown: int | None = None,
+    turns: tuple[SlotTurn, ...] = (),
     wire_bytes: WireBytes | None = None,
     is_judged: bool = False,
 ) -> ClusterRun:
@@ -105,7 +107,7 @@ def simulate(
     """
     if frames < 1:
         raise InputError(f"a simulation of {frames} frames: ask for at least one")
-    timed = unordered(deployment, cluster, times, wire_bytes=wire_bytes, is_judged=is_judged)
+    timed = unordered(deployment, cluster, times, turns=turns, wire_bytes=wire_bytes, is_judged=is_judged)
     if wan is not None and timed.links is not None:
         links, median = timed.links, exact_time(wan.median_s)
         timed = replace(timed, links=replace(links, delay=lambda a, b: exact_time(links.delay(a, b)) + median))

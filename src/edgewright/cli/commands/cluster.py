@@ -80,3 +80,36 @@ def plan(**given: Any) -> None:
     from ..cluster import plan_cluster
 
     plan_cluster(**given)
+
+
+def _rate(_ctx: click.Context, _param: click.Parameter, value: str | None) -> float | None:
+    """1/h: failures of each device in an hour."""
+    if value is None:
+        return None
+    number, _, unit = value.partition("/")
+    hours = {"h": 1.0, "d": 1 / 24, "min": 60.0}.get(unit.strip())
+    try:
+        rate = float(number) * (hours or 0)
+    except ValueError:
+        rate = 0.0
+    if not 0 < rate < 1e5:
+        raise click.BadParameter(f"'{value}' is no rate of failures; expected 1/h, 3/d or 0.1/min")
+    return rate
+
+
+@cluster.command("simulate", cls=Verb)
+@click.argument("folder", type=IN_FILE, metavar="PLAN/")
+@click.option("--frames", type=click.IntRange(1, 100_000), default=100, show_default=True, help="So many frames.")
+@click.option("--every", type=DURATION, default=0.0, help="From frame to frame.  [default: without pause]")
+@click.option("--wan", type=DURATION, help="Median delay of each transfer besides, such as 20ms: it varies.")
+@click.option("--churn", callback=_rate, metavar="1/h", help="Each device fails so often, and comes back.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of delays and failures.")
+@json_option
+def simulate(**given: Any) -> None:
+    """Frames over the cluster of a plan that `cluster plan -o` wrote; no devices are needed.
+
+    Shows throughput, latencies, loads of devices and links, and what failures cost.
+    """
+    from ..cluster import simulate_cluster
+
+    simulate_cluster(**given)
