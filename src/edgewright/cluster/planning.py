@@ -176,6 +176,7 @@ class ClusterPlanner:
 
     def __init__(self, network: Network, goal: ClusterGoal, wire_share: float = 1.0) -> None:
         self.network, self.goal, self.wire_share = network, goal, wire_share
+        self._last: Strategies | None = None  # strategies of one cluster share what was computed for it
 
     @cached_property
     def single_bytes(self) -> int:
@@ -185,14 +186,18 @@ class ClusterPlanner:
     def plan(self, cluster: Cluster, strategy: str = HYBRID) -> ClusterPlan:
         """The strategy's division with estimated figures; an error where limits are broken or it does not apply."""
         self.goal.check(cluster)
-        costs = DivisionCosts(self.network, cluster, self.wire_share)
-        strategies = Strategies(costs, self.goal)
+        strategies = self._strategies(cluster)
         if strategy not in strategies.table:
             raise InputError(f"there is no strategy '{strategy}'; there are {', '.join(strategies.table)}")
         found = strategies.table[strategy]()
         if broken := [words for _, words in self.goal.broken(found.costs, found.cost)]:
             raise Infeasible(f"strategy '{strategy}' breaks limits: {'; '.join(broken[:3])}")
         return ClusterPlan(strategy, self.network, found, self.goal, self.single_bytes)
+
+    def _strategies(self, cluster: Cluster) -> Strategies:
+        if self._last is None or self._last.costs.cluster is not cluster:
+            self._last = Strategies(DivisionCosts(self.network, cluster, self.wire_share), self.goal)
+        return self._last
 
     def realised(self, draft: ClusterPlan, progress: Progress = lambda _: None) -> ClusterPlan:
         """The plan with every part cut out, planned and placed, and frames simulated: memory is what is allocated."""
