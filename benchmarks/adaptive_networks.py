@@ -37,8 +37,10 @@ from nested_networks import narrowed, shortened
 
 Blocks = tuple[tuple[int, int], ...]  # of layers that are left out: the first, and one past the last
 
+Slices = tuple[str, tuple[tuple[str, float, Blocks], ...]]
+
 # The file, and of each scenario its name, its share of the channels, and the blocks that it lacks.
-APPLICATIONS: dict[str, tuple[str, tuple[tuple[str, float, Blocks], ...]]] = {
+APPLICATIONS: dict[str, Slices] = {
     "keywords": (
         "mlperf_kws_ref_int8",
         (
@@ -67,13 +69,24 @@ APPLICATIONS: dict[str, tuple[str, tuple[tuple[str, float, Blocks], ...]]] = {
         ),
     ),
 }
+LARGE: dict[str, Slices] = {  # takes milliseconds on a host: for `adaptive.py`
+    "poses": (
+        "coral_posenet_mnv1_075_353_481_16_quant_trunk",
+        (
+            ("full", 1.0, ()),
+            ("short", 1.0, ((14, 16), (16, 18), (18, 20))),
+            ("slim", 0.75, ((14, 16), (16, 18))),
+            ("eco", 0.5, ((14, 16), (16, 18))),
+        ),
+    ),
+}
 SPARE = 64  # bytes that the arena may exceed that of the largest scenario by
 LEAST_POINTS = 4
 
 
 def slices(application: str) -> dict[str, Network]:
     """The networks of an application by scenario."""
-    file, parts = APPLICATIONS[application]
+    file, parts = (APPLICATIONS | LARGE)[application]
     network = read(Path(os.environ["EDGEWRIGHT_CORPUS"]).resolve() / "models" / f"{file}.tflite")
     return {name: narrowed(shortened(network, blocks), width) for name, width, blocks in parts}
 

@@ -14,7 +14,7 @@ from random import Random
 
 from edgewright.cluster.devices import Cluster, ClusterDevice, ClusterLink
 from edgewright.dataflow.deployments.sharing import SlotTurn
-from edgewright.program.deployment import OUTSIDE, Deployment, Fifo, Worker
+from edgewright.program.deployment import OUTSIDE, Deployment, Worker
 
 Key = tuple[object, ...]
 
@@ -90,7 +90,7 @@ class Tasks:
                     self.readers[number, frame, home].append((number, device, frame))
 
     def _rank(self, number: int, device: str, home: str) -> tuple[int, ...]:
-        """Transfers of a FIFO are ranked by the devices in the order in which it first meets them, and by their source."""
+        """Transfers of a FIFO are ranked by the order in which it first meets their devices, and their sources."""
         fifo, frames = self.deployment.fifos[number], range(24)
         met = [self.place(reader, frame) for reader in fifo.reading for frame in frames]
         sent = [f for f in frames if any(self.place(reader, f) == device for reader in fifo.reading)]

@@ -373,6 +373,17 @@ def _of_environment(random: Random, file: str) -> tuple[Command, ...]:
     return (("adapt", "app.toml", "--environment", file, *random.choice(((), ("--timeline", "out.svg"), ("--json",)))),)
 
 
+def _cluster(random: Random) -> bytes:
+    equal = '[[device]]\nname = "pi"\ncount = 3\nboard = "raspberry-pi-4"\nswitch = "hub"\nlatency = "0.1 ms"\n'
+    other = '[[device]]\nname = "old"\nrate = "1.2 GMAC/s"\nram = "1 GiB"\nidle = "2 W"\nactive = "5 W"\n'
+    cable = '[[link]]\nname = "uart"\nends = ["old", "hub"]\nbandwidth = "1 Mbit/s"\nhalf_duplex = true\n'
+    return ('name = "shelf"\ngateway = "old"\nswitches = ["hub"]\n' + equal + other + cable).encode()
+
+
+def _of_cluster(random: Random, file: str) -> tuple[Command, ...]:
+    return (("cluster", "plan", "model", "--cluster", file, *random.choice(((), ("--json",)))),)
+
+
 # Drivers
 
 
@@ -471,5 +482,6 @@ KINDS = {
     "profile": Kind("times.json", 1, _profile, damaged_json, _of_profile, _with_model),
     "application": Kind("app.toml", 1, _app, damaged_text, _of_app, _with_networks),
     "application with scenarios": Kind("app.toml", 1, _adaptive, damaged_text, _of_adaptive, _with_scenarios),
+    "cluster": Kind("cluster.toml", 1, _cluster, damaged_text, _of_cluster, _with_model),
     "environment": Kind("environment.toml", 1, _environment, damaged_text, _of_environment, _with_uav),
 }

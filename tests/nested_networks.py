@@ -10,6 +10,8 @@ from unittest.mock import patch
 
 import numpy as np
 
+from edgewright.adaptive import scenarios
+from edgewright.adaptive.scenarios import AdaptiveApplication
 from edgewright.application import draft
 from edgewright.application.draft import Application
 from edgewright.network import Layer, Network, Region, check
@@ -22,10 +24,13 @@ LEAST = 4  # channels: widths are multiples of it
 def narrowed(network: Network, width: float, seed: int | None = None) -> Network:
     """The network with the first channels of every layer, as large a part of all as `width` says.
 
-    The last product keeps all its outputs. Weights are slices of the whole network's, and so are biases; with `seed`,
-    biases are other ones, as training each width gives them.
+    Products that no other one follows keep all their outputs. Weights are slices of the whole network's, and so are
+    biases; with `seed`, biases are other ones, as training each width gives them.
     """
-    last = next(layer for layer in reversed(network.layers) if isinstance(layer.op, Conv2d | Dense))
+    followed: set[str] = set()  # tensors that lead to a product
+    for layer in reversed(network.layers):
+        if layer.output in followed or isinstance(layer.op, Conv2d | Dense):
+            followed.update(layer.inputs)
     rng = None if seed is None else np.random.default_rng(seed)
     tensors, constants = dict(network.tensors), dict(network.constants)
     layers = []
@@ -44,7 +49,7 @@ def narrowed(network: Network, width: float, seed: int | None = None) -> Network
             weights = network.tensors[layer.inputs[1]].shape
             is_depthwise = isinstance(op, Conv2d) and op.groups > 1
             whole = weights[0]
-            count = whole if layer is last else depth if is_depthwise else _width(whole, width)
+            count = whole if layer.output not in followed else depth if is_depthwise else _width(whole, width)
             op = replace(op, groups=depth) if is_depthwise else op
             part(layer.inputs[1], {0: count} if is_depthwise else {0: count, len(weights) - 1: depth})
             for bias in layer.inputs[2:]:
@@ -110,3 +115,14 @@ def application_of(networks: Sequence[Network], target: str, folder: Path, keys:
     (folder / "app.toml").write_text(f'target = "{target}"\n{entries}')
     with patch.object(draft, "read_network", side_effect=networks):
         return draft.load_application(folder / "app.toml")
+
+
+def scenarios_of(networks: Sequence[Network], target: str, folder: Path, keys: str = "") -> AdaptiveApplication:
+    """The same as scenarios that switch, the first one at the start."""
+    entries = "".join(
+        f'[[network]]\nname = "n{at}"\nfile = "given"\n{keys}\n[[scenario]]\nname = "n{at}"\n'
+        for at in range(len(networks))
+    )
+    (folder / "app.toml").write_text(f'target = "{target}"\n[adapt]\nstart = "n0"\n{entries}')
+    with patch.object(scenarios, "read_network", side_effect=networks):
+        return scenarios.load_adaptive(folder / "app.toml")

@@ -97,8 +97,13 @@ def test_given_times_may_leave_inputs_and_outputs_out(tmp_path: Path):
     ("head", "tail", "said"),
     [
         ("", "layer_times = [3, 4, 5]\n", r"scenario\[1\].layer_times has 3 times, and 'full' has 6 layers \(input"),
+        (
+            "",
+            'labels = ["cat", "dog"]\n',
+            r"scenario\[1\].labels has 2 labels, and 'full' gives 3 scores; expected one",
+        ),
         ('target = "z80"\n', "", 'target is "z80"; expected one of'),
-        (BOARD + '[adapt]\ndelay = "10 us"\n', "", "adapt.delay is 1e-05 s, and a frame of 'eco' alone takes"),
+        (BOARD + '[adapt]\ndelay = "10 us"\n', "", "adapt.delay is 10 us, and a frame of 'eco' alone takes"),
         ('[adapt]\ndelay = "10 s"\n', "", "nobody knows how fast 'eco' is; expected a board"),
     ],
 )

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tools
-from adaptive_cases import CASCADE, RULES, switching, three
+from adaptive_cases import CASCADE, RULES, quick_compiler, switching, three
 from edgewright.adaptive.compiled import check_linked, compile_switching
+from edgewright.adaptive.runtime import Adaptive
+from edgewright.emit.deployment.switch_timing import SWITCH, SwitchTiming
 from edgewright.emit.deployment.switch_trial import SwitchScript, SwitchTrial
+from edgewright.emit.native import aligned_array
 from edgewright.program.switching import SwitchPolicy
 from test_adaptive import two
 
@@ -92,6 +97,35 @@ def test_trials_on_a_cortex_m4(tmp_path: Path, policy: SwitchPolicy):
     tried = trial.run_on_board(SwitchScript(FRAMES, share=60))
     assert not tried.result.wrong and tried.result.frames >= FRAMES and tried.result.count > 10
     check_linked(trial.library, tried)
+    timing = SwitchTiming(tried)
+    assert min(timing.waits.values()) > 0 and all(delay > timing.frames[new] for _, new, delay in timing.delays)
     if policy is SwitchPolicy.ABORT:
         alone = max(plan.peak_bytes for plan in trial.library.deployment.plans.values())
         assert tried.run.ram_linked <= alone + MOST_STATE
+        assert timing.worst_excess <= SWITCH
+
+
+@pytest.mark.parametrize("policy", [SwitchPolicy.FINISH, SwitchPolicy.ABORT])
+def test_a_frame_of_a_cascade_is_in_memory_once(tmp_path: Path, policy: SwitchPolicy):
+    """All scenarios read the caller's array; it stays as it is, or frames that are handed on would go wrong."""
+    copying = trial_of(three(tmp_path), policy).library
+    trial = trial_of(three(tmp_path, tail=CASCADE), policy)
+    library = trial.library
+    for part in library.code.parts:
+        plan = library.deployment.plans[part.name]
+        assert plan.outside == part.network.inputs and plan.buffer_named["input"].memory not in plan.arenas
+    assert sum(library.arenas.values()) <= sum(copying.arenas.values())
+    assert not trial.run(SwitchScript(60, share=60)).wrong
+
+
+@pytest.mark.parametrize("tail", ["", CASCADE])
+def test_a_frame_that_may_begin_again_needs_its_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tail: str):
+    quick_compiler(monkeypatch)
+    one = switching(three(tmp_path, tail=tail), SwitchPolicy.ABORT)
+    arrays = [aligned_array(np.zeros(4096, np.uint8)) for _ in range(2)]
+    x, y = (ctypes.c_void_p(array.ctypes.data) for array in arrays)
+    with Adaptive(one, one.layout) as running:
+        step = running._loaded[f"{running.library.name}_host_step"]
+        assert step((ctypes.c_void_p * 2)(x, y)) >= 0
+        assert step((ctypes.c_void_p * 2)(None, y)) == -2
+        assert (step((ctypes.c_void_p * 2)(x, None)) == -2) == bool(tail)

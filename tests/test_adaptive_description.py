@@ -100,6 +100,17 @@ def test_rules_that_may_stand_together(rules: str):
         (TWO + 'power = "11 V"\n', r"scenario\[1\].power: .* expected a power"),
         (TWO + "layer_times = [1, -2]\n", r"scenario\[1\].layer_times\[1\] is -2; expected a list of seconds"),
         (TWO + 'layer_times = ["1"]\n', r"scenario\[1\].layer_times\[0\] is \"?1\"?; expected a list of seconds"),
+        (
+            TWO.replace(
+                '[[scenario]]\nname = "full"\n', '[[scenario]]\nname = "full"\nlabels = ["cat", "cow"]\n'
+            ).replace('[[scenario]]\nname = "eco"\n', '[[scenario]]\nname = "eco"\nlabels = ["cat", "dog"]\n'),
+            r'scenario\[1\].labels has "cow" for class 1, and scenario .eco. has "dog"; expected the same labels',
+        ),
+        (
+            TWO.replace('[[scenario]]\nname = "eco"\n', '[[scenario]]\nname = "eco"\nlabels = ["cat"]\n')
+            + 'labels = ["cat", "dog"]\n',
+            r'scenario\[1\].labels has "dog" for class 1, and scenario .eco. has no label',
+        ),
         (TWO + "layer_times = [0, 0]\n", "layer_times has no time above 0"),
         ('[adapt]\npolicy = "overlay"\n' + TWO, 'adapt.policy is "?overlay"?; expected .* mean "overlap"'),
         ('[adapt]\npolicy = "overlap"\n' + TWO, 'adapt.policy is "overlap" on one processor.* processors = 2'),
@@ -150,6 +161,14 @@ def test_rules_that_may_stand_together(rules: str):
             r"rule\[1\] can never fire",
         ),
         (
+            '[adapt]\ndwell = "1 s"\n'
+            + TWO
+            + rule(signal="t", below=20.0, request="eco")
+            + rule(signal="t", above=10.0, request="full")
+            + LOW,
+            r"rule\[2\] can never fire: rule\[0\] or rule\[1\] is active for every value of t, and both come first",
+        ),
+        (
             TWO + LOW + rule(signal="battery", above=0.3, request="full"),
             r"rule\[1\] contradicts rule\[0\]: both are active for some values of battery, and adapt.dwell is 0",
         ),
@@ -158,6 +177,14 @@ def test_rules_that_may_stand_together(rules: str):
 def test_what_is_refused(text: str, said: str):
     with pytest.raises(InputError, match=f"^app.toml: .*{said}"):
         parsed(text)
+
+
+def test_rules_with_a_gap_leave_room_for_others():
+    """Between two thresholds of one signal neither rule is active; confidence cascades do not wait for a gap."""
+    dwell = '[adapt]\ndwell = "1 s"\n'
+    low, high = rule(signal="t", below=10.0, request="eco"), rule(signal="t", above=10.0, request="full")
+    assert len(parsed(dwell + TWO + low + high + LOW).rules) == 3
+    assert len(parsed(dwell + TWO + low.replace("10", "20") + high + UNSURE).rules) == 3
 
 
 def test_a_dwell_time_settles_contradictory_rules():

@@ -18,17 +18,22 @@ from edgewright.adaptive.planned import PlannedPart, PlannedScenario, parts_of_d
 from edgewright.adaptive.switch_check import hazards
 from edgewright.adaptive.switch_conflicts import ScenarioPlan
 from edgewright.adaptive.transition import transition
-from edgewright.application.preemption_points import RunPieces, with_rows
+from edgewright.application.preemption_points import RunPieces, with_turns
+from edgewright.emit.library import emit
+from edgewright.emit.native import build
 from edgewright.errors import InputError
 from edgewright.fusion.request import PlanRequest, make_plan
 from edgewright.fusion.timing import TimedPlan, Timing
 from edgewright.memory.deploy import PartRequest, deploy, plan_in_slots
 from edgewright.memory.joint.layout import with_buffers
-from edgewright.network import Network
+from edgewright.network import Network, random_inputs
+from edgewright.network.kernels import execute
 from edgewright.network.read import read_bytes
-from edgewright.program import Plan, faults
+from edgewright.platform.target import TARGETS
+from edgewright.program import Plan, Sweep, faults
 from edgewright.program.deployment import Deployment, Worker
 from edgewright.program.deployment_memory import laid_out
+from edgewright.program.interpreter import interpret
 from edgewright.program.switching import SwitchPolicy
 from random_programs import random_program
 
@@ -46,7 +51,7 @@ def timed(name: str, request: PlanRequest | None = None, is_by_rows: bool = True
     """A sample planned, with long layers by rows, and timed at one instruction per cycle of 100 MHz."""
     plan = make_plan(network(name), request or PlanRequest())
     costs = Timing("cortex-m4").costs(plan.network)
-    plan = with_rows(plan, TimedPlan(plan, costs)) if is_by_rows else plan
+    plan = with_turns(plan, TimedPlan(plan, costs)) if is_by_rows else plan
     return ScenarioPlan(name, plan, RunPieces.of(TimedPlan(plan, costs), 1e-8))
 
 
@@ -63,6 +68,21 @@ def moved(scenario: ScenarioPlan, change: Callable[[str, int], int]) -> Scenario
     """The plan with its buffers at other addresses."""
     buffers = tuple(replace(b, offset=change(b.name, b.offset)) for b in scenario.plan.buffers)
     return replace(scenario, plan=with_buffers(scenario.plan, buffers))
+
+
+def test_long_layers_in_place_are_divided() -> None:
+    """Layers that go from the last row to the first and those that go channel by channel, with the same results."""
+    one = timed("ds_cnn_int8")
+    divided = {stage.sweep for stage in one.plan.program.stages if stage.schedule.splits}
+    assert divided == {Sweep.FORWARD, Sweep.BACKWARD, Sweep.CHANNELS}
+    assert max(turn.time for turn in one.turns.turns) <= 0.02 * one.time
+    assert next(faults(one.plan), None) is None
+    inputs = random_inputs(one.plan.network)
+    expected = execute(network("ds_cnn_int8"), inputs)
+    libraries = [emit(one.plan, TARGETS[target]) for target in ("cortex-m4", "rv32imc")]
+    for found in (interpret(one.plan, inputs), *(build(library).run(inputs) for library in libraries)):
+        for name, values in expected.items():
+            np.testing.assert_array_equal(found[name], values)
 
 
 REQUESTS = {

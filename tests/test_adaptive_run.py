@@ -133,6 +133,7 @@ def test_rules_follow_signals_and_requests_hold_until_news(tmp_path: Path):
         assert scenario() == "eco"
         for line, said in (
             ("heat = hot", '"hot" is no number'),
+            ("= 1", '"= 1" names no signal'),
             ("cold = 1", "no rule reads"),
             ("ecoo", "no scenario"),
         ):
@@ -231,7 +232,7 @@ def test_sockets_are_answered(tmp_path: Path, is_port: bool):
         assert running.compute(0, frame).scenario == "full"
     assert is_port or not Path(address).exists()
     (tmp_path / "file").write_text("")
-    for wrong, said in (("70000", "is no port"), (str(tmp_path / "file"), "is no socket")):
+    for wrong, said in (("70000", "is no port"), ("0", "is no port"), (str(tmp_path / "file"), "is no socket")):
         with pytest.raises(InputError, match=said), SocketRequests(wrong).feeding(running):
             pass
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import accumulate, combinations
 
 from .. import text
-from ..application.preemption_points import RunPieces, with_rows
+from ..application.preemption_points import RunPieces, with_turns
 from ..emit.deployment import DeploymentLibrary, LibraryNames
 from ..emit.deployment.switching import SwitchWriter, emit_switching
 from ..emit.names import safe_prefix
@@ -30,6 +30,7 @@ from .scenarios import UNKNOWN_CLOCK, AdaptiveApplication, AppScenario, scenario
 from .switch_conflicts import ScenarioPlan
 
 DEVICE = "board"
+PIECE = 0.02  # of a frame: the longest wait for a switch point, by estimate; smaller pieces cost instructions
 
 
 @dataclass(frozen=True)
@@ -53,10 +54,11 @@ class SwitchingApplication:
         plan, target = scenario_plan(self.application, scenario), self.application.target
         costs = Timing(target, vectors=True).costs(plan.network)
         if self.policy is not SwitchPolicy.FINISH:
-            plan = with_rows(plan, TimedPlan(plan, costs))
-        plan = select(plan, NetworkFacts(plan.network, target, Options()))
+            plan = with_turns(plan, TimedPlan(plan, costs), PIECE)
+        facts = NetworkFacts(plan.network, target, Options())
+        plan = select(plan, facts)
         pieces = RunPieces.of(TimedPlan(plan, costs), 1 / self.clock)
-        return ScenarioPlan(scenario.name, plan, self._as_measured(scenario, plan, pieces))
+        return ScenarioPlan(scenario.name, plan, self._as_measured(scenario, plan, pieces), facts)
 
     def _as_measured(self, scenario: AppScenario, plan: Plan, pieces: RunPieces) -> RunPieces:
         """The pieces with the times or the instructions of the file where it has them: estimates share these out."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import Enum
 from graphlib import CycleError, TopologicalSorter
+from itertools import combinations, zip_longest
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -18,6 +19,7 @@ from ..program.deployment import RelationKind
 from ..program.switching import SwitchPolicy
 
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Label = Annotated[str, Field(strict=True, min_length=1, max_length=200)]
 Time = Annotated[float, Field(strict=True, ge=0, le=1e9, allow_inf_nan=False)]
 
 
@@ -75,6 +77,9 @@ class ScenarioEntry(Entry):
         default=None, description="a share from 0 to 1, such as 0.82"
     )
     power: Watts | None = Field(default=None, description='a power, such as "11.2 W"')
+    labels: tuple[Label, ...] = Field(
+        default=(), max_length=100000, description="a list of names, one for each class, the same in all scenarios"
+    )
     layer_times: tuple[Time, ...] = Field(
         default=(), max_length=10000, description="a list of seconds, one for each layer in the order of execution"
     )
@@ -199,6 +204,7 @@ def _scenario_problems(file: AdaptiveFile) -> Iterator[tuple[str, str]]:
             yield where, f'is "{one.network_name}", which no network has; expected one of {", ".join(networks)}'
         if one.layer_times and not any(one.layer_times):
             yield f"{key}.layer_times", "has no time above 0; expected the seconds that layers take"
+    yield from _label_problems(file)
     used = {one.network_name for one in file.scenarios}
     for index, name in enumerate(networks):
         if name not in used:
@@ -214,6 +220,22 @@ def _scenario_problems(file: AdaptiveFile) -> Iterator[tuple[str, str]]:
                 f"makes {' and '.join(sorted(owners))} {relation.kind.value}, and scenarios run one at a time; "
                 "expected no relation between them",
             )
+
+
+def _label_problems(file: AdaptiveFile) -> Iterator[tuple[str, str]]:
+    """Scenarios whose scores are of other classes than those of the first one with labels, or in another order."""
+    first = next((one for one in file.scenarios if one.labels), None)
+    for index, one in enumerate(file.scenarios):
+        if first is None or not one.labels or one.labels == first.labels:
+            continue
+        pairs = zip_longest(first.labels, one.labels)
+        at, (expected, label) = next((at, pair) for at, pair in enumerate(pairs) if pair[0] != pair[1])
+        has, wants = (f'"{each}"' if each else "no label" for each in (label, expected))
+        yield (
+            f"scenario[{index}].labels",
+            f"has {has} for class {at}, and scenario '{first.name}' has {wants}; expected the same labels in the same "
+            "order, since any scenario may compute a result",
+        )
 
 
 def _policy_problems(file: AdaptiveFile) -> Iterator[tuple[str, str]]:
@@ -270,8 +292,15 @@ def _rule_problems(file: AdaptiveFile, key: str, rule: RuleEntry) -> Iterator[tu
 
 
 def _conflicting_rules(file: AdaptiveFile) -> Iterator[tuple[str, str]]:
-    """Rules that an earlier one covers, and pairs that contradict each other while nothing limits how often they do."""
+    """Rules that earlier ones cover, and pairs that contradict each other while nothing limits how often they do."""
     for later, rule in enumerate(file.rules):
+        for low, high in combinations(range(later), 2):
+            if not rule.is_cascade and _leave_no_gap(file.rules[low], file.rules[high]):
+                yield (
+                    f"rule[{later}]",
+                    f"can never fire: rule[{low}] or rule[{high}] is active for every value of "
+                    f"{file.rules[low].signal}, and both come first; expected another order, or other thresholds",
+                )
         for earlier, other in enumerate(file.rules[:later]):
             if _covers(other, rule):
                 yield (
@@ -299,13 +328,28 @@ def _covers(earlier: RuleEntry, later: RuleEntry) -> bool:
     return earlier.above is not None and later.above is not None and begin <= own_begin and end <= own_end
 
 
+def _leave_no_gap(one: RuleEntry, other: RuleEntry) -> bool:
+    """Whether a rule below a threshold or one above another is active, whatever the signal's value is."""
+    if not _are_opposite(one, other):
+        return False
+    low, high = (one, other) if one.below is not None else (other, one)
+    return _ends(high)[0] < _ends(low)[0]
+
+
 def _meet_head_on(one: RuleEntry, other: RuleEntry) -> bool:
     """Whether a rule below a threshold and one above another may be active together."""
-    if one.is_cascade or other.is_cascade or one.signal != other.signal or (one.below is None) == (other.below is None):
+    if not _are_opposite(one, other):
         return False
     low, high = (one, other) if one.below is not None else (other, one)
     (below, low_end), (above, high_end) = _ends(low), _ends(high)
     return above < low_end or high_end < below
+
+
+def _are_opposite(one: RuleEntry, other: RuleEntry) -> bool:
+    """Whether one rule is active below a threshold and the other above one, of the same signal."""
+    if one.is_cascade or other.is_cascade:
+        return False
+    return one.signal == other.signal and (one.below is None) != (other.below is None)
 
 
 def _ends(rule: RuleEntry) -> tuple[float, float]:

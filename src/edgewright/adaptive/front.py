@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import permutations
 
 from ..application.blocking import undominated
 from ..errors import InputError
 from ..memory.joint.conflicts import BufferUse, JointBuffer
-from ..memory.joint.layout import with_buffers
 from ..memory.joint.placing import place
 from ..memory.layout import ConflictGraph, LayoutEffort, Placement
 from ..program import Plan
@@ -162,7 +161,8 @@ class SwitchFront:
         else:
             graph = self.conflicts.within()
         placement = place_scenarios(self.scenarios, graph, self.effort)
-        parts = {one.name: [PlannedPart(one.name, _moved(one, placement), one.turns)] for one in self.scenarios}
+        moved = [_moved(one, placement) for one in self.scenarios]
+        parts = {one.name: [PlannedPart(one.name, one.plan, one.turns)] for one in moved}
         planned = planned_scenarios(parts)
         traced = {name: TracedScenario(one) for name, one in planned.items()}
         table = {}
@@ -192,13 +192,6 @@ def place_scenarios(scenarios: Sequence[ScenarioPlan], graph: ConflictGraph, eff
     return place(graph, buffers, plans, max(plan.bound_bytes for plan in plans.values()), effort)
 
 
-def _moved(scenario: ScenarioPlan, placement: Placement) -> Plan:
-    """The plan with its buffers at their addresses of the common arena."""
-    plan = scenario.plan
-    return with_buffers(
-        plan,
-        tuple(
-            replace(b, offset=placement.offsets[key(scenario, b.name)]) if b.memory in plan.arenas else b
-            for b in plan.buffers
-        ),
-    )
+def _moved(scenario: ScenarioPlan, placement: Placement) -> ScenarioPlan:
+    """The scenario with its buffers at their addresses of the common arena."""
+    return scenario.moved({name: placement.offsets[key(scenario, name)] for name in scenario.buffers})

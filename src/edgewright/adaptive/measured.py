@@ -1,13 +1,16 @@
 """Switching delays on this machine, predicted and measured.
 
-Predictions are those of the transitions, for the times that steps take here and the moment at which a request came.
+Predictions are those of the transitions, for the moment at which a request came and the times that steps take here.
+How steps share a frame is measured once, and the time of a frame just before each request: it changes as others use
+the machine.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise, permutations
 from statistics import median
 from threading import Thread
@@ -23,8 +26,17 @@ from .transition import Transition, transition
 
 REPEATS = 5  # requests for each pair of scenarios
 ROUNDS = 5  # frames of which the median step times are taken
-WARM_UP = 3  # frames of the old scenario before a request
+WARM_UP = 6  # frames of each scenario before a request; all but the first are timed
 PATIENCE = 60.0  # seconds for a switch to come
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredDelay:
+    """What one request came to, in seconds."""
+
+    predicted: float
+    measured: float
+    worst_predicted: float  # for a request at the worst moment
 
 
 @dataclass(frozen=True)
@@ -53,77 +65,108 @@ def measure_pairs(
     running: Adaptive, source: FrameSource, check: ResultCheck, repeats: int = REPEATS, seed: int = 1
 ) -> tuple[MeasuredPair, ...]:
     """All pairs of an application without rules and dwell time; every result is checked."""
-    scenarios = {name: _as_measured(running, name, source) for name in running.scenarios}
-    processors = running.application.file.adapt.processors
-    rng = np.random.default_rng(seed)
+    meter, rng = SwitchMeter(running, source, check), np.random.default_rng(seed)
     found = []
     for old, new in permutations(running.scenarios, 2):
-        one = transition(scenarios[old], scenarios[new], running.policy, processors)
-        trials = [_trial(running, source, check, one, float(rng.random())) for _ in range(repeats)]
-        predicted, measured, pauses = zip(*trials, strict=True)
-        found.append(MeasuredPair(old, new, predicted, measured, one.worst_delay + median(pauses)))
+        trials = [meter.measure(old, new, float(rng.random())) for _ in range(repeats)]
+        predicted, measured = (tuple(getattr(one, what) for one in trials) for what in ("predicted", "measured"))
+        found.append(MeasuredPair(old, new, predicted, measured, median(one.worst_predicted for one in trials)))
     return tuple(found)
 
 
-def _as_measured(running: Adaptive, name: str, source: FrameSource) -> Scenario:
-    """The scenario with the median times that its steps take here."""
-    rounds = [running.step_times(name, source.frame(n)) for n in range(ROUNDS)]
-    planned = running.layout.scenarios[name].scenario
-    times = np.median(rounds, axis=0)
-    if len(times) != len(planned.steps):  # the time of a frame is known, and steps share it as estimated
-        times = np.array([step.time for step in planned.steps]) * (times.sum() / (planned.latency or 1.0))
-    steps = (replace(step, time=float(t)) for step, t in zip(planned.steps, times, strict=True))
-    return replace(planned, steps=tuple(steps))
+@dataclass(frozen=True)
+class SwitchMeter:
+    """Measures switches of an application without rules and dwell time, one request at a time."""
 
+    running: Adaptive
+    source: FrameSource
+    check: ResultCheck
 
-def _trial(
-    running: Adaptive, source: FrameSource, check: ResultCheck, one: Transition, share: float
-) -> tuple[float, float, float]:
-    """The predicted and the measured delay of a request at a random moment of a frame of the old scenario, and the
-    time between frames that the prediction counts in."""
-    running.request(one.old.name)
-    results: list[AdaptiveResult] = []
-    stream = running(source.frames())
-    check.begin()
-    count, begun = len(running.switches), time.perf_counter()
-    asking: Thread | None = None
-    try:
-        for result in stream:
-            check.take(result)
+    @cached_property
+    def _scenarios(self) -> dict[str, Scenario]:
+        """With the median times that steps take here."""
+        return {name: self._as_measured(name) for name in self.running.scenarios}
+
+    def _as_measured(self, name: str) -> Scenario:
+        rounds = [self.running.step_times(name, self.source.frame(n)) for n in range(ROUNDS)]
+        planned = self.running.layout.scenarios[name].scenario
+        times = np.median(rounds, axis=0)
+        if len(times) != len(planned.steps):  # the time of a frame is known, and steps share it as estimated
+            return _with_latency(planned, float(times.sum()))
+        steps = (replace(step, time=float(t)) for step, t in zip(planned.steps, times, strict=True))
+        return replace(planned, steps=tuple(steps))
+
+    @cached_property
+    def _transitions(self) -> dict[tuple[str, str], Transition]:
+        policy, processors = self.running.policy, self.running.application.file.adapt.processors
+        pairs = permutations(self._scenarios.values(), 2)
+        return {(old.name, new.name): transition(old, new, policy, processors) for old, new in pairs}
+
+    def measure(self, old: str, new: str, share: float) -> MeasuredDelay:
+        """A request after this share of a frame of the old scenario. Frames of both scenarios are timed before it."""
+        one, stream = self._transitions[old, new], self.running(self.source.frames())
+        results: list[AdaptiveResult] = []
+        self.check.begin()
+        try:
+            after = self._frame_time(stream, results, new)
+            before = self._frame_time(stream, results, old)
+            asking = Thread(target=self._ask, args=(new, share * before))
+            count = len(self.running.switches)
+            asking.start()
+            try:
+                self._await(stream, results, lambda: len(self.running.switches) > count)
+            finally:
+                asking.join()
+        finally:
+            stream.close()
+        switch = self.running.switches[-1]
+        now = replace(one, old=_with_latency(one.old, before), new=_with_latency(one.new, after))
+        pause = _pause(self.running.policy, results)
+        predicted = _predicted(now, results, switch.requested) + pause
+        return MeasuredDelay(predicted, switch.delay, now.worst_delay + pause)
+
+    def _frame_time(
+        self, stream: Generator[AdaptiveResult, None, None], results: list[AdaptiveResult], scenario: str
+    ) -> float:
+        """The median time of a frame, once the scenario is the one in use."""
+        self.running.request(scenario)
+        self._await(stream, results, lambda: all(one.scenario == scenario for one in results[-WARM_UP:]), WARM_UP)
+        last = list(zip(_begins(results), results, strict=True))[1 - WARM_UP :]
+        return median(result.ended - begin for begin, result in last)
+
+    def _await(
+        self,
+        stream: Generator[AdaptiveResult, None, None],
+        results: list[AdaptiveResult],
+        has_come: Callable[[], bool],
+        least: int = 1,
+    ) -> None:
+        """Takes results, of which each is checked, until something has come."""
+        begun = time.perf_counter()
+        for taken, result in enumerate(stream, start=1):
+            self.check.take(result)
             results.append(result)
-            if asking is None and _has_settled(results, one.old.name):
-                count = len(running.switches)
-                asking = Thread(target=_ask_later, args=(running, one.new.name, share * one.old.latency))
-                asking.start()
-            if asking is not None and len(running.switches) > count:
-                break
+            if taken >= least and has_come():
+                return
             if time.perf_counter() - begun > PATIENCE:
-                raise EdgewrightError(
-                    f"no switch from '{one.old.name}' to '{one.new.name}' in {PATIENCE:g} s; please report this"
-                )
-    finally:
-        if asking is not None:
-            asking.join()
-        stream.close()
-    switch = running.switches[-1]
-    pause = _pause(running.policy, results)
-    return _predicted(one, results, switch.requested) + pause, switch.delay, pause
+                raise EdgewrightError(f"no switch from '{result.scenario}' in {PATIENCE:g} s; please report this")
+
+    def _ask(self, scenario: str, delay: float) -> None:
+        time.sleep(delay)
+        self.running.request(scenario)
 
 
-def _has_settled(results: Sequence[AdaptiveResult], scenario: str) -> bool:
-    return len(results) >= WARM_UP and all(one.scenario == scenario for one in results[-WARM_UP:])
-
-
-def _ask_later(running: Adaptive, scenario: str, delay: float) -> None:
-    time.sleep(delay)
-    running.request(scenario)
+def _with_latency(scenario: Scenario, seconds: float) -> Scenario:
+    """The scenario whose frame takes this long; its steps share that as before."""
+    factor = seconds / (scenario.latency or 1.0)
+    return replace(scenario, steps=tuple(replace(step, time=step.time * factor) for step in scenario.steps))
 
 
 def _pause(policy: SwitchPolicy, results: Sequence[AdaptiveResult]) -> float:
     """The time between frames, where Python hands frames over during a switch: not where C goes on by itself."""
     if policy in (SwitchPolicy.OVERLAP, SwitchPolicy.ABORT):
         return 0.0
-    gaps = [after.started - before.ended for before, after in pairwise(results[:WARM_UP])]
+    gaps = [after.started - before.ended for before, after in pairwise(results[:-1])]
     return max(0.0, median(gaps))
 
 

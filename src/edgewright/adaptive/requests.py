@@ -20,13 +20,15 @@ from .runtime import Adaptive
 
 PATIENCE = 1.0  # seconds that the next line of a file waits for a switch
 PAUSES, MOST_PAUSE = 4.0, 0.1  # frames, and seconds, from one random request to the next at most
-PORTS = range(65536)
+PORTS = range(1, 65536)
 
 
 def obey(running: Adaptive, line: str) -> None:
     """Does what a line asks for; an error says what is wrong with it."""
     name, is_signal, value = (part.strip() for part in line.partition("="))
     if is_signal:
+        if not name:
+            raise InputError(f'"{line.strip()}" names no signal; expected a line such as battery = 0.25')
         try:
             running.signal(name, float(value))
         except ValueError:
@@ -79,6 +81,8 @@ class SocketRequests:
     """Requests from a TCP port of this machine, or from a Unix socket. Each line is answered `ok`, or with an error."""
 
     def __init__(self, address: str) -> None:
+        if address.isdigit() and int(address) not in PORTS:
+            raise InputError(f"--requests {address} is no port; expected 1 to {PORTS[-1]}, or a path")
         self.address = address
         self.error: EdgewrightError | None = None
         self.count = 0
@@ -114,8 +118,6 @@ class SocketRequests:
         where: Any = self.address
         kind: Any = getattr(socketserver, "ThreadingUnixStreamServer", None)
         if self.address.isdigit():
-            if int(self.address) not in PORTS:
-                raise InputError(f"--requests {self.address} is no port; expected 1 to {PORTS[-1]}, or a path")
             where, kind = ("127.0.0.1", int(self.address)), socketserver.ThreadingTCPServer
         else:
             _remove_old_socket(Path(self.address))

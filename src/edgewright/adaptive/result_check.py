@@ -20,14 +20,15 @@ class FrameSource:
     """Frames of random numbers: number n is always the same one."""
 
     application: AdaptiveApplication
+    variety: int = VARIETY
 
     @cached_property
     def _values(self) -> tuple[Mapping[str, Array], ...]:
         network = self.application.scenarios[0].network
-        return tuple(random_inputs(network, seed=n) for n in range(VARIETY))
+        return tuple(random_inputs(network, seed=n) for n in range(self.variety))
 
     def frame(self, number: int) -> Mapping[str, Array]:
-        return self._values[number % VARIETY]
+        return self._values[number % self.variety]
 
     def frames(self, count: int | None = None) -> Iterator[Mapping[str, Array]]:
         """The first `count` frames, or frames without end."""
@@ -42,7 +43,7 @@ class FrameSource:
 
     def expected(self, scenario: str, number: int) -> tuple[Array, ...]:
         """The outputs of a frame by the reference execution of the scenario's network."""
-        key = scenario, number % VARIETY
+        key = scenario, number % self.variety
         if key not in self._references:
             network = self.application.scenario(scenario).network
             first: Network = self.application.scenarios[0].network

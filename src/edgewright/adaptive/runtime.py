@@ -19,7 +19,7 @@ from typing import Any, Self
 import numpy as np
 
 from ..emit.deployment import DeploymentLibrary
-from ..emit.native import FLAGS, compiler
+from ..emit.native import FLAGS, aligned_array, compiler
 from ..errors import EdgewrightError, InputError
 from ..kernels.printing.constants import C_TYPES
 from ..network import Array
@@ -208,7 +208,7 @@ class Adaptive:
                     f"'{name}' of a frame is {value.dtype}{list(value.shape)}; expected "
                     f"{tensor.dtype.numpy}{list(tensor.shape)}"
                 )
-            inputs.append(np.ascontiguousarray(value))
+            inputs.append(aligned_array(np.ascontiguousarray(value)))
         tensors = {name: first.tensors[name] for name in dict.fromkeys(first.outputs)}
         return inputs, {name: np.empty(tensor.shape, tensor.dtype.numpy) for name, tensor in tensors.items()}
 

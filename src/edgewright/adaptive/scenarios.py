@@ -108,8 +108,12 @@ def executed_layers(network: Network) -> tuple[str, ...]:
 
 
 def scenario_plan(application: AdaptiveApplication, scenario: AppScenario) -> Plan:
-    """The plan of a scenario as its network's entry asks for it, alone in the arena."""
+    """The plan of a scenario as its network's entry asks for it, alone in the arena.
+
+    Frames of confidence cascades stay in the caller's memory, for the next scenario to read.
+    """
     entry = application.file.network_of(scenario.name)
+    is_kept = any(rule.is_cascade for rule in application.file.rules) and not entry.pull_input
     request = PlanRequest(
         ram=application.file.limits.ram,
         plain=entry.plain,
@@ -118,6 +122,7 @@ def scenario_plan(application: AdaptiveApplication, scenario: AppScenario) -> Pl
         minimise_ram=entry.minimise == "ram",
         max_overhead=entry.max_overhead,
         max_slowdown=entry.max_slowdown,
+        outside=tuple(scenario.network.inputs) if is_kept else (),
     )
     return make_plan(scenario.network, request, application.board, application.target)
 
@@ -168,6 +173,14 @@ def _problems_of_networks(application: AdaptiveApplication) -> Iterator[tuple[st
                     f"has the {what} {_said(theirs)}, and scenario '{first.name}' has {_said(mine)}; expected the "
                     "same shapes and types in all scenarios, since any of them may take a frame",
                 )
+    for index, one in enumerate(application.scenarios):
+        classes, labels = one.network.tensors[one.network.outputs[0]].shape[-1], len(one.entry.labels)
+        if labels not in (0, classes):
+            yield (
+                f"scenario[{index}].labels",
+                f"has {text.plural(labels, 'label')}, and '{one.network.name}' gives {text.plural(classes, 'score')}; "
+                "expected one for each",
+            )
     for index, rule in enumerate(application.file.rules):
         if rule.scenario is not None:
             network = application.scenario(rule.scenario).network
@@ -183,14 +196,14 @@ def _problems_of_networks(application: AdaptiveApplication) -> Iterator[tuple[st
         if limit is not None and one.is_estimated and application.board is None:
             yield (
                 "adapt.delay",
-                f"is {limit:g} s, and nobody knows how fast '{one.name}' is; expected a board, or "
+                f"is {text.duration(limit)}, and nobody knows how fast '{one.name}' is; expected a board, or "
                 f"scenario[{index}].layer_times",
             )
         if limit is not None and one.frame_time > limit:
             yield (
                 "adapt.delay",
-                f"is {limit:g} s, and a frame of '{one.name}' alone takes {one.frame_time:.3g} s, so that no switch to "
-                "it can be as fast; expected at least that",
+                f"is {text.duration(limit)}, and a frame of '{one.name}' alone takes {text.duration(one.frame_time)}, "
+                "so that no switch to it can be as fast; expected at least that",
             )
 
 

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, combinations, pairwise, permutations
 
 from .. import text
 from ..application.preemption_points import RunPieces
 from ..errors import InputError
-from ..kernels.check import SCRATCH_ALIGNMENT
+from ..kernels.check import SCRATCH_ALIGNMENT, faults
+from ..kernels.select import select
+from ..kernels.sites import NetworkFacts
 from ..memory.joint.conflicts import trailing
+from ..memory.joint.layout import with_buffers
 from ..memory.layout import ConflictGraph
 from ..memory.layout.problem import align_up
 from ..program import Plan
@@ -32,6 +35,7 @@ class ScenarioPlan:
     name: str
     plan: Plan
     pieces: RunPieces
+    facts: NetworkFacts | None = None  # that its kernels were selected by
 
     def __post_init__(self) -> None:
         if len(self.plan.arenas) > 1:
@@ -42,6 +46,15 @@ class ScenarioPlan:
     @cached_property
     def turns(self) -> PlanTurns:
         return PlanTurns.of(self.plan, self.pieces.stages)
+
+    def moved(self, offsets: Mapping[str, int]) -> ScenarioPlan:
+        """The same with its buffers at other addresses, and other kernels where an output meets its input elsewhere."""
+        buffers = (replace(b, offset=offsets.get(b.name, b.offset)) for b in self.plan.buffers)
+        found = replace(self, plan=with_buffers(self.plan, tuple(buffers)))
+        if self.facts is not None and next(faults(found.plan, self.facts), None) is not None:
+            return replace(found, plan=select(found.plan, self.facts))
+        found.__dict__["turns"] = self.turns  # addresses change nothing about them
+        return found
 
     @cached_property
     def buffers(self) -> Sequence[str]:

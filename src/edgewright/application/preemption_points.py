@@ -12,13 +12,15 @@ from math import ceil
 
 from ..fusion.timing import TimedPlan
 from ..memory.joint.liveness import Liveness, Span
-from ..program import ROWS, FusedLayers, Plan, Split, Stage, Sweep, even_ends, faults
+from ..network import Shape
+from ..program import CHANNELS, COLUMNS, ROWS, FusedLayers, Plan, Split, Stage, Sweep, even_ends, faults
 from ..program.deployment import Deployment, InterruptionPoints, Relation, RelationKind
 from ..program.legal import problems
 from .description import PreemptionPoints
 from .draft import Application
 
-PIECES = 100  # of a run: no piece between two rows shall take longer than such a part, where layers have rows
+PIECE = 0.01  # of a run: no piece between two rows shall take a larger share, where layers have rows
+LEAST_CHANNELS = 4  # of a piece: kernels compute so many together
 MOST = 16  # choices of points that are looked at
 SHARES = (0.85, 0.0)  # of a buffer that may be alive where points with more of it are left out
 
@@ -125,22 +127,35 @@ def _fullest(
     return sizes.index(max(sizes)), max(sizes)
 
 
-def with_rows(plan: Plan, timed: TimedPlan) -> Plan:
-    """The plan with long layers computed a few rows at a time, where that changes nothing else."""
-    most = max(1.0, timed.total / PIECES)
+def with_turns(plan: Plan, timed: TimedPlan, piece: float = PIECE) -> Plan:
+    """The plan with long layers computed a few rows or channels at a time, where that changes nothing else.
+
+    A piece takes at most this share of a run.
+    """
+    most = max(1.0, timed.total * piece)
     pulled = [name for name in plan.network.inputs if plan.views[name].window]
     found: dict[int, Stage] = {}
     for n, stage in enumerate(plan.program.stages):
-        shape = plan.network.tensors[plan.network.by_name[stage.schedule.layers[-1]].output].shape
-        parts = ceil(timed.stages[n] / most)
-        is_one = stage.schedule.is_whole and len(stage.schedule.layers) == 1 and stage.sweep is Sweep.FORWARD
-        if not is_one or len(shape) != 4 or shape[ROWS] < 2 or parts < 2:
+        schedule, parts = stage.schedule, ceil(timed.stages[n] / most)
+        shape = plan.network.tensors[plan.network.by_name[schedule.layers[-1]].output].shape
+        if not schedule.is_whole or len(schedule.layers) > 1 or len(shape) != 4 or parts < 2:
             continue
-        schedule = replace(stage.schedule, splits=(Split(ROWS, even_ends(shape[ROWS], parts)),))
+        split = _split(shape, stage.sweep, parts)
+        if len(split.ends) < 2:
+            continue
+        schedule = replace(schedule, splits=(split,))
         is_summed = FusedLayers(plan.network, schedule, plan.free).partial
         if not is_summed and next(problems(plan.network, schedule, plan.free, pulled), None) is None:
             found[n] = replace(stage, schedule=schedule)
     return _with_sound(plan, found)
+
+
+def _split(shape: Shape, sweep: Sweep, parts: int) -> Split:
+    """An image's rows; its channels where they are computed one after the other."""
+    if sweep is Sweep.CHANNELS:
+        return Split(CHANNELS, even_ends(shape[CHANNELS], parts, LEAST_CHANNELS))
+    rows = 1 + shape[COLUMNS] % 2  # an even number of pixels: kernels compute them in pairs
+    return Split(ROWS, even_ends(shape[ROWS], parts, rows))
 
 
 def _with_sound(plan: Plan, divided: Mapping[int, Stage]) -> Plan:

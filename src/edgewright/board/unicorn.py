@@ -21,6 +21,7 @@ from .machine import EmulatedMachine
 from .qemu import TRACE
 
 PAGE = 4096
+FPGAIO_SECONDS, FPGAIO_COUNTER = 0x10, 0x18  # registers of the block that the firmware reads the time from
 _SYSTEM = 0xE000_E000  # the system control space of a Cortex-M, here as plain memory
 
 _ENGINES: WeakSet[Any] = WeakSet()  # those that still have memory
@@ -80,7 +81,7 @@ def run_unicorn(
     stamps: list[int] = []
     call = _breakpoint(elf, core)
     core.uc.hook_add(unicorn.UC_HOOK_CODE, lambda *_: _semihosting(core, files, call), begin=call, end=call)
-    core.uc.hook_add(unicorn.UC_HOOK_BLOCK, _counter(core, elf.symbols["board_now"][0] & ~1, stamps))
+    core.uc.hook_add(unicorn.UC_HOOK_BLOCK, _counter(core, elf.symbols["board_now"][0] & ~1, stamps, machine.fpgaio))
     start = time.monotonic()
     try:
         core.start(elf, int(timeout_s * 1e6))
@@ -92,7 +93,7 @@ def run_unicorn(
             raise EdgewrightError(f"the firmware under Unicorn did not end within {timeout_s:g} s")
         raise EdgewrightError(f"the firmware under Unicorn stopped at {elf.place(core.uc.reg_read(core.pc))}")
     (folder / TRACE).write_bytes(files.trace)
-    return _with_stamps(bytes(files.record), stamps)
+    return bytes(files.record) if machine.fpgaio else _with_stamps(bytes(files.record), stamps)
 
 
 @dataclass(frozen=True)
@@ -162,8 +163,8 @@ def _map_memory(uc: Any, elf: Elf, layout: LinkLayout, machine: EmulatedMachine)
         uc.mem_write(segment.address, segment.data)
 
 
-def _counter(core: _EmulatedCore, now: int, stamps: list[int]) -> Callable[..., None]:
-    """Counts by blocks, each decoded once; a call of `board_now` is a stamp."""
+def _counter(core: _EmulatedCore, now: int, stamps: list[int], clock: int) -> Callable[..., None]:
+    """Counts by blocks, each decoded once; a call of `board_now` is a stamp, and reads the count from the clock."""
     lengths: dict[tuple[int, int], int] = {}
     total = 0
 
@@ -171,6 +172,9 @@ def _counter(core: _EmulatedCore, now: int, stamps: list[int]) -> Callable[..., 
         nonlocal total
         if address == now:
             stamps.append(total)
+            if clock:
+                uc.mem_write(clock + FPGAIO_SECONDS, struct.pack("<I", total >> 32))
+                uc.mem_write(clock + FPGAIO_COUNTER, struct.pack("<I", total & 0xFFFF_FFFF))
         found = lengths.get((address, size))
         if found is None:
             found = lengths[address, size] = instructions_in(bytes(uc.mem_read(address, size)), core.thumb)
@@ -223,7 +227,7 @@ def _semihosting(core: _EmulatedCore, files: _Files, pc: int) -> None:
 
 
 def _with_stamps(record: bytes, stamps: list[int]) -> bytes:
-    """The record with what we counted in place of what the firmware read: it has no clock here.
+    """The record with what we counted in place of what the firmware read: RISC-V has no clock here.
 
     Stamps come in the order before, ready, the probes, after.
     """

@@ -50,6 +50,7 @@ VERBS = {
     "adapt": "Scenarios that switch at run time, from APP.TOML.",
     "app": "Several networks in one memory, under limits, from APP.TOML.",
     "boards": "The boards that --board knows by name.",
+    "cluster": "MODEL over several devices: memory, traffic, throughput.",
     "compile": "MODEL as a C library: sources, weights, build files, a report.",
     "csdf": "The dataflow graph of a model, or in a file: actors, phases, rates.",
     "hal": "The registers that driver code wants; HAL and driver for them.",

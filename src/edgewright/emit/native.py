@@ -86,7 +86,7 @@ class Native:
         With `alone`, a library for several lanes runs all of it on the caller's core.
         """
         tensors = [self.network.tensors[name] for name in self.network.inputs]
-        arguments = [_aligned(np.asarray(checked_input(tensor, inputs), order="C")) for tensor in tensors]
+        arguments = [aligned_array(np.asarray(checked_input(tensor, inputs), order="C")) for tensor in tensors]
         outputs = {
             name: self._target(self.network.tensors[name], into or {}) for name in dict.fromkeys(self.network.outputs)
         }
@@ -154,7 +154,7 @@ _PULL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p)
 _WATCH = ctypes.CFUNCTYPE(None, ctypes.c_int32)
 
 
-def _aligned(value: Array) -> Array:
+def aligned_array(value: Array) -> Array:
     """The array, or a copy of it that begins where kernels may expect it."""
     if value.ctypes.data % ALIGNMENT == 0:
         return value

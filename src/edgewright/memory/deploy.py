@@ -50,11 +50,27 @@ def deploy(
     `planner` makes the plan of each part, None for parts that another runtime executes; by default the plan with the
     least RAM whose inputs and outputs lie in the FIFOs' slots.
     """
+    found = drafted(networks, requests, workers, slots=slots, memory=memory, planner=planner)
+    placed = replace(found, arenas=laid_out(found))
+    checked_deployment(placed, with_plans=False)
+    return replace(placed, predictions=memory_predictions(placed))
+
+
+def drafted(
+    networks: Network | Sequence[Network],
+    requests: Sequence[PartRequest],
+    workers: Sequence[Worker],
+    *,
+    slots: int = SLOTS,
+    memory: str = "ram",
+    planner: Planner | None = None,
+) -> Deployment:
+    """The same without addresses, unjudged: for those who lay slots out in a way of their own."""
     whole = (networks,) if isinstance(networks, Network) else tuple(networks)
     draft = _DeploymentDraft(whole, requests, workers)
     parts = draft.parts()
     made = planner or plan_in_slots
-    found = Deployment(
+    return Deployment(
         networks=whole,
         parts=tuple(
             Part(name, part.network, made(part.network), part.inputs, part.outputs) for name, part in parts.items()
@@ -66,16 +82,16 @@ def deploy(
         ),
         arenas={},
     )
-    placed = replace(found, arenas=laid_out(found))
-    checked_deployment(placed, with_plans=False)
-    return replace(placed, predictions=memory_predictions(placed))
 
 
-def plan_in_slots(network: Network, alignment: int | None = None) -> Plan:
-    """The plan with the least RAM that keeps all inputs and outputs where the caller has them."""
+def plan_in_slots(network: Network, alignment: int | None = None, by_rows: bool = False) -> Plan:
+    """The plan with the least RAM that keeps all inputs and outputs where the caller has them.
+
+    With `by_rows`, layers may run row by row.
+    """
     ends = dict.fromkeys((*network.inputs, *network.outputs))
     outside = [name for name in ends if name not in network.constants]
-    return plan(network, outside=outside, alignment=alignment, explain=False)
+    return plan(network, outside=outside, alignment=alignment, explain=False, phases=by_rows)
 
 
 class _DeploymentDraft:

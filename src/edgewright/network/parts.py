@@ -54,7 +54,7 @@ def cut(
     if not asked:
         raise ModelError(f"nothing is asked of this part of '{network.name}'")
     shares = _finished(network, chosen, finished or {})
-    demand = _demand(network, chosen, asked, shares)
+    demand = demanded(network, chosen, asked, shares)
     draft = PartDraft(network, f"{network.name}-part", demand.wanted)
     sums: dict[str, TensorRegion] = {}
     made: dict[str, str] = {}
@@ -133,19 +133,23 @@ def _finished(
 
 
 @dataclass(frozen=True, slots=True)
-class _Demand:
+class PartDemand:
+    """What a part comes to, before it is cut out."""
+
     computed: Mapping[str, Region]  # layer -> region of its output
     wanted: Mapping[str, Region]  # tensor -> the smallest region around all that is read of it
+    constants: Mapping[str, Region]  # the same of weights
 
 
-def _demand(
+def demanded(
     network: Network,
-    chosen: set[str],
+    chosen: Collection[str],
     asked: Mapping[str, Region | PartialSums],
     finished: Mapping[str, Sequence[Region]],
-) -> _Demand:
+) -> PartDemand:
     """What each layer computes and each tensor must hold, found backwards from what is asked."""
-    wanted: dict[str, Region] = {}
+    held: tuple[dict[str, Region], dict[str, Region]] = {}, {}
+    wanted, constants = held
     computed: dict[str, Region] = {}
     for layer in reversed(network.layers):
         target, inner = asked.get(layer.output), wanted.get(layer.output)
@@ -163,9 +167,9 @@ def _demand(
             computed[layer.name] = wanted[layer.output] = region
             operands = _reads(network, layer, region, layer.name in finished)
         for name, read in operands:
-            if name not in network.constants:
-                wanted[name] = wanted.get(name, read) | read
-    return _Demand(computed, wanted)
+            known = held[name in network.constants]
+            known[name] = known.get(name, read) | read
+    return PartDemand(computed, wanted, constants)
 
 
 def _computed(network: Network, layer: Layer, target: Region | None, inner: Region | None, is_finished: bool) -> Region:

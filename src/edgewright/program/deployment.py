@@ -30,9 +30,10 @@ What it means, for everybody who makes, judges or executes one:
 - **Memory**: a worker has an arena for each memory of its plans, as large as the largest of its parts needs; its parts
   run one at a time and overlay each other. Each device that writes or reads a FIFO has its slots, in the FIFO's
   `memory`; where source and reader are on different devices, both have them, and what is written is sent. Arenas of
-  workers may overlay each other where their parts do not meet. A FIFO without slots in any `ArenaLayout` lies in place:
-  in a buffer of the plans of its source and its readers, at one address. Weights are not in it: parts and replicas of
-  one device share them.
+  workers may overlay each other where their parts do not meet. Single slots on a device of a cluster may overlay each
+  other where one worker uses them one after the other: what comes over a link waits until the bytes are free. A FIFO
+  without slots in any `ArenaLayout` lies in place: in a buffer of the plans of its source and its readers, at one
+  address. Weights are not in it: parts and replicas of one device share them.
 - **A reduced deployment** is what a device executes: each part says what was built for it (`Part.built`), and has no
   plan. Networks have no layers and no weights, only their ends and the tensors that FIFOs carry.
 """

@@ -14,7 +14,7 @@ from ..errors import ModelError
 from ..network import DType, Network, Quant, Tensor, check
 from ..network.operators import Conv2d
 from ..network.tensor import MOST_ELEMENTS
-from .fusion import COLUMNS
+from .fusion import CHANNELS, COLUMNS
 from .legal import problems
 from .plan import Buffer, Plan, View, room_name, scratch_name, slot_name
 from .program import Stage
@@ -230,8 +230,8 @@ def _flaws_of_stage(plan: Plan, stage: Stage) -> Iterator[str]:
     for problem in problems(plan.network, stage.schedule, plan.free, plan.pulled):
         yield f"stage '{stage.name}' is not well formed: {problem}"
         return
-    if stage.sweep is Sweep.CHANNELS and not stage.schedule.is_whole:
-        yield f"stage '{stage.name}' works channel by channel, but not on whole layers"
+    if stage.sweep is Sweep.CHANNELS and (stage.schedule.streamed or {*stage.schedule.axes} - {CHANNELS}):
+        yield f"stage '{stage.name}' works channel by channel, but not on whole channels"
         return
     cut = set(stage.schedule.axes)
     if stage.schedule.streamed:

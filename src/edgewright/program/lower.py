@@ -93,7 +93,7 @@ class _Lowering:
         self.fused = plan.program.fused(stage)
         self.origins: dict[tuple[str, int], IndexExpr] = {}  # (buffer, axis from the end)
         self.loops = [
-            (f"tile{depth}" if depth else "tile", Tiling(self.fused, split))
+            (f"tile{depth}" if depth else "tile", Tiling(self.fused, split, stage.sweep is Sweep.BACKWARD))
             for depth, split in enumerate(stage.schedule.splits)
         ]
 

@@ -255,23 +255,65 @@ def _overwritten_buffers(deployment: Deployment, buffer: FirmwareBuffer, runs: l
 def _overlapping_slots(deployment: Deployment) -> Iterator[str]:
     """Slots and buffers of the firmware that lie over each other and may be in use together."""
     for home, layout in deployment.arenas.items():
-        things: list[tuple[str, range, frozenset[str] | None]] = []
+        things: list[_SlotThing] = []
         for fifo in deployment.fifos:
             own = frozenset(part.name for part in deployment.parts_of(fifo.what.network))
             places = [(at, size) for where, at, size in _frame_places(deployment, fifo) if where == home]
             if fifo.is_kept or _has_slots(deployment, fifo) or OUTSIDE not in fifo.ends or fifo.keeps_latest:
                 users = None if fifo.is_kept or fifo.keeps_latest else own
-                things += [(fifo.what.tensor, range(at, at + size), users) for at, size in places]
+                span = _worker_span(deployment, fifo, home[0])
+                things += [_SlotThing(fifo.what.tensor, range(at, at + size), users, span) for at, size in places]
         for buffer in deployment.buffers:
             if buffer.name in layout.buffers:
                 at = layout.buffers[buffer.name]
                 users = None if buffer.parts is None else frozenset(buffer.parts)
-                things.append((buffer.name, range(at, at + buffer.bytes), users))
-        for (x, here, mine), (y, there, theirs) in combinations(things, 2):
-            together = mine is None or theirs is None or any(deployment.may_meet(a, b) for a in mine for b in theirs)
-            if together and _meet(here, there):
-                yield f"'{x}' and '{y}' lie over each other in '{home[1]}'"
-                return
+                things.append(_SlotThing(buffer.name, range(at, at + buffer.bytes), users))
+        things.sort(key=lambda thing: thing.place.start)
+        open_things: list[_SlotThing] = []
+        for thing in things:
+            open_things = [each for each in open_things if each.place.stop > thing.place.start]
+            for other in open_things:
+                if not _in_turn(other.span, thing.span) and _used_together(deployment, other.users, thing.users):
+                    yield f"'{other.name}' and '{thing.name}' lie over each other in '{home[1]}'"
+                    return
+            open_things.append(thing)
+
+
+_WorkerSpan = tuple[str, int, int]  # a worker, and the first and last of its parts that use a slot
+
+
+@dataclass(frozen=True, slots=True)
+class _SlotThing:
+    """A slot or a buffer of the firmware."""
+
+    name: str
+    place: range
+    users: frozenset[str] | None  # None: everybody
+    span: _WorkerSpan | None = None
+
+
+def _used_together(deployment: Deployment, mine: frozenset[str] | None, theirs: frozenset[str] | None) -> bool:
+    return mine is None or theirs is None or any(deployment.may_meet(a, b) for a in mine for b in theirs)
+
+
+def _worker_span(deployment: Deployment, fifo: Fifo, device: str) -> _WorkerSpan | None:
+    """Where in a worker's order a single slot is used, if one worker of the device has all of its users there.
+
+    Frames that come over a link wait for their turn; those that the board's own outside world writes do not.
+    """
+    is_cluster = len({worker.device for worker in deployment.workers}) > 1
+    near = [worker for worker in deployment.workers if worker.device == device and set(worker.parts) & set(fifo.ends)]
+    if fifo.slots != 1 or fifo.keeps_latest or len(near) != 1 or (OUTSIDE in fifo.ends and not is_cluster):
+        return None
+    places = [number for number, part in enumerate(near[0].parts) if part in fifo.ends]
+    return near[0].name, min(places), max(places)
+
+
+def _in_turn(one: _WorkerSpan | None, other: _WorkerSpan | None) -> bool:
+    """Whether a worker is done with one slot before it comes to the other."""
+    if one is None or other is None or one[0] != other[0]:
+        return False
+    return one[2] < other[1] or other[2] < one[1]
 
 
 def _meet(a: range, b: range) -> bool:

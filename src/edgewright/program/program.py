@@ -66,7 +66,7 @@ class Program:
 
     def _tiled_turns(self, stage: Stage) -> Iterator[tuple[int, tuple[Step, ...]]]:
         fused = self.fused(stage)
-        tilings = [Tiling(fused, split) for split in stage.schedule.splits]
+        tilings = [Tiling(fused, split, stage.sweep is Sweep.BACKWARD) for split in stage.schedule.splits]
         inside: list[Iterable[tuple[Step, ...]]]  # of each band of rows
         if stage.schedule.streamed:
             trace = RowTrace(fused)

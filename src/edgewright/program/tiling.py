@@ -22,6 +22,7 @@ class Tiling:
 
     fused: FusedLayers
     split: Split
+    is_backward: bool = False  # the last tile comes first
 
     @property
     def network(self) -> Network:
@@ -33,7 +34,10 @@ class Tiling:
 
     @cached_property
     def intervals(self) -> Mapping[str, tuple[Interval, ...]]:
-        """By layer and tile, the interval along the axis that is computed; of the input where the layer sums it up."""
+        """By layer and tile, the interval along the axis that is computed; of the input where the layer sums it up.
+
+        Tiles are in the order of execution.
+        """
         wanted: dict[str, list[Interval]] = {}  # of each tensor, part by part
         found: dict[str, tuple[Interval, ...]] = {}
         for layer in self._around:
@@ -55,7 +59,7 @@ class Tiling:
                     needs = parts if is_share else [self._needed(layer, name, part) for part in parts]
                     before = wanted.get(name)
                     wanted[name] = [_hull(a, b) for a, b in zip(before, needs, strict=True)] if before else [*needs]
-        return found
+        return {name: parts[::-1] for name, parts in found.items()} if self.is_backward else found
 
     def reads(self, name: str) -> tuple[Interval, ...]:
         """What the fused layers read of a tensor along the axis, part by part."""

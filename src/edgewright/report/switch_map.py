@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
 
 from .. import text
@@ -11,7 +11,8 @@ from ..program import Buffer, Plan
 from .charts import LETTER, Axis
 
 WIDTH, HEIGHT = 1160.0, 380.0  # px, of the picture and of its map
-LEFT, RIGHT, TOP, FOOT = 92.0, 20.0, 34.0, 30.0  # px
+LEFT, RIGHT, TOP, FOOT = 92.0, 20.0, 46.0, 30.0  # px
+LINE = 12.0  # px between two labels
 BETWEEN = 14.0  # px between two scenarios
 
 
@@ -36,7 +37,7 @@ def _lines(layout: SwitchLayout) -> Iterator[str]:
         wide = column.end - column.start
         yield f'<rect class="ground" x="{column.start:.1f}" y="{TOP:g}" width="{wide:.1f}" height="{HEIGHT:g}"/>'
         shown = escape(text.shortened(text.printable(name), max(4, int(wide / LETTER))))
-        yield f'<text class="number name" x="{column.start + wide / 2:.1f}" y="{TOP - 12:g}">{shown}</text>'
+        yield f'<text class="number name" x="{column.start + wide / 2:.1f}" y="{TOP - 26:g}">{shown}</text>'
         yield from _buffers(plan, column, addresses)
     y = addresses.at(layout.arena_bytes)
     yield f'<path class="peak" d="M{LEFT:g} {y:.1f}H{WIDTH - RIGHT:g}"/>'
@@ -60,6 +61,7 @@ def _columns(layout: SwitchLayout) -> Iterator[Axis]:
 def _buffers(plan: Plan, column: Axis, addresses: Axis) -> Iterator[str]:
     """The buffers of the arena, the largest first, so that small ones stay visible."""
     own = (buffer for buffer in plan.buffers if buffer.memory in plan.arenas)
+    labels: list[tuple[float, float, float]] = []  # that are drawn: from x to x, and where their lines lie
     for buffer in sorted(own, key=lambda b: -b.size):
         start, end = column.at(max(0, buffer.first)), column.at(min(column.high, buffer.last + 1))
         top, bottom = addresses.at(buffer.offset + buffer.size), addresses.at(buffer.offset)
@@ -69,9 +71,20 @@ def _buffers(plan: Plan, column: Axis, addresses: Axis) -> Iterator[str]:
         yield f'<rect class="buffer" x="{start:.1f}" y="{top:.1f}" width="{wide:.1f}" height="{tall:.1f}"/>'
         letters = int((wide - 8) / LETTER)
         if tall >= 14 and letters >= min(len(buffer.name), 5):
-            shown = escape(text.shortened(text.printable(buffer.name), letters))
-            yield f'<text class="size" x="{start + 4:.1f}" y="{top + 11.5:.1f}">{shown}</text>'
+            shown = text.shortened(text.printable(buffer.name), letters)
+            y = _free_line(labels, start, start + 8 + len(shown) * LETTER, top + LINE)
+            if y < bottom:
+                labels.append((start, start + 8 + len(shown) * LETTER, y))
+                yield f'<text class="size" x="{start + 4:.1f}" y="{y - 0.5:.1f}">{escape(shown)}</text>'
         yield "</g>"
+
+
+def _free_line(labels: Sequence[tuple[float, float, float]], start: float, end: float, y: float) -> float:
+    """Where a label may lie, at `y` or below, so that it covers none of the others."""
+    for low, high, taken in sorted(labels, key=lambda label: label[2]):
+        if low < end and start < high and abs(taken - y) < LINE:
+            y = taken + LINE
+    return y
 
 
 def _kind(plan: Plan, buffer: Buffer) -> str:

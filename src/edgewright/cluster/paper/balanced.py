@@ -20,6 +20,7 @@ from .vertical import VerticalPartition, VerticalProblem, fullest_bound
 
 Parts = list[list[int]]  # the layers of each device
 MOST_DIVIDED = 24  # layers of a pair of devices that are divided at once; the other ones stay
+MOST_PARTNERS = 16  # devices that the worst one shares its layers with, before the search ends
 MIXED = 3  # devices whose layers are dealt out again before the search goes on
 
 
@@ -86,19 +87,26 @@ def _is_good(problem: VerticalProblem, parts: Parts, bound: int, settings: Balan
 
 def _worth(problem: VerticalProblem, parts: Iterable[tuple[int, Sequence[int]]]) -> tuple[int, int]:
     """What some devices hold beyond their limits, and what the fullest of them holds: less is better."""
-    loads = [(device, _load(problem, part)) for device, part in parts]
-    return sum(max(0, load - problem.ceilings[device]) for device, load in loads), max(load for _, load in loads)
+    found = [_excess_and_load(problem, device, _load(problem, part)) for device, part in parts]
+    return sum(excess for excess, _ in found), max(load for _, load in found)
 
 
 def _load(problem: VerticalProblem, part: Iterable[int]) -> int:
     return sum(problem.costs[layer] for layer in part)
 
 
+def _excess_and_load(problem: VerticalProblem, device: int, load: int) -> tuple[int, int]:
+    return max(0, load - problem.ceilings[device]), load
+
+
 def _dealt(problem: VerticalProblem, layers: Iterable[int], parts: Parts) -> Parts:
     """Each layer in turn, the largest first, on the device that holds least with it (Graham 1969)."""
+    loads = [_load(problem, part) for part in parts]
     for layer in sorted(layers, key=lambda layer: -problem.costs[layer]):
-        target = min(range(problem.devices), key=lambda k: _worth(problem, [(k, [*parts[k], layer])]))
+        cost = problem.costs[layer]
+        target = min(range(problem.devices), key=lambda k: _excess_and_load(problem, k, loads[k] + cost))
         parts[target].append(layer)
+        loads[target] += cost
     return parts
 
 
@@ -108,18 +116,23 @@ def _mixed(problem: VerticalProblem, parts: Parts, random: Random) -> Parts:
     layers = [layer for device in chosen for layer in parts[device]]
     random.shuffle(layers)
     found = [[] if device in chosen else list(part) for device, part in enumerate(parts)]
+    loads = dict.fromkeys(chosen, 0)
     for layer in layers:
-        emptiest = min(chosen, key=lambda device: _worth(problem, [(device, [*found[device], layer])]))
-        found[emptiest if random.random() < 0.8 else random.choice(chosen)].append(layer)
+        cost = problem.costs[layer]
+        emptiest = min(chosen, key=lambda k: _excess_and_load(problem, k, loads[k] + cost))
+        target = emptiest if random.random() < 0.8 else random.choice(chosen)
+        found[target].append(layer)
+        loads[target] += cost
     return found
 
 
 def _improved(problem: VerticalProblem, parts: Parts, random: Random) -> Parts:
-    """Divides the layers of the worst device and of another one again, until that helps with no other one."""
+    """Divides the layers of the worst device and of one with much room again, until that no longer helps."""
     while True:
-        order = sorted(range(problem.devices), key=lambda k: _worth(problem, [(k, parts[k])]))
-        worst = order.pop()
-        for other in order:
+        loads = [_load(problem, part) for part in parts]
+        *others, worst = sorted(range(problem.devices), key=lambda k: _excess_and_load(problem, k, loads[k]))
+        others.sort(key=lambda k: loads[k] - min(problem.ceilings[k], loads[worst]))
+        for other in others[:MOST_PARTNERS]:
             old = (worst, parts[worst]), (other, parts[other])
             new = _divided(problem, old, random)
             if _worth(problem, new) < _worth(problem, old):

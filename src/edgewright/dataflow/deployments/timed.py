@@ -68,6 +68,26 @@ class TimedDeployment:
         return self._drawn.frames
 
     @property
+    def ends(self) -> tuple[str, str]:
+        """The actors that give frames and take results."""
+        return self._drawn.source, self._drawn.sink
+
+    @property
+    def labels(self) -> Mapping[str, tuple[str, ...]]:
+        """What each phase of each worker and transfer is about: a part, or a tensor."""
+        return self._drawn.labels
+
+    @property
+    def senders(self) -> Mapping[str, tuple[Fifo, str]]:
+        """The FIFO that each transfer serves, and the device that it sends to."""
+        return self._drawn.senders
+
+    @property
+    def delays(self) -> Mapping[str, str]:
+        """The actor of the delay after each transfer that has one."""
+        return self._drawn.delays
+
+    @property
     def held(self) -> Mapping[str, tuple[Resource, ...]]:
         """What actors hold while they fire: ports of links, and cores that several workers of a cluster use."""
         return self._drawn.held
@@ -109,6 +129,10 @@ class _WorkerActor:
     @property
     def times(self) -> tuple[Time, ...]:
         return tuple(time for _, phases in self.parts.values() for time in phases.times)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(part for part, (_, phases) in self.parts.items() for _ in phases.times)
 
     def frames(self, turns: int) -> tuple[int, ...]:
         """The frame of each phase, in an iteration of so many."""
@@ -171,6 +195,8 @@ class _DeployedGraph:
         self.frames = {one.name: one.frames(self.turns) for one in self.workers}
         for end in (self.source, self.sink):
             self.times[end], self.frames[end] = (0,) * self.turns, tuple(range(self.turns))
+        self.labels = {one.name: one.labels * (self.turns // one.turn[1]) for one in self.workers}
+        self.senders: dict[str, tuple[Fifo, str]] = {}
         self.delays: dict[str, str] = {}  # the actor of each mover's delay
         self.writers: dict[_Slots, dict[int, _PartRun]] = defaultdict(dict)
         self.readers: dict[_Slots, list[tuple[int, _PartRun, int]]] = defaultdict(list)  # with the phase that ends it
@@ -269,6 +295,7 @@ class _DeployedGraph:
             for actor, lasts in ((name, time), *(((self.delays[name], delay),) if delay else ())):
                 self.times[actor], self.frames[actor] = (lasts,) * len(frames), tuple(frames)
             self.device_of[name] = device
+            self.senders[name], self.labels[name] = (fifo, device), (fifo.what.tensor,) * len(frames)
             sent |= {frame: _PartRun(name, number, AT_ONCE) for number, frame in enumerate(frames)}
         return sent
 

@@ -26,14 +26,14 @@ from .library import DeploymentLibrary
 from .switching import SwitchWriter
 from .trial import VARIANTS, BoardRun, is_same, run_here, run_on_board
 
-_NOTE = struct.Struct("<9i")
+_NOTE = struct.Struct("<5i10I")
 
 
 @dataclass(frozen=True, slots=True)
 class SwitchScript:
     """How much is tried."""
 
-    frames: int = 200
+    frames: int = 200  # after one of each scenario
     share: int = 6  # of 256 switch points: those at which a scenario is requested
     seed: int = 1
 
@@ -46,16 +46,37 @@ ON_BOARD = SwitchScript(frames=40, share=24)  # of a library that is handed over
 
 
 @dataclass(frozen=True, slots=True)
+class Moment:
+    """A stamp of the virtual board, and how long the harness itself has run until then."""
+
+    stamp: tuple[int, int] = (0, 0)
+    harness: int = 0  # steps of the stamp's low word
+
+    def instructions(self, later: Moment, machine: EmulatedMachine) -> int:
+        """Of the library alone, until a later moment."""
+        return machine.instructions(self.stamp, later.stamp) - machine.instructions(
+            (0, self.harness), (0, later.harness)
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class TriedSwitch:
-    """A request during a frame, and the moments of the request and of the new scenario's first result."""
+    """A request during a frame, just after a switch point, and the new scenario's first result."""
 
     old: str
     new: str
-    requested: tuple[int, int]
-    ended: tuple[int, int]
+    requested: Moment
+    ended: Moment
 
-    def instructions(self, machine: EmulatedMachine) -> int:
-        return machine.instructions(self.requested, self.ended)
+
+@dataclass(frozen=True, slots=True)
+class TriedFrame:
+    """A frame of one scenario without a request, and its longest wait for a switch point, in steps of stamps."""
+
+    scenario: str
+    begun: Moment
+    ended: Moment
+    longest_wait: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +87,7 @@ class SwitchTrialResult:
     switches: tuple[TriedSwitch, ...]  # that were timed
     wrong: tuple[str, ...]
     count: int  # of switches
+    quiet: tuple[TriedFrame, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +149,7 @@ class SwitchTrial:
             count=len(code.parts),
             dwell=self.writer.dwell,
         )
-        sizes = [port.bytes * VARIANTS + 16 for port in inputs] + [2 * port.bytes + 16 for port in outputs]
+        sizes = [port.room * VARIANTS + 16 for port in inputs] + [2 * port.bytes + 16 for port in outputs]
         return HarnessGlue(text, sum(sizes) + 256)
 
     def run(self, script: SwitchScript | None = None, tools: Toolchain | None = None) -> SwitchTrialResult:
@@ -145,11 +167,13 @@ class SwitchTrial:
     def judged(self, notes: bytes) -> SwitchTrialResult:
         names = [part.name for part in self.library.code.parts]
         switches: list[TriedSwitch] = []
+        quiet: list[TriedFrame] = []
         wrong: list[str] = []
         frames = at = count = 0
         used = self.writer.rules.start  # before the request of a frame; asked for between frames under `FINISH`
         while at < len(notes):
-            depth, variant, wanted, asked, which, *moments = _NOTE.unpack_from(notes, at)
+            depth, variant, wanted, asked, which, *times, wait = _NOTE.unpack_from(notes, at)
+            begun, requested, ended = (Moment((times[n], times[n + 1]), times[n + 2]) for n in (0, 3, 6))
             at += _NOTE.size
             frames += 1
             if which < 0:
@@ -169,9 +193,10 @@ class SwitchTrial:
                 count += names[wanted] != used
                 used = names[wanted]
             if is_asked and asked == which != wanted:
-                high, low, end_high, end_low = (value & 0xFFFFFFFF for value in moments)
-                switches.append(TriedSwitch(names[wanted], names[asked], (high, low), (end_high, end_low)))
-        return SwitchTrialResult(frames, tuple(switches), tuple(wrong), count + len(switches))
+                switches.append(TriedSwitch(names[wanted], names[asked], requested, ended))
+            if asked < 0 and which == wanted:
+                quiet.append(TriedFrame(names[which], begun, ended, wait))
+        return SwitchTrialResult(frames, tuple(switches), tuple(wrong), count + len(switches), tuple(quiet))
 
     def _final(self, scenario: str, variant: int) -> str:
         """The scenario whose result stands, after cascades."""
@@ -196,6 +221,11 @@ class _FramePort:
     bytes: int
     ctype: str
     row: int  # bytes of a row where an input is pulled; else 0
+
+    @property
+    def room(self) -> int:
+        """Bytes from one to the next, each 16-byte aligned."""
+        return -(-self.bytes // 16) * 16
 
 
 def _port(tensor: Tensor, is_pulled: bool) -> _FramePort:

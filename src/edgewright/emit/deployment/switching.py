@@ -55,6 +55,23 @@ class SwitchWriter:
         return round(self.rules.dwell * MILLISECONDS)
 
     @property
+    def is_kept(self) -> bool:
+        """Whether scenarios read frames where the caller has them."""
+        return any(
+            name in self.code.deployment.plans[part.name].outside
+            for part in self.code.parts
+            for name in part.network.inputs
+        )
+
+    @property
+    def _needed(self) -> list[str]:
+        """The arrays that must not be NULL: inputs of frames that may begin again, and results that are looked at."""
+        names, pulled = local_names(self._names), self._pulled(self.code.parts[0])
+        is_again = self.policy is SwitchPolicy.ABORT or bool(self.rules.cascades)
+        inputs = [parameter for name, parameter in names.inputs.items() if is_again and name not in pulled]
+        return [*inputs, *(names.outputs.values() if self.rules.cascades else ())]
+
+    @property
     def is_shared(self) -> bool:
         """Whether two threads, cores or interrupts change the same words."""
         return self.policy is SwitchPolicy.OVERLAP or bool(self.rules.rules)
@@ -146,9 +163,12 @@ class SwitchWriter:
             "has_rules": bool(self.rules.rules),
             "has_cascades": bool(self.rules.cascades),
             "output": next(iter(local_names(self._names).outputs.values())),
+            "is_kept": self.is_kept,
+            "needed": self._needed,
             "is_shared": self.is_shared,
             "stopped": STOPPED,
             "count": len(self.code.parts),
+            "mask": next(f"uint{bits}_t" for bits in (8, 16, 32) if len(self.code.parts) <= bits),
         }
 
     @property

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...board.machine import machine_for
+from ...board.machine import EmulatedMachine, machine_for
 from ...board.qemu import TRACE
 from ...board.toolchain import Toolchain, toolchain
 from ...errors import EdgewrightError
@@ -26,7 +26,7 @@ from ...program.options import Options
 from ..firmware.glue import HarnessGlue
 from ..firmware.host_program import build_program, run_program
 from ..firmware.image import STACK, build_image, library_flags
-from ..firmware.measurement import Emulator, chosen_emulator, run_firmware
+from ..firmware.measurement import Emulator, chosen_emulator, run_firmware, stamping
 from .harness import TrialNote, TrialScript, kept_buffers, own_bytes, read_notes, trial_harness, trial_inputs
 from .library import DeploymentLibrary
 
@@ -69,6 +69,9 @@ class BoardRun:
     instructions: int
     emulator: str
     compiler: str
+    machine: EmulatedMachine  # that knows how to read stamps
+    code_bytes: int  # of the library and of what it calls, with tables
+    weight_bytes: int
 
     @property
     def figures(self) -> tuple[int, Mapping[str, int], int, int, str, str]:
@@ -118,6 +121,9 @@ def run_on_board(
             record.instructions,
             f"{emulated.value} {machine.name}",
             f"{tools.name} {flag}",
+            stamping(machine, emulated),
+            firmware.elf.size(".library", ".runtime"),
+            firmware.elf.size(".weights"),
         )
 
 

@@ -129,8 +129,12 @@ def run_firmware(
         found = run_qemu(firmware.path, machine, inputs, timeout_s)
         return read_record(found, machine, library.target, firmware.elf, stages)
     found = run_unicorn(firmware.elf, firmware.layout, library.target, machine, inputs, timeout_s, firmware.path.parent)
-    counting = replace(machine, fpgaio=0)  # its stamps are counts
-    return read_record(found, counting, library.target, firmware.elf, stages)
+    return read_record(found, stamping(machine, emulator), library.target, firmware.elf, stages)
+
+
+def stamping(machine: EmulatedMachine, emulator: Emulator) -> EmulatedMachine:
+    """The machine as its stamps are to be read: those of Unicorn are counts of instructions."""
+    return machine if emulator is Emulator.QEMU else replace(machine, fpgaio=0)
 
 
 def chosen_emulator(machine: EmulatedMachine, wanted: Emulator | None = None) -> Emulator:

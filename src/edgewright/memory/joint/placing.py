@@ -8,6 +8,7 @@ from dataclasses import replace
 from ...program import Plan
 from ..layout import ConflictGraph, LayoutEffort, Placement, conflicts, place_graph
 from ..layout.graph import components
+from ..layout.problem import align_up
 from .conflicts import JointBuffer
 
 
@@ -112,11 +113,12 @@ def _stacked_blocks(
     graph: ConflictGraph, there: Mapping[str, int], blocks: Sequence[Mapping[str, int]]
 ) -> dict[str, int]:
     """Places the blocks one after the other, each as a whole at the lowest address where it overlaps no conflicting
-    buffer."""
+    buffer. Blocks move by multiples of the alignment, which scratch needs more of than other buffers."""
     placed = dict(there)
     for block in blocks:
         near = [(mine, other) for mine in block for other in placed if graph.meets(mine, other)]
-        steps = {0, *(placed[other] + graph.gap(other, mine) - block[mine] for mine, other in near)}
+        above = (placed[other] + graph.gap(other, mine) - block[mine] for mine, other in near)
+        steps = {0, *(align_up(step, graph.alignment) for step in above)}
         by = min(
             step
             for step in steps

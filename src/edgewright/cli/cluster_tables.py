@@ -1,0 +1,147 @@
+"""Plans over clusters as tables for people and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.table import Table
+
+from .. import text
+from ..cluster.plan_file import SavedClusterPlan
+from ..cluster.planning import ClusterPlan
+from ..cluster.simulation import ClusterRun
+from .common import shown, table
+
+MEGABYTE = 1e6
+MOST_PORTS = 12
+
+
+def plan_to_dict(plan: ClusterPlan) -> dict[str, Any]:
+    """What --json prints of a plan."""
+    cost = plan.cost
+    return {
+        "strategy": plan.strategy,
+        "devices": len(plan.cluster.devices),
+        "memory_bytes": plan.fullest,
+        "memory_single_bytes": plan.single_bytes,
+        "memory_is_exact": plan.is_exact,
+        "throughput": 1 / plan.period,
+        "speedup": plan.speedup,
+        "latency_s": plan.latency,
+        "energy_j": cost.energy,
+        "traffic_bytes": cost.traffic_bytes,
+        "busiest_link_bytes": cost.busiest_link_bytes,
+        "optimal": plan.is_optimal,
+        "gap": plan.gap,
+        "minimised": plan.goal.aim.value,
+        "wall": plan.wall,
+        "memory": {
+            name: {"bytes": plan.memory[name], "weights_bytes": parts.weights}
+            for name, parts in plan.memory_parts.items()
+        },
+        "links": [{"link": link, "from": end, "bytes": size} for (link, end), size in cost.port_bytes.items()],
+        "segments": [
+            {"layers": list(plan.layers(segment)), "split": segment.split.value, "devices": list(segment.devices)}
+            for segment in plan.division
+        ],
+    }
+
+
+def plans_table(plans: Sequence[ClusterPlan]) -> Table:
+    """Every strategy and size."""
+    made = table(
+        f"{shown(plans[0].network.name)} over several devices",
+        ">devices", "strategy", ">fullest, MB", ">of one", ">frames/s", ">speed-up", ">latency, s", ">sent, MB",
+        ">busiest, MB", ">J/frame", ">gap",
+    )  # fmt: skip
+    for plan in plans:
+        cost = plan.cost
+        made.add_row(
+            str(len(plan.cluster.devices)),
+            plan.strategy,
+            f"{plan.fullest / MEGABYTE:.2f}",
+            f"{plan.fullest / plan.single_bytes:.1%}",
+            f"{1 / plan.period:.3g}",
+            f"{plan.speedup:.2f}",
+            f"{plan.latency:.3g}",
+            f"{cost.traffic_bytes / MEGABYTE:.3g}",
+            f"{cost.busiest_link_bytes / MEGABYTE:.3g}",
+            f"{cost.energy:.3g}",
+            f"{plan.gap:.1%}",
+        )
+    return made
+
+
+def segments_table(plan: ClusterPlan) -> Table:
+    """Who computes what."""
+    made = table(f"{shown(plan.network.name)}: {plan.strategy}", "layers", "split", "devices")
+    for segment in plan.division:
+        layers = plan.layers(segment)
+        named = shown(layers[0]) + (f" to {shown(layers[-1])}" if len(layers) > 1 else "")
+        devices = segment.devices
+        who = ", ".join(map(shown, devices)) if len(devices) < 4 else f"{shown(devices[0])} to {shown(devices[-1])}"
+        made.add_row(named, segment.split.words, who)
+    return made
+
+
+def devices_table(plan: ClusterPlan) -> Table:
+    """What each device holds, computes and sends."""
+    made = table("devices", "device", ">memory", ">weights", ">busy", ">sends", ">receives")
+    cost = plan.cost
+    for device in plan.cluster.devices:
+        made.add_row(
+            shown(device.name),
+            text.size(plan.memory[device.name]),
+            text.size(plan.memory_parts[device.name].weights),
+            f"{cost.busy.get(device.name, 0.0) / plan.period:.0%}",
+            *(text.size(size) for size in plan.sent_and_received(device.name)),
+        )
+    return made
+
+
+def verdict(plan: ClusterPlan) -> str:
+    """The figures in one paragraph."""
+    count = len(plan.cluster.devices)
+    share = plan.fullest * count / plan.single_bytes
+    how = "exact" if plan.is_exact else "an estimate"
+    quality = "proven best" if plan.is_optimal else f"at most {plan.gap:.1%} from the best there can be"
+    return (
+        f"fullest device {text.size(plan.fullest)} ({how}), {share:.2f} × one device's "
+        f"{text.size(plan.single_bytes)} / {count}; {1 / plan.period:.3g} frames/s, {plan.speedup:.2f} × one device; "
+        f"latency {plan.latency:.3g} s; {text.size(plan.cost.traffic_bytes)} sent for a frame; "
+        f"{plan.goal.aim.value}: {quality}; {plan.wall}"
+    )
+
+
+def run_to_dict(run: ClusterRun) -> dict[str, Any]:
+    """What --json prints of a simulation."""
+    return {
+        "frames": len(run.results_s),
+        "seconds": run.seconds,
+        "throughput": run.throughput,
+        "latency_s": run.latency_s,
+        "latency_max_s": max(run.latencies_s),
+        "failures": run.failures,
+        "frames_again": run.frames_again,
+        "sent_bytes": run.sent_bytes,
+        "sent_bytes_again": run.sent_bytes_again,
+        "devices": dict(run.device_busy),
+        "links": [{"link": link, "from": end, "busy": share} for (link, end), share in run.port_busy.items()],
+    }
+
+
+def run_table(saved: SavedClusterPlan, run: ClusterRun) -> Table:
+    """A simulation for people."""
+    made = table(f"{len(run.results_s)} frames over {shown(saved.cluster.name)}: {saved.strategy}", "", "")
+    slowest = sorted(run.latencies_s)[-1]
+    made.add_row("throughput", f"{run.throughput:.4g} frames/s")
+    made.add_row("latency", f"{run.latency_s:.4g} s on average, {slowest:.4g} s at most")
+    made.add_row("sent", text.size(run.sent_bytes))
+    if run.failures:
+        made.add_row("failures", f"{run.failures}; {run.frames_again} frames sent again, none lost")
+    for name, share in run.device_busy.items():
+        made.add_row(f"{shown(name)} computes", f"{share:.0%} of the time")
+    for (link, end), share in sorted(run.port_busy.items(), key=lambda each: -each[1])[:MOST_PORTS]:
+        made.add_row(f"{shown(link)} sends" + (f" from {shown(end)}" if end else ""), f"{share:.0%} of the time")
+    return made

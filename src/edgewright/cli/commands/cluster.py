@@ -1,0 +1,115 @@
+"""The options of `edgewright cluster plan` and `edgewright cluster simulate`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from ..options import BYTE_SIZE, DURATION, IN_FILE, json_option, model_argument, shape_option
+from ..outputs import OutFile, OutFolder, Verb
+
+STRATEGIES = ("hybrid", "data", "ffmt", "sequential", "horizontal", "vertical", "deepthings", "switch")
+AIMS = ("balance", "memory", "throughput", "latency", "energy")
+MOST_DEVICES = 1000
+
+
+def _devices(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tuple[int, ...] | None:
+    """6, or 2..10."""
+    if value is None:
+        return None
+    first, dots, last = value.partition("..")
+    if not first.isdecimal() or (dots and not last.isdecimal()) or len(value) > 12:
+        raise click.BadParameter(f"'{value}' is no number of devices; expected 6, or 2..10")
+    low, high = int(first), int(last or first)
+    if low < 2 or high < low or high > MOST_DEVICES:
+        raise click.BadParameter(f"'{value}': expected 2 to {MOST_DEVICES} devices; `edgewright plan` is for one")
+    return tuple(range(low, high + 1))
+
+
+@click.group()
+def cluster() -> None:
+    """One network over several devices."""
+
+
+@cluster.command("plan", cls=Verb)
+@model_argument
+@click.option("--devices", callback=_devices, metavar="N|A..B", help="So many equal devices, or each size from A to B.")
+@click.option("--cluster", "file", type=IN_FILE, metavar="CLUSTER.TOML", help="Devices and links from a file.")
+@click.option(
+    "--strategy",
+    "strategies",
+    type=click.Choice([*STRATEGIES, "all"]),
+    multiple=True,
+    help="How the network is divided. May be given again.  [default: hybrid]",
+)
+@click.option(
+    "--minimise",
+    type=click.Choice(AIMS),
+    default="balance",
+    show_default=True,
+    help="What is best: balance weighs the fullest device's memory twice and the period once.",
+)
+@click.option(
+    "--rate",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="GMAC/s",
+    help="Of each of N equal devices.  [default: 2.4, a Raspberry Pi 4]",
+)
+@click.option(
+    "--bandwidth",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="Mbit/s",
+    help="Of each cable to the switch, each way.  [default: 1000]",
+)
+@click.option("--ram", type=BYTE_SIZE, help="At most so much memory on each device: weights, arenas, slots.")
+@click.option("--max-latency", type=DURATION, help="Of a frame, such as 500ms.")
+@click.option("--min-throughput", type=click.FloatRange(min=0, min_open=True), help="Frames a second.")
+@click.option("--max-energy", type=click.FloatRange(min=0, min_open=True), help="Joules a frame.")
+@click.option("--float16", is_flag=True, help="Send real numbers with 16 bits; says what that changes.")
+@click.option("--page", type=OutFile(), help="Write a self-contained page: devices and links, Gantt chart, memory.")
+@click.option("-o", "--output", type=OutFolder(), help="Write the plan of one size and strategy into this folder.")
+@shape_option
+@json_option
+def plan(**given: Any) -> None:
+    """MODEL divided over several devices: memory, traffic, throughput, latency, energy.
+
+    Without a size or file, six Raspberry Pi 4 on a gigabit switch. One plan is planned to the last address; a table
+    of several shows estimates.
+    """
+    from ..cluster import plan_cluster
+
+    plan_cluster(**given)
+
+
+def _rate(_ctx: click.Context, _param: click.Parameter, value: str | None) -> float | None:
+    """1/h: failures of each device in an hour."""
+    if value is None:
+        return None
+    number, _, unit = value.partition("/")
+    hours = {"h": 1.0, "d": 1 / 24, "min": 60.0}.get(unit.strip())
+    try:
+        rate = float(number) * (hours or 0)
+    except ValueError:
+        rate = 0.0
+    if not 0 < rate < 1e5:
+        raise click.BadParameter(f"'{value}' is no rate of failures; expected 1/h, 3/d or 0.1/min")
+    return rate
+
+
+@cluster.command("simulate", cls=Verb)
+@click.argument("folder", type=IN_FILE, metavar="PLAN/")
+@click.option("--frames", type=click.IntRange(1, 100_000), default=100, show_default=True, help="So many frames.")
+@click.option("--every", type=DURATION, default=0.0, help="From frame to frame.  [default: without pause]")
+@click.option("--wan", type=DURATION, help="Median delay of each transfer besides, such as 20ms: it varies.")
+@click.option("--churn", callback=_rate, metavar="1/h", help="Each device fails so often, and comes back.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of delays and failures.")
+@json_option
+def simulate(**given: Any) -> None:
+    """Frames over the cluster of a plan that `cluster plan -o` wrote; no devices are needed.
+
+    Shows throughput, latencies, loads of devices and links, and what failures cost.
+    """
+    from ..cluster import simulate_cluster
+
+    simulate_cluster(**given)

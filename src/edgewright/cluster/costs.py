@@ -1,0 +1,350 @@
+"""What a division of a network over a cluster costs: memory of each device, bytes on each link, time of a frame.
+
+The counts are those of the deployment that it becomes (`deploying`); two things are estimates: what parts need inside,
+and the time, in which a group computes a segment, then exchanges what was made (no device waits for a single other).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
+
+from ..network import DType, Network, Region
+from .devices import Cluster, Port
+from .division import Division, DivisionSegment, pipeline_stages
+from .sketch import SUM_BYTES, PartSketch, Sketcher, TensorKey
+
+STEEPNESS = 12  # of the mean of memory over time
+STAGE_SLOTS = 2  # of what passes from one pipeline stage to the next: one is filled while the other is read
+
+
+@dataclass(frozen=True)
+class DivisionCost:
+    """What a division comes to. Bytes are of one frame; times are estimates."""
+
+    memory: Mapping[str, int]  # of each device: weights, arenas, slots, frames kept for replay
+    weights: Mapping[str, int]
+    busy: Mapping[str, float]  # seconds that each device computes for a frame
+    port_bytes: Mapping[Port, int]
+    period: float
+    latency: float
+    energy: float
+    pressure: float  # a mean of the memory over devices and time in which the largest figures count most
+
+    @property
+    def fullest(self) -> int:
+        return max(self.memory.values())
+
+    @property
+    def traffic_bytes(self) -> int:
+        """All that is sent, once for each link that it passes."""
+        return sum(self.port_bytes.values())
+
+    @property
+    def busiest_link_bytes(self) -> int:
+        return max(self.port_bytes.values(), default=0)
+
+
+Place = tuple[DivisionSegment, int]  # a segment, and the round of its parts
+
+
+@dataclass(frozen=True, slots=True)
+class RoundCosts:
+    """What the parts of a round cost by themselves, by device, and what they read and give between them."""
+
+    seconds: Mapping[str, float]
+    weights: Mapping[str, int]
+    inner: Mapping[str, int]
+    reads: tuple[TensorKey, ...]
+    gives: tuple[TensorKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PartFlow:
+    """A region that one part gives another; `held` is the whole that the source has of it."""
+
+    key: TensorKey
+    held: Region
+    region: Region
+    source: str  # a device
+    target: str
+
+    @property
+    def carried(self) -> Region:
+        """What the FIFO carries: on one device readers look into the whole."""
+        return self.held if self.source == self.target else self.region
+
+
+@dataclass(frozen=True, slots=True)
+class RoundReader:
+    """A round that reads what another makes: so many rounds later, in the same pipeline stage or not."""
+
+    place: Place
+    distance: int
+    is_inside: bool
+
+
+@dataclass
+class Exchange:
+    """What is kept and sent because of the tensors that one round makes."""
+
+    lives: Counter[tuple[str, int]] = field(default_factory=Counter)  # bytes by device and rounds that they are kept
+    kept: Counter[str] = field(default_factory=Counter)  # bytes by device that are kept all the time
+    inside: Counter[Port] = field(default_factory=Counter)  # bytes sent before the stage goes on
+    passed: Counter[Port] = field(default_factory=Counter)  # bytes sent to other stages, and results
+
+
+class DivisionCosts:
+    """Costs of divisions of one network on one cluster.
+
+    `wire_share` is the size of real numbers on the wire.
+    """
+
+    def __init__(
+        self, network: Network, cluster: Cluster, wire_share: float = 1.0, sketcher: Sketcher | None = None
+    ) -> None:
+        self.network, self.cluster, self.wire_share = network, cluster, wire_share
+        self.sketcher = sketcher or Sketcher(network, cluster)
+        self._exchanges: dict[tuple[Place | None, tuple[RoundReader, ...]], Exchange] = {}
+        self._rounds: dict[Place, RoundCosts] = {}
+
+    @cached_property
+    def frame_bytes(self) -> int:
+        return sum(self.network.tensors[name].bytes for name in self.network.inputs)
+
+    @cached_property
+    def weights_bytes(self) -> int:
+        """Of the whole network, once."""
+        return sum(self.network.tensors[name].bytes for name in self.network.constants)
+
+    def cost(self, division: Division) -> DivisionCost | None:
+        """None where a segment cannot be split as asked."""
+        sketches = [self.sketcher.sketch(segment) for segment in division]
+        if any(sketch is None for sketch in sketches):
+            return None
+        return _Costing(self, division).cost()
+
+    def replay(self, division: Division) -> dict[str, int]:
+        """Bytes of the frames under way that the gateway keeps, to send them again when a device fails."""
+        return {self.cluster.gateway: self.frame_bytes * len(pipeline_stages(division))}
+
+    def with_even_memory(self, cost: DivisionCost) -> DivisionCosts:
+        """The costs where fuller devices get fewer channels, so that all are equally full."""
+        room = {device.name: float(device.ram_bytes or 1) for device in self.cluster.devices}
+        fill = {name: cost.memory[name] / each for name, each in room.items()}
+        mean = sum(fill.values()) / len(fill)
+        shares = self.sketcher.channel_shares
+        moved = {name: (mean - fill[name]) * room[name] / max(1, cost.weights[name]) for name in room}
+        even = {name: share * min(2.0, max(0.25, 1 + moved[name])) for name, share in shares.items()}
+        return DivisionCosts(self.network, self.cluster, self.wire_share, self.sketcher.with_shares(even))
+
+    def parts(self, place: Place) -> tuple[PartSketch, ...]:
+        sketch = self.sketcher.sketch(place[0])
+        assert sketch is not None
+        return sketch[place[1]]
+
+    def round(self, place: Place) -> RoundCosts:
+        if place not in self._rounds:
+            rates, parts = self.cluster.device_named, self.parts(place)
+            self._rounds[place] = RoundCosts(
+                {part.device: part.work / rates[part.device].macs_per_second for part in parts},
+                {part.device: part.weights_bytes for part in parts},
+                {part.device: part.inner_bytes for part in parts},
+                tuple(dict.fromkeys(key for part in parts for key in part.reads)),
+                tuple(dict.fromkeys(key for part in parts for key in part.gives)),
+            )
+        return self._rounds[place]
+
+    def exchange(self, source: Place | None, readers: tuple[RoundReader, ...]) -> Exchange:
+        """What follows from one round's tensors, or from the frame that comes from outside (None)."""
+        key = source, readers
+        if key not in self._exchanges:
+            self._exchanges[key] = self._exchanged(source, readers)
+        return self._exchanges[key]
+
+    def _exchanged(self, source: Place | None, readers: tuple[RoundReader, ...]) -> Exchange:
+        found = Exchange()
+        lives: dict[tuple[str, TensorKey, Region, str], tuple[int, int]] = {}  # bytes, and rounds that they are kept
+        ways: dict[tuple[str, TensorKey, Region, str], tuple[PartFlow, bool]] = {}  # to whom, and whether a stage waits
+
+        def keep(device: str, flow: PartFlow, rounds: int) -> None:
+            item = device, flow.key, flow.carried, flow.source
+            lives[item] = self.region_bytes(flow.key, flow.carried), max(lives.get(item, (0, 0))[1], rounds)
+
+        crossing: dict[tuple[str, TensorKey, Region, str], int] = {}
+        for reader in readers:
+            for flow in self.flows(source, reader.place):
+                is_near = flow.source == flow.target and source is not None
+                sides = (flow.target,) if source is None else tuple({flow.source, flow.target})
+                for device in sides:
+                    if reader.is_inside:
+                        keep(device, flow, reader.distance if is_near or device == flow.target else 1)
+                    else:
+                        item = device, flow.key, flow.carried, flow.source
+                        crossing[item] = STAGE_SLOTS * self.region_bytes(flow.key, flow.carried)
+                if flow.source != flow.target:
+                    way = flow.source, flow.key, flow.carried, flow.target
+                    is_inside = reader.is_inside or (way in ways and ways[way][1])
+                    ways[way] = flow, is_inside
+        for flow in self._results(source) if source is not None else ():
+            keep(flow.source, flow, 1)
+            if flow.source != flow.target:
+                ways.setdefault((flow.source, flow.key, flow.carried, flow.target), (flow, False))
+        for item, (size, rounds) in lives.items():
+            if item not in crossing:
+                found.lives[item[0], rounds] += size
+        for (device, *_), size in crossing.items():
+            found.kept[device] += size
+        for flow, is_inside in ways.values():
+            self._send(flow, found.inside if is_inside else found.passed)
+        return found
+
+    def _results(self, source: Place) -> Iterator[PartFlow]:
+        """What goes to the gateway as a result."""
+        for part in self.parts(source):
+            for key, held in part.gives.items():
+                if key[0] in self.network.outputs and key[1] is None:
+                    yield PartFlow(key, held, held, part.device, self.cluster.gateway)
+
+    def _send(self, flow: PartFlow, sent: Counter[Port]) -> None:
+        size = self.region_bytes(flow.key, flow.region)
+        if self.network.tensors[flow.key[0]].dtype is DType.FLOAT32:
+            size = round(size * self.wire_share)
+        for port in self.cluster.route(flow.source, flow.target):
+            sent[port] += size
+
+    def flows(self, source: Place | None, reader: Place) -> Iterator[PartFlow]:
+        """What one round's parts, or the gateway, give those of another."""
+        for part in self.parts(reader):
+            for key, wanted in part.reads.items():
+                if source is None:
+                    if key[1] is None and key[0] in self.network.inputs:
+                        yield PartFlow(key, wanted, wanted, self.cluster.gateway, part.device)
+                    continue
+                for giver in self.parts(source):
+                    held = giver.gives.get(key)
+                    if held is not None and not (inside := held & wanted).is_empty:
+                        yield PartFlow(key, held, inside, giver.device, part.device)
+
+    def region_bytes(self, key: TensorKey, region: Region) -> int:
+        return region.size * (SUM_BYTES if key[1] is not None else self.network.tensors[key[0]].dtype.bytes)
+
+
+class _Costing:
+    """One division on its way to its costs. A round is a segment's parts; sums and their finish are two."""
+
+    def __init__(self, costs: DivisionCosts, division: Division) -> None:
+        self.costs, self.cluster, self.division = costs, costs.cluster, division
+        self.rounds: list[Place] = []
+        self.stage_of: list[int] = []
+        for stage, segments in enumerate(pipeline_stages(division)):
+            for segment in segments:
+                for number in range(len(costs.sketcher.sketch(segment) or ())):
+                    self.rounds.append((segment, number))
+                    self.stage_of.append(stage)
+        self.stages = self.stage_of[-1] + 1
+        self.alone = [costs.round(place) for place in self.rounds]
+
+    def cost(self) -> DivisionCost:
+        exchanges = self._exchanges()
+        busy: dict[str, float] = defaultdict(float)
+        compute = [each.seconds for each in self.alone]
+        for each in compute:
+            for device, took in each.items():
+                busy[device] += took
+        spent = [
+            max(each.values()) + self._time(exchange.inside)
+            for each, exchange in zip(compute, exchanges[1:], strict=True)
+        ]
+        first = self._time(exchanges[0].inside + exchanges[0].passed)
+        stages = [0.0] * self.stages
+        for stage, took in zip(self.stage_of, spent, strict=True):
+            stages[stage] += took
+        if self.stages == 1:
+            stages[0] += first
+        ports: Counter[Port] = Counter()
+        for exchange in exchanges:
+            ports.update(exchange.inside)
+            ports.update(exchange.passed)
+        links = [size / self.cluster.link_named[link].bytes_per_second for (link, _), size in ports.items()]
+        period = max(*stages, *busy.values(), *links, first)
+        latency = sum(spent) + first + sum(self._time(exchange.passed) for exchange in exchanges[1:])
+        weights = self._weights()
+        memory, pressure = self._memory(weights, exchanges)
+        energy = self._energy(busy, period)
+        return DivisionCost(memory, weights, dict(busy), dict(ports), period, latency, energy, pressure)
+
+    def _exchanges(self) -> list[Exchange]:
+        """Of the frame, then of each round."""
+        costs, makers = self.costs, dict[TensorKey, int]()
+        readers: list[dict[int, None]] = [{} for _ in range(len(self.rounds) + 1)]
+        for number, each in enumerate(self.alone):
+            for key in each.reads:
+                if key in makers:
+                    readers[makers[key] + 1][number] = None
+                elif key[0] in costs.network.inputs:
+                    readers[0][number] = None
+            makers.update(dict.fromkeys(each.gives, number))
+        return [
+            costs.exchange(
+                self.rounds[source - 1] if source else None,
+                tuple(self._reader(source - 1, number) for number in numbers),
+            )
+            for source, numbers in enumerate(readers)
+        ]
+
+    def _reader(self, source: int, number: int) -> RoundReader:
+        is_inside = self.stages == 1 if source < 0 else self.stage_of[source] == self.stage_of[number]
+        return RoundReader(self.rounds[number], number - max(source, 0), is_inside)
+
+    def _time(self, sent: Mapping[Port, int]) -> float:
+        """The time of an exchange: the busiest link sets it, and the longest way is waited for."""
+        if not sent:
+            return 0.0
+        links = self.cluster.link_named
+        slowest = max(size / links[link].bytes_per_second for (link, _), size in sent.items())
+        return slowest + 2 * max(links[link].latency_s for link, _ in sent)
+
+    def _weights(self) -> dict[str, int]:
+        found = dict.fromkeys(self.cluster.device_named, 0)
+        for each in self.alone:
+            for device, size in each.weights.items():
+                found[device] += size
+        return found
+
+    def _memory(self, weights: Mapping[str, int], exchanges: list[Exchange]) -> tuple[dict[str, int], float]:
+        """Of each device, and the mean of all that they hold from round to round."""
+        changes: dict[tuple[str, int], Counter[int]] = defaultdict(Counter)  # by device and stage
+        found = Counter(weights)
+        for number, each in enumerate(self.alone):
+            stage = self.stage_of[number]
+            for device, size in each.inner.items():
+                changes[device, stage][number] += size
+                changes[device, stage][number + 1] -= size
+        for source, exchange in enumerate(exchanges):
+            start = max(0, source - 1)
+            for (device, rounds), size in exchange.lives.items():
+                changes[device, self.stage_of[start]][start] += size
+                changes[device, self.stage_of[start]][start + rounds + 1] -= size
+            found.update(exchange.kept)
+        found.update(self.costs.replay(self.division))
+        levels: list[float] = []
+        peaks: Counter[str] = Counter()
+        for (device, _), by_round in changes.items():
+            used = list(accumulate(by_round[number] for number in sorted(by_round)))
+            levels += [each + found[device] for each in used]
+            peaks[device] += max(used)
+        found.update(peaks)
+        most = max(levels)
+        pressure = most * (sum((each / most) ** STEEPNESS for each in levels) / len(levels)) ** (1 / STEEPNESS)
+        return dict(found), pressure
+
+    def _energy(self, busy: Mapping[str, float], period: float) -> float:
+        """Joules of a frame."""
+        return sum(
+            device.idle_watts * period + (device.active_watts - device.idle_watts) * busy.get(device.name, 0.0)
+            for device in self.cluster.devices
+        )

@@ -1,0 +1,262 @@
+"""The hybrid strategy: pipelined sets of layers on groups of devices, each layer split as it suits the goal.
+
+Early layers hold the work and late ones the weights, so that the first are best divided by rows and the last by
+channels (S 5.2, 5.3); where links are slow, groups that pass frames on send less than one group that exchanges all it
+makes. Every unit has a choice of its own: the split, the group (a device may be in several, so that its layers need not
+follow each other), and whether it is computed with the unit before, halos and all. The search begins from good
+divisions of each number of groups and from those of other strategies, and changes one choice after the other while
+that helps. Where there are few divisions, it tries all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, product
+from math import inf
+
+from ..errors import Infeasible
+from .costs import DivisionCost, DivisionCosts
+from .division import Division, DivisionSegment, SegmentSplit
+from .goal import ClusterAim, ClusterGoal
+
+MOST_STARTS = 12  # switch points tried for each number of groups
+MOST_IN_GROUP = 16  # devices that exchange everything with each other
+IMPROVED = 4  # of the best starts
+EVENED = 3  # times that channels are divided anew
+
+
+@dataclass(frozen=True, slots=True)
+class UnitChoice:
+    split: SegmentSplit
+    devices: tuple[str, ...]
+    is_joined: bool = False  # computed with the unit before
+
+
+Choices = tuple[UnitChoice, ...]
+
+
+def division_of(choices: Sequence[UnitChoice]) -> Division:
+    """Joined units are one segment where they are split alike on the same devices."""
+    found: list[DivisionSegment] = []
+    for number, choice in enumerate(choices):
+        last = found[-1] if found else None
+        if choice.is_joined and last and last.split is choice.split and last.devices == choice.devices:
+            found[-1] = replace(last, stop=number + 1)
+        elif choice.split is SegmentSplit.SUMS and choice.is_joined and last and _can_pair(last, choice):
+            found[-1] = DivisionSegment(last.first, number + 1, SegmentSplit.SUMS, choice.devices)
+        else:
+            devices = choice.devices[:1] if choice.split is SegmentSplit.WHOLE else choice.devices
+            found.append(DivisionSegment(number, number + 1, choice.split, devices))
+    return tuple(found)
+
+
+def _can_pair(last: DivisionSegment, choice: UnitChoice) -> bool:
+    """Whether fan-out and fan-in of two units become a fused pair (S 5.3.3)."""
+    return last.split is SegmentSplit.CHANNELS and last.devices == choice.devices and last.stop - last.first == 1
+
+
+@dataclass(frozen=True)
+class FoundDivision:
+    """A division, and the costs that it was found with."""
+
+    costs: DivisionCosts
+    division: Division
+    cost: DivisionCost
+
+
+def best_division(costs: DivisionCosts, goal: ClusterGoal, others: Sequence[Division] = ()) -> FoundDivision:
+    """The best division found, with channels divided so that memory is even; an error where none keeps the limits.
+
+    It is no worse than the best of the others, which are divisions for the same costs.
+    """
+    first = HybridSearch(costs, goal, others)
+    best = _evened(first.found(first.starts()[0]), goal)
+    search = HybridSearch(best.costs, goal, others)
+    best = _evened(search.found(search.best()), goal)
+    search = HybridSearch(best.costs, goal)
+    best = search.found(search.improved(search.choices_of(best.division)))
+    search.check(best.cost)
+    return best
+
+
+def _evened(found: FoundDivision, goal: ClusterGoal) -> FoundDivision:
+    """The division with the shares of channels that suit the goal best, of some that make memory more even."""
+    tried = [found]
+    for _ in range(EVENED):
+        costs = tried[-1].costs.with_even_memory(tried[-1].cost)
+        cost = costs.cost(found.division)
+        if cost is None:
+            break
+        tried.append(FoundDivision(costs, found.division, cost))
+    return min(tried, key=lambda each: goal.score(each.costs, each.cost))
+
+
+class HybridSearch:
+    """Looks for the best division of one network; the same answer on any machine."""
+
+    def __init__(
+        self, costs: DivisionCosts, goal: ClusterGoal, others: Sequence[Division] = (), effort: int = 3000
+    ) -> None:
+        self.costs, self.goal, self.others, self.left = costs, goal, others, effort
+        self.units = costs.sketcher.units
+        self.devices = costs.cluster.devices
+        self._scores: dict[tuple[ClusterGoal, Division], tuple[float, float]] = {}
+
+    def starts(self) -> list[Choices]:
+        """Divisions to begin from, the best first."""
+        given = map(self.choices_of, self.others)
+        found = {division_of(choices): choices for choices in (*self._starts(), *given, *self._every())}
+        return sorted(found.values(), key=self._score)
+
+    def best(self) -> Choices:
+        """From the best starts for this goal, and from what is best for memory and for throughput alone."""
+        starts = self.starts()
+        good = starts[:IMPROVED]
+        for aim in (ClusterAim.MEMORY, ClusterAim.THROUGHPUT):
+            other = replace(self.goal, aim=aim)
+            good.append(self.improved(min(starts, key=lambda each: self._score(each, other)), other))
+        return min((self.improved(choices) for choices in good), key=self._score)
+
+    def choices_of(self, division: Division) -> Choices:
+        """The choices that give a division."""
+        return tuple(
+            UnitChoice(segment.split, segment.devices, number > segment.first)
+            if segment.split is not SegmentSplit.SUMS or number == segment.stop - 1
+            else UnitChoice(SegmentSplit.CHANNELS, segment.devices)
+            for segment in division
+            for number in range(segment.first, segment.stop)
+        )
+
+    def found(self, choices: Choices) -> FoundDivision:
+        division = division_of(choices)
+        cost = self.costs.cost(division)
+        assert cost is not None
+        return FoundDivision(self.costs, division, cost)
+
+    def check(self, cost: DivisionCost) -> None:
+        """An error where limits are broken."""
+        if broken := [words for _, words in self.goal.broken(self.costs, cost)]:
+            raise Infeasible(
+                f"no division of '{self.costs.network.name}' over {len(self.devices)} devices that was found keeps the "
+                f"limits: {'; '.join(broken[:3])}. {self._remedy(cost)}"
+            )
+
+    def _remedy(self, cost: DivisionCost) -> str:
+        least = self.costs.weights_bytes // len(self.devices)
+        return (
+            f"Each device holds {least:,} B of weights at least; add devices or memory, or ask for less "
+            f"(the best found needs {cost.fullest:,} B on the fullest)"
+        )
+
+    def _score(self, choices: Choices, goal: ClusterGoal | None = None) -> tuple[float, float]:
+        wanted = goal or self.goal
+        key = wanted, division_of(choices)
+        if key not in self._scores:
+            self.left -= 1
+            cost = self.costs.cost(key[1])
+            self._scores[key] = wanted.score(self.costs, cost) if cost else (inf, inf)
+        return self._scores[key]
+
+    def _starts(self) -> Iterator[Choices]:
+        """All on one device; or first by rows, then by channels, on groups that divide the work evenly."""
+        count = len(self.units)
+        fastest = max(self.devices, key=lambda device: device.macs_per_second).name
+        for name in {self.costs.cluster.gateway: None, fastest: None}:
+            yield (UnitChoice(SegmentSplit.WHOLE, (name,), is_joined=True),) * count
+        points = sorted({round(count * part / MOST_STARTS) for part in range(MOST_STARTS + 1)})
+        for groups in self._groupings():
+            owners = self._owners(groups)
+            for point in points:
+                splits = [SegmentSplit.ROWS if number < point else SegmentSplit.CHANNELS for number in range(count)]
+                yield tuple(self._possible(*each) for each in enumerate(zip(splits, owners, strict=True)))
+
+    def _every(self) -> Iterator[Choices]:
+        """All divisions in which layers are whole, or divided over all devices; none where these are too many."""
+        names = tuple(device.name for device in self.devices)
+        splits = (SegmentSplit.ROWS, SegmentSplit.CHANNELS, SegmentSplit.SUMS)
+        options = [UnitChoice(split, names) for split in splits]
+        options += [UnitChoice(SegmentSplit.WHOLE, (name,)) for name in names]
+        options += [replace(option, is_joined=True) for option in options]
+        if len(options) ** len(self.units) <= self.left:
+            yield from product(options, repeat=len(self.units))
+
+    def _possible(self, number: int, wanted: tuple[SegmentSplit, tuple[str, ...]]) -> UnitChoice:
+        """The split that is wanted, or one that the unit can have."""
+        split, devices = wanted
+        for each in (split, SegmentSplit.CHANNELS, SegmentSplit.ROWS):
+            if len(devices) > 1 and self.costs.sketcher.sketch(DivisionSegment(number, number + 1, each, devices)):
+                return UnitChoice(each, devices)
+        return UnitChoice(SegmentSplit.WHOLE, devices)
+
+    def _groupings(self) -> Iterator[list[tuple[str, ...]]]:
+        """Consecutive devices in 1, 2, 3, ... groups of about the same speed."""
+        names = [device.name for device in self.devices]
+        speeds = [device.macs_per_second for device in self.devices]
+        fewest = -(-len(names) // MOST_IN_GROUP)
+        for count in range(fewest, min(len(names), len(self.units)) + 1):
+            if count > fewest + 4 and count != len(names) and len(names) % count:
+                continue
+            ends = _even_ends(speeds, count)
+            groups = [tuple(names[a:b]) for a, b in zip([0, *ends], ends, strict=False) if a < b]
+            if len(groups) == count:
+                yield groups
+
+    def _owners(self, groups: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+        """The group of each unit, so that all groups take about as long."""
+        named = self.costs.cluster.device_named
+        speeds = [sum(named[name].macs_per_second for name in group) for group in groups]
+        shares = list(accumulate(speeds))
+        total, found, done, at = sum(unit.work for unit in self.units), [], 0.0, 0
+        for unit in self.units:
+            middle = (done + unit.work / 2) / total * shares[-1]
+            while at + 1 < len(groups) and middle > shares[at]:
+                at += 1
+            found.append(groups[at])
+            done += unit.work
+        return found
+
+    def improved(self, choices: Choices, goal: ClusterGoal | None = None) -> Choices:
+        """Changes one choice at a time, for as long as that helps and effort is left."""
+        best, score = choices, self._score(choices, goal)
+        is_better = True
+        while is_better and self.left > 0:
+            is_better = False
+            for number in range(len(best)):
+                for other in self._changed(best, number):
+                    if (value := self._score(other, goal)) < score:
+                        best, score, is_better = other, value, True
+                    if self.left <= 0:
+                        return best
+        return best
+
+    def _changed(self, choices: Choices, number: int) -> Iterator[Choices]:
+        """The choices with another one for a unit: a split, a join, or the group of a neighbour."""
+        mine = choices[number]
+        others = [replace(mine, split=split) for split in (SegmentSplit.ROWS, SegmentSplit.CHANNELS, SegmentSplit.SUMS)]
+        if number:
+            others.append(replace(mine, is_joined=not mine.is_joined))
+            others.append(replace(mine, split=SegmentSplit.SUMS, is_joined=True))
+            others.append(replace(mine, split=choices[number - 1].split, is_joined=True))
+        others += [
+            replace(mine, split=SegmentSplit.WHOLE, devices=_rotated(mine.devices, at))
+            for at in range(min(2, len(mine.devices)))
+        ]
+        near = {choices[other].devices for other in (number - 1, number + 1) if 0 <= other < len(choices)}
+        for devices in sorted(near - {mine.devices}):
+            others.append(replace(mine, devices=devices))
+            others.append(UnitChoice(choices[number - 1 if number else 1].split, devices))
+        for other in others:
+            if other != mine:
+                yield (*choices[:number], other, *choices[number + 1 :])
+
+
+def _rotated(devices: tuple[str, ...], by: int) -> tuple[str, ...]:
+    return (*devices[by:], *devices[:by])
+
+
+def _even_ends(values: Sequence[float], count: int) -> list[int]:
+    """Where to cut a row of values into so many runs with about the same sum."""
+    sums = list(accumulate(values))
+    ends = [1 + min(range(len(sums)), key=lambda i: abs(sums[i] - sums[-1] * part / count)) for part in range(1, count)]
+    return [*ends, len(values)]

@@ -1,0 +1,237 @@
+"""Plans of one network over a cluster: a strategy's division, its figures, and how good they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from ..errors import Infeasible, InputError
+from ..memory.planner import plan
+from ..network import DType, Network
+from ..program.deployment import Deployment, Fifo
+from ..program.deployment_memory import weights
+from .costs import DivisionCost, DivisionCosts
+from .deploying import ClusterDeployment, deployed, round_of_part
+from .devices import Cluster, Port
+from .division import Division, DivisionSegment, pipeline_stages
+from .goal import ClusterGoal
+from .hybrid import FoundDivision
+from .rates import WireBytes
+from .simulation import ClusterRun, simulate
+from .strategies import HYBRID, Strategies
+
+Progress = Callable[[str], None]
+SIMULATED_FRAMES = 8  # for the throughput, and more for each pipeline stage, which may have two
+PROVEN = 1e-9  # a gap that is none
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceMemory:
+    """What the memory of a device is for, in bytes."""
+
+    weights: int
+    working: int  # arenas and slots
+    replay: int  # frames kept to be sent again when a device fails
+
+    @property
+    def total(self) -> int:
+        return self.weights + self.working + self.replay
+
+
+@dataclass(frozen=True)
+class ClusterPlan:
+    """What a strategy comes to on a cluster."""
+
+    strategy: str
+    network: Network
+    found: FoundDivision
+    goal: ClusterGoal
+    single_bytes: int  # one device with whole layers: weights, and the plan with the least RAM
+    deployment: ClusterDeployment | None = None  # where every part was planned, memory is exact
+    run: ClusterRun | None = None  # and some frames were simulated
+    frame: ClusterRun | None = None  # one frame alone
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.found.costs.cluster
+
+    @property
+    def division(self) -> Division:
+        return self.found.division
+
+    @property
+    def cost(self) -> DivisionCost:
+        return self.found.cost
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether memory is that of a deployment with all its addresses."""
+        return self.deployment is not None
+
+    @property
+    def memory(self) -> Mapping[str, int]:
+        return self.deployment.memory if self.deployment else self.cost.memory
+
+    @cached_property
+    def memory_parts(self) -> Mapping[str, DeviceMemory]:
+        """The memory of each device by what it is for."""
+        stored = weights(self.deployment.deployment) if self.deployment else self.cost.weights
+        replay = self.found.costs.replay(self.division)
+        found: dict[str, DeviceMemory] = {}
+        for name, total in self.memory.items():
+            kept, again = stored.get(name, 0), replay.get(name, 0)
+            found[name] = DeviceMemory(kept, total - kept - again, again)
+        return found
+
+    def layers(self, segment: DivisionSegment) -> tuple[str, ...]:
+        return self.found.costs.sketcher.layers(segment)
+
+    @cached_property
+    def part_segments(self) -> Mapping[str, int]:
+        """The number of the segment that each part of the deployment belongs to."""
+        sketches = map(self.found.costs.sketcher.sketch, self.division)
+        rounds = [number for number, sketch in enumerate(sketches) for _ in sketch or ()]
+        parts = self.deployment.deployment.parts if self.deployment else ()
+        return {part.name: rounds[round_of_part(part.name)] for part in parts}
+
+    @property
+    def fullest(self) -> int:
+        return max(self.memory.values())
+
+    @property
+    def period(self) -> float:
+        """Seconds from result to result when frames come without pause."""
+        return 1 / self.run.throughput if self.run else self.cost.period
+
+    @property
+    def latency(self) -> float:
+        """Seconds of a frame that has the cluster to itself."""
+        return self.frame.latency_s if self.frame else self.cost.latency
+
+    @property
+    def single_period(self) -> float:
+        """Seconds of a frame on the fastest device alone."""
+        return self.found.costs.sketcher.work / max(device.macs_per_second for device in self.cluster.devices)
+
+    @property
+    def speedup(self) -> float:
+        return self.single_period / self.period
+
+    @cached_property
+    def gap(self) -> float:
+        """The share of the goal's value that a better plan could save at most."""
+        return self.goal.gap(self.found.costs, self._figures)
+
+    @property
+    def goal_value(self) -> float:
+        """What the goal makes small."""
+        return self.goal.value(self._figures)
+
+    @property
+    def _figures(self) -> DivisionCost:
+        return replace(self.cost, memory=self.memory, period=self.period, latency=self.latency)
+
+    @property
+    def stages(self) -> int:
+        return len(pipeline_stages(self.division))
+
+    @property
+    def is_optimal(self) -> bool:
+        return self.gap <= PROVEN
+
+    @property
+    def wall(self) -> str:
+        """What keeps the plan from being faster."""
+        busiest = max(self.cost.busy, key=lambda name: self.cost.busy[name])
+        port = self.busiest_port
+        sending = self.sending_s(port) if port else 0.0
+        if self.cost.busy[busiest] >= max(sending, 0.9 * self.period):
+            return f"device '{busiest}' computes for {self.cost.busy[busiest]:.3g} s of each frame"
+        if port and sending >= 0.9 * self.period:
+            return f"link '{port[0]}' sends for {sending:.3g} s of each frame"
+        waiting = 1 - self.cost.busy[busiest] / self.period
+        return f"devices wait for each other's data for {waiting:.0%} of the time"
+
+    @property
+    def busiest_port(self) -> Port | None:
+        ports = self.cost.port_bytes
+        return max(ports, key=self.sending_s) if ports else None
+
+    def sent_and_received(self, device: str) -> tuple[int, int]:
+        """Bytes of a frame that leave a device and that come to it."""
+        near = [link for link in self.cluster.links if device in link.ends]
+        ports = self.cost.port_bytes
+        sent = sum(ports.get(link.port(device), 0) for link in near)
+        others = {link.port(end) for link in near for end in link.ends if end != device}
+        return sent, sum(ports.get(port, 0) for port in others - {link.port(device) for link in near})
+
+    def sending_s(self, port: Port) -> float:
+        """Seconds for which a port sends for each frame."""
+        return self.cost.port_bytes.get(port, 0) / self.cluster.link_named[port[0]].bytes_per_second
+
+
+class ClusterPlanner:
+    """Plans one network for one goal on clusters of any size."""
+
+    def __init__(self, network: Network, goal: ClusterGoal, wire_share: float = 1.0) -> None:
+        self.network, self.goal, self.wire_share = network, goal, wire_share
+        self._last: Strategies | None = None  # strategies of one cluster share what was computed for it
+
+    @cached_property
+    def single_bytes(self) -> int:
+        whole = plan(self.network, explain=False)
+        return whole.peak_bytes + sum(self.network.tensors[name].bytes for name in self.network.constants)
+
+    def plan(self, cluster: Cluster, strategy: str = HYBRID) -> ClusterPlan:
+        """The strategy's division with estimated figures; an error where limits are broken or it does not apply."""
+        self.goal.check(cluster)
+        strategies = self._strategies(cluster)
+        if strategy not in strategies.table:
+            raise InputError(f"there is no strategy '{strategy}'; there are {', '.join(strategies.table)}")
+        found = strategies.table[strategy]()
+        if broken := [words for _, words in self.goal.broken(found.costs, found.cost)]:
+            raise Infeasible(f"strategy '{strategy}' breaks limits: {'; '.join(broken[:3])}")
+        return ClusterPlan(strategy, self.network, found, self.goal, self.single_bytes)
+
+    def _strategies(self, cluster: Cluster) -> Strategies:
+        if self._last is None or self._last.costs.cluster is not cluster:
+            self._last = Strategies(DivisionCosts(self.network, cluster, self.wire_share), self.goal)
+        return self._last
+
+    def realised(self, draft: ClusterPlan, progress: Progress = lambda _: None) -> ClusterPlan:
+        """The plan with every part cut out, planned and placed, and frames simulated: memory is what is allocated."""
+        planned = deployed(draft.found.costs, draft.division, progress)
+        progress("simulating frames")
+        runs = [
+            simulate(
+                planned.deployment,
+                draft.cluster,
+                frames,
+                turns=planned.turns,
+                wire_bytes=wire_bytes(planned.deployment, self.wire_share),
+                is_judged=True,
+            )
+            for frames in (SIMULATED_FRAMES + 3 * draft.stages, 1)
+        ]
+        return replace(draft, deployment=planned, run=runs[0], frame=runs[1])
+
+
+def wire_bytes(deployment: Deployment, share: float) -> WireBytes:
+    """Bytes that a FIFO's frame has on a link, where real numbers take this share of theirs."""
+
+    def size(fifo: Fifo) -> int:
+        tensor = deployment.tensor(fifo)
+        return round(tensor.bytes * share) if tensor.dtype is DType.FLOAT32 else tensor.bytes
+
+    return size
+
+
+def checked_cluster(cluster: Cluster) -> Cluster:
+    """The cluster, if there is something to divide a network over."""
+    if len(cluster.devices) < 2:
+        raise InputError(
+            f"cluster '{cluster.name}' has one device; dividing a network takes two or more. "
+            "`edgewright plan` and `edgewright map` are for one"
+        )
+    return cluster
