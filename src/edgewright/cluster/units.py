@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..network import Layer, Network, Region
+from ..network.operators import Reshape, Transpose
 from ..network.operators.partial_sums import reduction_axes
 
 
@@ -49,8 +50,11 @@ def _has_weights(network: Network, layer: Layer) -> bool:
 
 
 def _follows(network: Network, before: Layer, layer: Layer) -> bool:
-    """Whether a layer reads the output of the one before, and is the only one that does."""
-    return network.sole_reader(before.output) is layer
+    """Whether a layer reads the output of the one before, is the only one that does, and keeps its axes.
+
+    What is flattened no longer has channels to divide by.
+    """
+    return network.sole_reader(before.output) is layer and not isinstance(layer.op, Reshape | Transpose)
 
 
 def _unit(network: Network, layers: list[Layer]) -> LayerUnit:
