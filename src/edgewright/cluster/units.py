@@ -16,7 +16,7 @@ class LayerUnit:
 
     layers: tuple[str, ...]
     work: int  # multiply-accumulates; elements, of layers that have none
-    can_be_summed: bool  # its first layer can add up shares of what it reads
+    can_be_summed: bool  # its first layer can add up shares of the channels that it reads
 
 
 def units_of(network: Network) -> tuple[LayerUnit, ...]:
@@ -59,5 +59,6 @@ def _follows(network: Network, before: Layer, layer: Layer) -> bool:
 
 def _unit(network: Network, layers: list[Layer]) -> LayerUnit:
     first = layers[0]
-    sums = bool(reduction_axes(first.op, network.shapes(first)))
+    shapes = network.shapes(first)
+    sums = len(shapes[0]) - 1 in reduction_axes(first.op, shapes)
     return LayerUnit(tuple(each.name for each in layers), sum(work_of(network, each) for each in layers), sums)
