@@ -14,8 +14,9 @@ from ..cluster.simulation import Churn, WanLatency, simulate
 from ..cluster.strategies import HYBRID
 from ..cluster.wire import FLOAT16_SHARE, wire_bytes
 from ..errors import Infeasible, InputError
-from ..files import whole_folder
+from ..files import whole_folder, write_atomic
 from ..network import Shape
+from ..report.cluster_page import cluster_page, cluster_sizes_page
 from .cluster_tables import (
     devices_table,
     plan_to_dict,
@@ -78,6 +79,8 @@ def plan_cluster(
         with working("writing the plan"), whole_folder(output) as fresh:
             save_cluster_plan(plans[0], fresh)
             write_libraries(plans[0], fresh)
+    if page:
+        write_atomic(page, cluster_page(plans[0], notes) if is_single else cluster_sizes_page(plans, notes))
     if as_json:
         print_json({"model": network.name, "plans": [plan_to_dict(plan) for plan in plans], "notes": notes})
         return

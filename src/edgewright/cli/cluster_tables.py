@@ -8,7 +8,6 @@ from typing import Any
 from rich.table import Table
 
 from .. import text
-from ..cluster.division import DivisionSegment, SegmentSplit
 from ..cluster.plan_file import SavedClusterPlan
 from ..cluster.planning import ClusterPlan
 from ..cluster.simulation import ClusterRun
@@ -16,13 +15,6 @@ from .common import shown, table
 
 MEGABYTE = 1e6
 MOST_PORTS = 12
-_SPLITS = {
-    SegmentSplit.WHOLE: "whole",
-    SegmentSplit.ROWS: "by rows",
-    SegmentSplit.TILES: "by tiles",
-    SegmentSplit.CHANNELS: "by channels",
-    SegmentSplit.SUMS: "by sums",
-}
 
 
 def plan_to_dict(plan: ClusterPlan) -> dict[str, Any]:
@@ -46,12 +38,12 @@ def plan_to_dict(plan: ClusterPlan) -> dict[str, Any]:
         "wall": plan.wall,
         "float16_error": plan.wire_error,
         "memory": {
-            name: {"bytes": plan.memory[name], "weights_bytes": cost.weights[name]}
-            for name in plan.cluster.device_named
+            name: {"bytes": plan.memory[name], "weights_bytes": parts.weights}
+            for name, parts in plan.memory_parts.items()
         },
         "links": [{"link": link, "from": end, "bytes": size} for (link, end), size in cost.port_bytes.items()],
         "segments": [
-            {"layers": list(_layers(plan, segment)), "split": segment.split.value, "devices": list(segment.devices)}
+            {"layers": list(plan.layers(segment)), "split": segment.split.value, "devices": list(segment.devices)}
             for segment in plan.division
         ],
     }
@@ -86,11 +78,11 @@ def segments_table(plan: ClusterPlan) -> Table:
     """Who computes what."""
     made = table(f"{shown(plan.network.name)}: {plan.strategy}", "layers", "split", "devices")
     for segment in plan.division:
-        layers = _layers(plan, segment)
+        layers = plan.layers(segment)
         named = shown(layers[0]) + (f" to {shown(layers[-1])}" if len(layers) > 1 else "")
         devices = segment.devices
         who = ", ".join(map(shown, devices)) if len(devices) < 4 else f"{shown(devices[0])} to {shown(devices[-1])}"
-        made.add_row(named, _SPLITS[segment.split], who)
+        made.add_row(named, segment.split.words, who)
     return made
 
 
@@ -102,7 +94,7 @@ def devices_table(plan: ClusterPlan) -> Table:
         made.add_row(
             shown(device.name),
             text.size(plan.memory[device.name]),
-            text.size(cost.weights[device.name]),
+            text.size(plan.memory_parts[device.name].weights),
             f"{cost.busy.get(device.name, 0.0) / plan.period:.0%}",
             *(text.size(size) for size in plan.sent_and_received(device.name)),
         )
@@ -122,10 +114,6 @@ def verdict(plan: ClusterPlan) -> str:
         f"latency {plan.latency:.3g} s; {text.size(plan.cost.traffic_bytes)} sent for a frame; "
         f"{plan.goal.aim.value}: {quality}; {plan.wall}{wire}"
     )
-
-
-def _layers(plan: ClusterPlan, segment: DivisionSegment) -> tuple[str, ...]:
-    return plan.found.costs.sketcher.layers(segment)
 
 
 def run_to_dict(run: ClusterRun) -> dict[str, Any]:

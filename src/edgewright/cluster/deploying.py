@@ -52,7 +52,7 @@ def deployed(costs: DivisionCosts, division: Division, progress: Progress = lamb
     placed = replace(deployment, arenas=layout.arenas)
     checked_deployment(placed, with_plans=False)
     placed = replace(placed, predictions=memory_predictions(placed))
-    replay = {costs.cluster.gateway: costs.frame_bytes * len(draft.pipeline)}
+    replay = costs.replay(division)
     return ClusterDeployment(placed, layout.turns(), memory_of(placed, costs, replay), replay)
 
 
@@ -71,6 +71,10 @@ def memory_of(deployment: Deployment, costs: DivisionCosts, replay: Mapping[str,
 
 def device_of_part(name: str) -> str:
     return name.rpartition(".")[0]
+
+
+def round_of_part(name: str) -> int:
+    return int(name.rpartition(".")[2])
 
 
 class RowPlanner:

@@ -22,6 +22,10 @@ class SegmentSplit(Enum):
     CHANNELS = "channels"  # a range of output channels, from whole inputs (fan-out, S 5.3.1)
     SUMS = "sums"  # sums over a range of channels, added up afterwards (fan-in; after fan-out a fused pair, S 5.3.2)
 
+    @property
+    def words(self) -> str:
+        return self.value if self is SegmentSplit.WHOLE else f"by {self.value}"
+
 
 @dataclass(frozen=True, slots=True)
 class DivisionSegment:

@@ -9,10 +9,11 @@ from functools import cached_property
 from ..errors import Infeasible, InputError
 from ..memory.planner import plan
 from ..network import Network
+from ..program.deployment_memory import weights
 from .costs import DivisionCost, DivisionCosts
-from .deploying import ClusterDeployment, deployed
+from .deploying import ClusterDeployment, deployed, round_of_part
 from .devices import Cluster, Port
-from .division import Division
+from .division import Division, DivisionSegment, pipeline_stages
 from .goal import ClusterGoal
 from .hybrid import FoundDivision
 from .simulation import ClusterRun, simulate
@@ -20,8 +21,21 @@ from .strategies import HYBRID, Strategies
 from .wire import float16_error, wire_bytes
 
 Progress = Callable[[str], None]
-SIMULATED_FRAMES = 8  # for the throughput
+SIMULATED_FRAMES = 8  # for the throughput, and more for each pipeline stage, which may have two
 PROVEN = 1e-9  # a gap that is none
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceMemory:
+    """What the memory of a device is for, in bytes."""
+
+    weights: int
+    working: int  # arenas and slots
+    replay: int  # frames kept to be sent again when a device fails
+
+    @property
+    def total(self) -> int:
+        return self.weights + self.working + self.replay
 
 
 @dataclass(frozen=True)
@@ -59,6 +73,28 @@ class ClusterPlan:
     def memory(self) -> Mapping[str, int]:
         return self.deployment.memory if self.deployment else self.cost.memory
 
+    @cached_property
+    def memory_parts(self) -> Mapping[str, DeviceMemory]:
+        """The memory of each device by what it is for."""
+        stored = weights(self.deployment.deployment) if self.deployment else self.cost.weights
+        replay = self.found.costs.replay(self.division)
+        found: dict[str, DeviceMemory] = {}
+        for name, total in self.memory.items():
+            kept, again = stored.get(name, 0), replay.get(name, 0)
+            found[name] = DeviceMemory(kept, total - kept - again, again)
+        return found
+
+    def layers(self, segment: DivisionSegment) -> tuple[str, ...]:
+        return self.found.costs.sketcher.layers(segment)
+
+    @cached_property
+    def part_segments(self) -> Mapping[str, int]:
+        """The number of the segment that each part of the deployment belongs to."""
+        sketches = map(self.found.costs.sketcher.sketch, self.division)
+        rounds = [number for number, sketch in enumerate(sketches) for _ in sketch or ()]
+        parts = self.deployment.deployment.parts if self.deployment else ()
+        return {part.name: rounds[round_of_part(part.name)] for part in parts}
+
     @property
     def fullest(self) -> int:
         return max(self.memory.values())
@@ -85,8 +121,20 @@ class ClusterPlan:
     @cached_property
     def gap(self) -> float:
         """The share of the goal's value that a better plan could save at most."""
-        figures = replace(self.cost, memory=self.memory, period=self.period, latency=self.latency)
-        return self.goal.gap(self.found.costs, figures)
+        return self.goal.gap(self.found.costs, self._figures)
+
+    @property
+    def goal_value(self) -> float:
+        """What the goal makes small."""
+        return self.goal.value(self._figures)
+
+    @property
+    def _figures(self) -> DivisionCost:
+        return replace(self.cost, memory=self.memory, period=self.period, latency=self.latency)
+
+    @property
+    def stages(self) -> int:
+        return len(pipeline_stages(self.division))
 
     @property
     def is_optimal(self) -> bool:
@@ -97,7 +145,7 @@ class ClusterPlan:
         """What keeps the plan from being faster."""
         busiest = max(self.cost.busy, key=lambda name: self.cost.busy[name])
         port = self.busiest_port
-        sending = self._sending(port) if port else 0.0
+        sending = self.sending_s(port) if port else 0.0
         if self.cost.busy[busiest] >= max(sending, 0.9 * self.period):
             return f"device '{busiest}' computes for {self.cost.busy[busiest]:.3g} s of each frame"
         if port and sending >= 0.9 * self.period:
@@ -108,7 +156,7 @@ class ClusterPlan:
     @property
     def busiest_port(self) -> Port | None:
         ports = self.cost.port_bytes
-        return max(ports, key=self._sending) if ports else None
+        return max(ports, key=self.sending_s) if ports else None
 
     def sent_and_received(self, device: str) -> tuple[int, int]:
         """Bytes of a frame that leave a device and that come to it."""
@@ -118,8 +166,9 @@ class ClusterPlan:
         others = {link.port(end) for link in near for end in link.ends if end != device}
         return sent, sum(ports.get(port, 0) for port in others - {link.port(device) for link in near})
 
-    def _sending(self, port: Port) -> float:
-        return self.cost.port_bytes[port] / self.cluster.link_named[port[0]].bytes_per_second
+    def sending_s(self, port: Port) -> float:
+        """Seconds for which a port sends for each frame."""
+        return self.cost.port_bytes.get(port, 0) / self.cluster.link_named[port[0]].bytes_per_second
 
 
 class ClusterPlanner:
@@ -127,6 +176,7 @@ class ClusterPlanner:
 
     def __init__(self, network: Network, goal: ClusterGoal, wire_share: float = 1.0) -> None:
         self.network, self.goal, self.wire_share = network, goal, wire_share
+        self._last: Strategies | None = None  # strategies of one cluster share what was computed for it
 
     @cached_property
     def single_bytes(self) -> int:
@@ -136,14 +186,18 @@ class ClusterPlanner:
     def plan(self, cluster: Cluster, strategy: str = HYBRID) -> ClusterPlan:
         """The strategy's division with estimated figures; an error where limits are broken or it does not apply."""
         self.goal.check(cluster)
-        costs = DivisionCosts(self.network, cluster, self.wire_share)
-        strategies = Strategies(costs, self.goal)
+        strategies = self._strategies(cluster)
         if strategy not in strategies.table:
             raise InputError(f"there is no strategy '{strategy}'; there are {', '.join(strategies.table)}")
         found = strategies.table[strategy]()
         if broken := [words for _, words in self.goal.broken(found.costs, found.cost)]:
             raise Infeasible(f"strategy '{strategy}' breaks limits: {'; '.join(broken[:3])}")
         return ClusterPlan(strategy, self.network, found, self.goal, self.single_bytes)
+
+    def _strategies(self, cluster: Cluster) -> Strategies:
+        if self._last is None or self._last.costs.cluster is not cluster:
+            self._last = Strategies(DivisionCosts(self.network, cluster, self.wire_share), self.goal)
+        return self._last
 
     def realised(self, draft: ClusterPlan, progress: Progress = lambda _: None) -> ClusterPlan:
         """The plan with every part cut out, planned and placed, and frames simulated: memory is what is allocated."""
@@ -158,7 +212,7 @@ class ClusterPlanner:
                 wire_bytes=wire_bytes(planned.deployment, self.wire_share),
                 is_judged=True,
             )
-            for frames in (SIMULATED_FRAMES, 1)
+            for frames in (SIMULATED_FRAMES + 3 * draft.stages, 1)
         ]
         is_short = self.wire_share < 1
         error = float16_error(planned.deployment, draft.cluster.gateway) if is_short else None
