@@ -9,9 +9,10 @@ from ..cluster.devices import GIGABIT, PI4_MACS, Cluster, equal_devices
 from ..cluster.goal import ClusterAim, ClusterGoal
 from ..cluster.libraries import write_libraries
 from ..cluster.plan_file import load_cluster_plan, save_cluster_plan
-from ..cluster.planning import ClusterPlan, ClusterPlanner, checked_cluster, wire_bytes
+from ..cluster.planning import ClusterPlan, ClusterPlanner, checked_cluster
 from ..cluster.simulation import Churn, WanLatency, simulate
 from ..cluster.strategies import HYBRID
+from ..cluster.wire import FLOAT16_SHARE, wire_bytes
 from ..errors import Infeasible, InputError
 from ..files import whole_folder, write_atomic
 from ..network import Shape
@@ -30,7 +31,6 @@ from .common import console, print_json, print_notes, print_written, read_model,
 
 DEFAULT_DEVICES = (6,)
 GIGA, MEGABIT = 1e9, 125_000
-FLOAT16_SHARE = 0.5
 
 
 def plan_cluster(

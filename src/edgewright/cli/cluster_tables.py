@@ -36,6 +36,7 @@ def plan_to_dict(plan: ClusterPlan) -> dict[str, Any]:
         "gap": plan.gap,
         "minimised": plan.goal.aim.value,
         "wall": plan.wall,
+        "float16_error": plan.wire_error,
         "memory": {
             name: {"bytes": plan.memory[name], "weights_bytes": parts.weights}
             for name, parts in plan.memory_parts.items()
@@ -106,11 +107,12 @@ def verdict(plan: ClusterPlan) -> str:
     share = plan.fullest * count / plan.single_bytes
     how = "exact" if plan.is_exact else "an estimate"
     quality = "proven best" if plan.is_optimal else f"at most {plan.gap:.1%} from the best there can be"
+    wire = "" if plan.wire_error is None else f"; 16 bits on the wire change outputs by {plan.wire_error:.2%} at most"
     return (
         f"fullest device {text.size(plan.fullest)} ({how}), {share:.2f} × one device's "
         f"{text.size(plan.single_bytes)} / {count}; {1 / plan.period:.3g} frames/s, {plan.speedup:.2f} × one device; "
         f"latency {plan.latency:.3g} s; {text.size(plan.cost.traffic_bytes)} sent for a frame; "
-        f"{plan.goal.aim.value}: {quality}; {plan.wall}"
+        f"{plan.goal.aim.value}: {quality}; {plan.wall}{wire}"
     )
 
 

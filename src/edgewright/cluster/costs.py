@@ -211,7 +211,7 @@ class DivisionCosts:
 
     def _send(self, flow: PartFlow, sent: Counter[Port]) -> None:
         size = self.region_bytes(flow.key, flow.region)
-        if self.network.tensors[flow.key[0]].dtype is DType.FLOAT32:
+        if self.network.tensors[flow.key[0]].dtype is DType.FLOAT32 and flow.key[1] is None:
             size = round(size * self.wire_share)
         for port in self.cluster.route(flow.source, flow.target):
             sent[port] += size
@@ -270,12 +270,20 @@ class _Costing:
             ports.update(exchange.inside)
             ports.update(exchange.passed)
         links = [size / self.cluster.link_named[link].bytes_per_second for (link, _), size in ports.items()]
-        period = max(*stages, *busy.values(), *links, first)
+        period = max(*self._turns(stages), *busy.values(), *links, first)
         latency = sum(spent) + first + sum(self._time(exchange.passed) for exchange in exchanges[1:])
         weights = self._weights()
         memory, pressure = self._memory(weights, exchanges)
         energy = self._energy(busy, period)
         return DivisionCost(memory, weights, dict(busy), dict(ports), period, latency, energy, pressure)
+
+    def _turns(self, stages: list[float]) -> list[float]:
+        """How long each device is taken by its stages: while it waits in one, it is not counted on to run another."""
+        members: dict[str, set[int]] = defaultdict(set)
+        for place, stage in zip(self.rounds, self.stage_of, strict=True):
+            for part in self.costs.parts(place):
+                members[part.device].add(stage)
+        return [sum(stages[stage] for stage in own) for own in members.values()]
 
     def _exchanges(self) -> list[Exchange]:
         """Of the frame, then of each round."""

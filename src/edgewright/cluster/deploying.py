@@ -15,7 +15,7 @@ from ..platform.target import target_of
 from ..program import Plan
 from ..program.deployment import OUTSIDE, Deployment, Fifo, Relation, RelationKind, Worker
 from ..program.deployment_check import checked_deployment
-from ..program.deployment_memory import memory_predictions, weights
+from ..program.deployment_memory import WEIGHTS, memory_predictions
 from .costs import STAGE_SLOTS, DivisionCosts
 from .devices import Cluster
 from .division import Division, pipeline_stages
@@ -58,7 +58,9 @@ def deployed(costs: DivisionCosts, division: Division, progress: Progress = lamb
 
 def memory_of(deployment: Deployment, costs: DivisionCosts, replay: Mapping[str, int]) -> dict[str, int]:
     """Bytes of each device of the cluster, everything counted."""
-    stored = weights(deployment)
+    stored = {
+        each.name.removeprefix(WEIGHTS): int(each.value) for each in deployment.predictions if WEIGHTS in each.name
+    }
     return {
         device.name: stored.get(device.name, 0)
         + replay.get(device.name, 0)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import accumulate, groupby
 
+from ..errors import Unsupported
 from ..network import Region
 
 ROW_AXIS = 1
@@ -64,6 +65,8 @@ def tile_regions(shape: Sequence[int], count: int) -> list[Region]:
 
 def _ranges(shape: Sequence[int], shares: Sequence[float], axis: int) -> list[Region]:
     """Ranges along an axis, as large as these shares of all; some may be empty."""
+    if not shape:
+        raise Unsupported("a single number cannot be divided")
     total, whole = sum(shares), Region.whole(shape)
     ends = [round(shape[axis] * done / total) for done in accumulate(shares)]
     return [whole.with_axis(axis, pair) for pair in zip([0, *ends], ends, strict=False)]

@@ -8,8 +8,7 @@ from functools import cached_property
 
 from ..errors import Infeasible, InputError
 from ..memory.planner import plan
-from ..network import DType, Network
-from ..program.deployment import Deployment, Fifo
+from ..network import Network
 from ..program.deployment_memory import weights
 from .costs import DivisionCost, DivisionCosts
 from .deploying import ClusterDeployment, deployed, round_of_part
@@ -17,9 +16,9 @@ from .devices import Cluster, Port
 from .division import Division, DivisionSegment, pipeline_stages
 from .goal import ClusterGoal
 from .hybrid import FoundDivision
-from .rates import WireBytes
 from .simulation import ClusterRun, simulate
 from .strategies import HYBRID, Strategies
+from .wire import float16_error, wire_bytes
 
 Progress = Callable[[str], None]
 SIMULATED_FRAMES = 8  # for the throughput, and more for each pipeline stage, which may have two
@@ -51,6 +50,7 @@ class ClusterPlan:
     deployment: ClusterDeployment | None = None  # where every part was planned, memory is exact
     run: ClusterRun | None = None  # and some frames were simulated
     frame: ClusterRun | None = None  # one frame alone
+    wire_error: float | None = None  # of outputs, where real numbers are sent with 16 bits
 
     @property
     def cluster(self) -> Cluster:
@@ -214,17 +214,9 @@ class ClusterPlanner:
             )
             for frames in (SIMULATED_FRAMES + 3 * draft.stages, 1)
         ]
-        return replace(draft, deployment=planned, run=runs[0], frame=runs[1])
-
-
-def wire_bytes(deployment: Deployment, share: float) -> WireBytes:
-    """Bytes that a FIFO's frame has on a link, where real numbers take this share of theirs."""
-
-    def size(fifo: Fifo) -> int:
-        tensor = deployment.tensor(fifo)
-        return round(tensor.bytes * share) if tensor.dtype is DType.FLOAT32 else tensor.bytes
-
-    return size
+        is_short = self.wire_share < 1
+        error = float16_error(planned.deployment, draft.cluster.gateway) if is_short else None
+        return replace(draft, deployment=planned, run=runs[0], frame=runs[1], wire_error=error)
 
 
 def checked_cluster(cluster: Cluster) -> Cluster:
