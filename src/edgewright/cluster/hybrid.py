@@ -137,17 +137,12 @@ class HybridSearch:
     def check(self, cost: DivisionCost) -> None:
         """An error where limits are broken."""
         if broken := [words for _, words in self.goal.broken(self.costs, cost)]:
+            others = f", and {len(broken) - 3} more like these" if len(broken) > 3 else ""
             raise Infeasible(
-                f"no division of '{self.costs.network.name}' over {len(self.devices)} devices that was found keeps the "
-                f"limits: {'; '.join(broken[:3])}. {self._remedy(cost)}"
+                f"no division of '{self.costs.network.name}' over {len(self.devices)} devices was found that keeps the "
+                f"limits. The closest: {'; '.join(broken[:3])}{others}. Devices that have what it needs would do, or "
+                "more of them; or ask for less"
             )
-
-    def _remedy(self, cost: DivisionCost) -> str:
-        least = self.costs.weights_bytes // len(self.devices)
-        return (
-            f"Each device holds {least:,} B of weights at least; add devices or memory, or ask for less "
-            f"(the best found needs {cost.fullest:,} B on the fullest)"
-        )
 
     def _score(self, choices: Choices, goal: ClusterGoal | None = None) -> tuple[float, float]:
         wanted = goal or self.goal

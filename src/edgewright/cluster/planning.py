@@ -22,6 +22,7 @@ from .wire import float16_error, wire_bytes
 
 Progress = Callable[[str], None]
 SIMULATED_FRAMES = 8  # for the throughput, and more for each pipeline stage, which may have two
+CORRECTIONS = 4  # of estimates that turned out too low
 PROVEN = 1e-9  # a gap that is none
 
 
@@ -32,6 +33,11 @@ class DeviceMemory:
     weights: int
     working: int  # arenas and slots
     replay: int  # frames kept to be sent again when a device fails
+    has_flash: bool = False  # which weights lie in
+
+    @property
+    def ram(self) -> int:
+        return self.working + self.replay + (0 if self.has_flash else self.weights)
 
     @property
     def total(self) -> int:
@@ -81,7 +87,8 @@ class ClusterPlan:
         found: dict[str, DeviceMemory] = {}
         for name, total in self.memory.items():
             kept, again = stored.get(name, 0), replay.get(name, 0)
-            found[name] = DeviceMemory(kept, total - kept - again, again)
+            has_flash = self.cluster.device_named[name].flash_bytes is not None
+            found[name] = DeviceMemory(kept, total - kept - again, again, has_flash)
         return found
 
     def layers(self, segment: DivisionSegment) -> tuple[str, ...]:
@@ -130,7 +137,13 @@ class ClusterPlan:
 
     @property
     def _figures(self) -> DivisionCost:
-        return replace(self.cost, memory=self.memory, period=self.period, latency=self.latency)
+        stored = {name: parts.weights for name, parts in self.memory_parts.items()}
+        return replace(self.cost, memory=self.memory, weights=stored, period=self.period, latency=self.latency)
+
+    @property
+    def broken(self) -> list[str]:
+        """The limits that it does not keep, in words."""
+        return [words for _, words in self.goal.broken(self.found.costs, self._figures)]
 
     @property
     def stages(self) -> int:
@@ -185,22 +198,59 @@ class ClusterPlanner:
 
     def plan(self, cluster: Cluster, strategy: str = HYBRID) -> ClusterPlan:
         """The strategy's division with estimated figures; an error where limits are broken or it does not apply."""
-        self.goal.check(cluster)
         strategies = self._strategies(cluster)
+        self.goal.check(strategies.costs)
         if strategy not in strategies.table:
             raise InputError(f"there is no strategy '{strategy}'; there are {', '.join(strategies.table)}")
-        found = strategies.table[strategy]()
-        if broken := [words for _, words in self.goal.broken(found.costs, found.cost)]:
-            raise Infeasible(f"strategy '{strategy}' breaks limits: {'; '.join(broken[:3])}")
-        return ClusterPlan(strategy, self.network, found, self.goal, self.single_bytes)
+        return self._planned(strategies, strategy)
 
     def _strategies(self, cluster: Cluster) -> Strategies:
         if self._last is None or self._last.costs.cluster is not cluster:
             self._last = Strategies(DivisionCosts(self.network, cluster, self.wire_share), self.goal)
         return self._last
 
+    def _planned(self, strategies: Strategies, strategy: str) -> ClusterPlan:
+        found = strategies.table[strategy]()
+        made = ClusterPlan(strategy, self.network, found, strategies.goal, self.single_bytes)
+        if made.broken:
+            raise Infeasible(f"strategy '{strategy}' does not keep the limits: {'; '.join(made.broken[:3])}")
+        return replace(made, goal=self.goal)
+
     def realised(self, draft: ClusterPlan, progress: Progress = lambda _: None) -> ClusterPlan:
-        """The plan with every part cut out, planned and placed, and frames simulated: memory is what is allocated."""
+        """The plan with every part cut out, planned and placed, and frames simulated: memory is what is allocated.
+
+        Where the exact figures break limits that the estimates kept, estimates are corrected and another is found.
+        """
+        for _ in range(CORRECTIONS):
+            made = self._realised(draft, progress)
+            if not made.broken:
+                return made
+            draft = self._planned(self._corrected(made), made.strategy)
+        raise Infeasible(f"no plan with exact figures was found that keeps the limits: {'; '.join(made.broken[:3])}")
+
+    def _corrected(self, made: ClusterPlan) -> Strategies:
+        """Strategies that expect what a plan came to more than was estimated."""
+        goal = self.goal
+        margins = {name: self._margin(made, name) for name in made.memory}
+        slower, later = max(1.0, made.period / made.cost.period), max(1.0, made.latency / made.cost.latency)
+        goal = replace(
+            goal,
+            min_throughput=goal.min_throughput and goal.min_throughput * slower,
+            max_latency=goal.max_latency and goal.max_latency / later,
+        )
+        costs = DivisionCosts(self.network, made.cluster, self.wire_share)
+        return Strategies(costs.with_margins(margins), goal)
+
+    def _margin(self, made: ClusterPlan, name: str) -> tuple[int, int]:
+        """By how many bytes of weights, and of everything else, estimates of a device were too low."""
+        before = made.found.costs.margins.get(name, (0, 0))
+        parts, cost = made.memory_parts[name], made.cost
+        expected = cost.weights[name], cost.memory[name] - cost.weights[name]
+        exact = parts.weights, parts.total - parts.weights
+        weights, others = (max(0, old + had - want) for old, had, want in zip(before, exact, expected, strict=True))
+        return weights, others
+
+    def _realised(self, draft: ClusterPlan, progress: Progress) -> ClusterPlan:
         planned = deployed(draft.found.costs, draft.division, progress)
         progress("simulating frames")
         runs = [
