@@ -130,7 +130,12 @@ class ClusterPlan:
 
     @property
     def _figures(self) -> DivisionCost:
-        return replace(self.cost, memory=self.memory, period=self.period, latency=self.latency)
+        weights = {name: parts.weights for name, parts in self.memory_parts.items()}
+        return replace(self.cost, memory=self.memory, weights=weights, period=self.period, latency=self.latency)
+
+    @property
+    def broken_limits(self) -> tuple[str, ...]:
+        return tuple(words for _, words in self.goal.broken(self.found.costs, self._figures))
 
     @property
     def stages(self) -> int:
@@ -190,9 +195,10 @@ class ClusterPlanner:
         if strategy not in strategies.table:
             raise InputError(f"there is no strategy '{strategy}'; there are {', '.join(strategies.table)}")
         found = strategies.table[strategy]()
-        if broken := [words for _, words in self.goal.broken(found.costs, found.cost)]:
+        made = ClusterPlan(strategy, self.network, found, self.goal, self.single_bytes)
+        if broken := made.broken_limits:
             raise Infeasible(f"strategy '{strategy}' breaks limits: {'; '.join(broken[:3])}")
-        return ClusterPlan(strategy, self.network, found, self.goal, self.single_bytes)
+        return made
 
     def _strategies(self, cluster: Cluster) -> Strategies:
         if self._last is None or self._last.costs.cluster is not cluster:
@@ -216,7 +222,13 @@ class ClusterPlanner:
         ]
         is_short = self.wire_share < 1
         error = float16_error(planned.deployment, draft.cluster.gateway) if is_short else None
-        return replace(draft, deployment=planned, run=runs[0], frame=runs[1], wire_error=error)
+        made = replace(draft, deployment=planned, run=runs[0], frame=runs[1], wire_error=error)
+        if broken := made.broken_limits:
+            raise Infeasible(
+                f"strategy '{draft.strategy}' keeps the limits by its estimates, but not once its parts are planned: "
+                f"{'; '.join(broken[:3])}. Ask for a little less memory (--ram) or more throughput than you need"
+            )
+        return made
 
 
 def checked_cluster(cluster: Cluster) -> Cluster:
