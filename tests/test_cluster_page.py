@@ -118,3 +118,10 @@ def test_boards_with_parts_that_differ_in_weights_get_their_libraries(tmp_path):
     ran = CliRunner().invoke(main, words)
     assert ran.exit_code == 0, ran.output
     assert all(list((tmp_path / "plan" / "c" / f"pi{n}").glob("*.c")) for n in (1, 2, 3))
+
+
+def test_what_devices_send_and_get_is_what_their_cables_carry(plan):
+    for link in plan.cluster.links:
+        device, switch = link.ends
+        carried = tuple(plan.cost.port_bytes.get((link.name, end), 0) for end in (device, switch))
+        assert plan.sent_and_received[device] == carried

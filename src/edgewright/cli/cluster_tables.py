@@ -96,7 +96,7 @@ def devices_table(plan: ClusterPlan) -> Table:
             text.size(plan.memory[device.name]),
             text.size(plan.memory_parts[device.name].weights),
             f"{cost.busy.get(device.name, 0.0) / plan.period:.0%}",
-            *(text.size(size) for size in plan.sent_and_received(device.name)),
+            *(text.size(size) for size in plan.sent_and_received[device.name]),
         )
     return made
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -163,13 +164,25 @@ class ClusterPlan:
         ports = self.cost.port_bytes
         return max(ports, key=self.sending_s) if ports else None
 
-    def sent_and_received(self, device: str) -> tuple[int, int]:
-        """Bytes of a frame that leave a device and that come to it."""
-        near = [link for link in self.cluster.links if device in link.ends]
-        ports = self.cost.port_bytes
-        sent = sum(ports.get(link.port(device), 0) for link in near)
-        others = {link.port(end) for link in near for end in link.ends if end != device}
-        return sent, sum(ports.get(port, 0) for port in others - {link.port(device) for link in near})
+    @cached_property
+    def sent_and_received(self) -> Mapping[str, tuple[int, int]]:
+        """Bytes of a frame that each device sends to others and gets from them, where parts are planned."""
+        assert self.deployment is not None
+        made, sent, received = self.deployment.deployment, Counter[str](), Counter[str]()
+        size_of = wire_bytes(made, self.found.costs.wire_share)
+        for fifo in made.fifos:
+            size = size_of(fifo)
+            home = self.homes.get(fifo.source, self.cluster.gateway)
+            for target in {self.homes.get(reader, self.cluster.gateway) for reader in fifo.reading} - {home}:
+                sent[home] += size
+                received[target] += size
+        return {name: (sent[name], received[name]) for name in self.cluster.device_named}
+
+    @cached_property
+    def homes(self) -> Mapping[str, str]:
+        """The device of each part."""
+        workers = self.deployment.deployment.workers if self.deployment else ()
+        return {part: worker.device for worker in workers for part in worker.parts}
 
     def sending_s(self, port: Port) -> float:
         """Seconds for which a port sends for each frame."""

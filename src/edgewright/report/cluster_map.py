@@ -121,6 +121,9 @@ class _ClusterMap:
         is_bus = link is not None and len(link.ends) > 2
         said = f"{row.rail}, {self._load(link.port(link.ends[0]))}" if link and is_bus else row.rail
         wide = WIDTH - RIGHT - self.left
+        above = [each.top for each in self.rows if each.rail == row.rail and each.top < row.top]
+        if above:
+            yield f'<path class="joint" d="M{WIDTH - RIGHT - 4:g} {max(above) + RAIL:g}V{row.top:g}"/>'
         yield f'<rect class="rail" x="{self.left:g}" y="{row.top:g}" width="{wide:g}" height="{RAIL:g}" rx="4"/>'
         middle = self.left + wide / 2
         yield f'<text class="name middle" x="{middle:g}" y="{row.top + 17:g}">{escaped(said)}</text>'
@@ -158,7 +161,7 @@ class _ClusterMap:
         (start, y), (end, stop) = self._anchor(ends[0]), self._anchor(ends[1])
         yield f"<g><title>{escaped(said)}</title>"
         yield f'<path class="{self._style(busiest)}" style="stroke-width:{self._thick(busiest):.1f}px" '
-        yield f'd="{start}H{x:g}V{stop:g}{end}"/>'
+        yield f'd="{start}H{x:g}V{stop:g}{end}H{x:g}"/>'
         if len(self.cables) <= MOST_LABELS and len(link.ends) == 2:
             label = [link.name, *(f"{sent_size(self._bytes(port))} from {port[1] or 'both'}" for port in ports)]
             for line, part in enumerate(label):
