@@ -1,6 +1,7 @@
 """Pages of plans over clusters: their figures are those of the plan, and pictures and tables agree."""
 
 import re
+from dataclasses import replace
 from xml.etree.ElementTree import fromstring
 
 import pytest
@@ -11,6 +12,7 @@ from edgewright.cli import main
 from edgewright.cluster.devices import Cluster, ClusterDevice, ClusterLink, equal_devices
 from edgewright.cluster.goal import ClusterGoal
 from edgewright.cluster.planning import ClusterPlanner
+from edgewright.errors import Infeasible
 from edgewright.report.cluster_gantt import cluster_gantt_svg
 from edgewright.report.cluster_map import MOST_DEVICES, cluster_map_svg
 from edgewright.report.cluster_memory import cluster_memory_svg
@@ -96,3 +98,30 @@ def test_the_command_writes_both_pages(tmp_path):
         ran = CliRunner().invoke(main, words)
         assert ran.exit_code == 0, ran.output
         assert title in page.read_text()
+
+
+def test_a_plan_whose_parts_break_a_limit_is_refused(planner):
+    draft = planner.plan(equal_devices(3))
+    exact = planner.realised(draft)
+    tight = replace(draft, goal=ClusterGoal(max_memory=exact.fullest - 1))
+    with pytest.raises(Infeasible, match="not once its parts are planned: the memory allowed on"):
+        planner.realised(tight)
+
+
+def test_boards_with_parts_that_differ_in_weights_get_their_libraries(tmp_path):
+    model = samples.write("lenet5", tmp_path)
+    cluster = tmp_path / "team.toml"
+    cluster.write_text(
+        'name = "team"\n[[device]]\nname = "pi"\ncount = 3\nboard = "raspberry-pi-4"\nswitch = "switch"\n'
+    )
+    words = ["cluster", "plan", str(model), "--cluster", str(cluster), "-o", str(tmp_path / "plan"), "--json"]
+    ran = CliRunner().invoke(main, words)
+    assert ran.exit_code == 0, ran.output
+    assert all(list((tmp_path / "plan" / "c" / f"pi{n}").glob("*.c")) for n in (1, 2, 3))
+
+
+def test_what_devices_send_and_get_is_what_their_cables_carry(plan):
+    for link in plan.cluster.links:
+        device, switch = link.ends
+        carried = tuple(plan.cost.port_bytes.get((link.name, end), 0) for end in (device, switch))
+        assert plan.sent_and_received[device] == carried

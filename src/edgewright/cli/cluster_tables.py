@@ -97,7 +97,7 @@ def devices_table(plan: ClusterPlan) -> Table:
             _used(memory.ram, device.ram_bytes),
             _used(memory.weights, device.flash_bytes) + (" of flash" if memory.has_flash else ""),
             f"{cost.busy.get(device.name, 0.0) / plan.period:.0%}",
-            *(text.size(size) for size in plan.sent_and_received(device.name)),
+            *(text.size(size) for size in plan.sent_and_received[device.name]),
         )
     return made
 

@@ -96,8 +96,9 @@ class RowPlanner:
             return self.known[key]
         plan = self.known[key]
         constants = {**plan.network.constants, **network.constants}
-        same = replace(plan.network, name=network.name, constants=constants)
-        return replace(plan, program=replace(plan.program, network=same))
+        mine = replace(plan.network, name=network.name, constants=constants)
+        same = replace(plan, program=replace(plan.program, network=mine), packed=())
+        return emit(same, target).plan if target else same
 
 
 class _ClusterDraft:

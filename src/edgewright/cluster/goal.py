@@ -80,7 +80,8 @@ class ClusterGoal:
         """By how much it breaks limits, then the value, with a little of everything else to tell equals apart."""
         rest = log(cost.fullest) + log(cost.period) + log(cost.latency)
         smooth = self._combined(cost.pressure, cost.period, cost.latency, cost.energy)
-        excess = sum(excess for excess, _ in self.broken(costs, cost))
+        excesses = [excess for excess, _ in self.broken(costs, cost)]
+        excess = max(excesses, default=0.0) + 1e-2 * sum(excesses)  # else one full device beats many a little too full
         return excess, self.value(cost) + SMOOTHNESS * smooth + 1e-3 * rest
 
     def broken(self, costs: DivisionCosts, cost: DivisionCost) -> Iterator[tuple[float, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -137,13 +138,12 @@ class ClusterPlan:
 
     @property
     def _figures(self) -> DivisionCost:
-        stored = {name: parts.weights for name, parts in self.memory_parts.items()}
-        return replace(self.cost, memory=self.memory, weights=stored, period=self.period, latency=self.latency)
+        weights = {name: parts.weights for name, parts in self.memory_parts.items()}
+        return replace(self.cost, memory=self.memory, weights=weights, period=self.period, latency=self.latency)
 
     @property
-    def broken(self) -> list[str]:
-        """The limits that it does not keep, in words."""
-        return [words for _, words in self.goal.broken(self.found.costs, self._figures)]
+    def broken_limits(self) -> tuple[str, ...]:
+        return tuple(words for _, words in self.goal.broken(self.found.costs, self._figures))
 
     @property
     def stages(self) -> int:
@@ -171,13 +171,25 @@ class ClusterPlan:
         ports = self.cost.port_bytes
         return max(ports, key=self.sending_s) if ports else None
 
-    def sent_and_received(self, device: str) -> tuple[int, int]:
-        """Bytes of a frame that leave a device and that come to it."""
-        near = [link for link in self.cluster.links if device in link.ends]
-        ports = self.cost.port_bytes
-        sent = sum(ports.get(link.port(device), 0) for link in near)
-        others = {link.port(end) for link in near for end in link.ends if end != device}
-        return sent, sum(ports.get(port, 0) for port in others - {link.port(device) for link in near})
+    @cached_property
+    def sent_and_received(self) -> Mapping[str, tuple[int, int]]:
+        """Bytes of a frame that each device sends to others and gets from them, where parts are planned."""
+        assert self.deployment is not None
+        made, sent, received = self.deployment.deployment, Counter[str](), Counter[str]()
+        size_of = wire_bytes(made, self.found.costs.wire_share)
+        for fifo in made.fifos:
+            size = size_of(fifo)
+            home = self.homes.get(fifo.source, self.cluster.gateway)
+            for target in {self.homes.get(reader, self.cluster.gateway) for reader in fifo.reading} - {home}:
+                sent[home] += size
+                received[target] += size
+        return {name: (sent[name], received[name]) for name in self.cluster.device_named}
+
+    @cached_property
+    def homes(self) -> Mapping[str, str]:
+        """The device of each part."""
+        workers = self.deployment.deployment.workers if self.deployment else ()
+        return {part: worker.device for worker in workers for part in worker.parts}
 
     def sending_s(self, port: Port) -> float:
         """Seconds for which a port sends for each frame."""
@@ -212,8 +224,8 @@ class ClusterPlanner:
     def _planned(self, strategies: Strategies, strategy: str) -> ClusterPlan:
         found = strategies.table[strategy]()
         made = ClusterPlan(strategy, self.network, found, strategies.goal, self.single_bytes)
-        if made.broken:
-            raise Infeasible(f"strategy '{strategy}' does not keep the limits: {'; '.join(made.broken[:3])}")
+        if made.broken_limits:
+            raise Infeasible(f"strategy '{strategy}' does not keep the limits: {'; '.join(made.broken_limits[:3])}")
         return replace(made, goal=self.goal)
 
     def realised(self, draft: ClusterPlan, progress: Progress = lambda _: None) -> ClusterPlan:
@@ -223,15 +235,17 @@ class ClusterPlanner:
         """
         for _ in range(CORRECTIONS):
             made = self._realised(draft, progress)
-            if not made.broken:
+            if not made.broken_limits:
                 return made
             draft = self._planned(self._corrected(made), made.strategy)
-        raise Infeasible(f"no plan with exact figures was found that keeps the limits: {'; '.join(made.broken[:3])}")
+        raise Infeasible(
+            f"strategy '{draft.strategy}' keeps the limits by its estimates, but not once its parts are planned: "
+            f"{'; '.join(made.broken_limits[:3])}. Ask for a little less memory (--ram) or more throughput than you need"
+        )
 
     def _corrected(self, made: ClusterPlan) -> Strategies:
         """Strategies that expect what a plan came to more than was estimated."""
-        goal = self.goal
-        margins = {name: self._margin(made, name) for name in made.memory}
+        goal, margins = self.goal, {name: self._margin(made, name) for name in made.memory}
         slower, later = max(1.0, made.period / made.cost.period), max(1.0, made.latency / made.cost.latency)
         goal = replace(
             goal,

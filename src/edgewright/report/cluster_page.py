@@ -11,7 +11,7 @@ from .. import text
 from ..cluster.planning import ClusterPlan
 from .charts import Card, asset, html_page
 from .cluster_gantt import cluster_gantt_svg, layer_range
-from .cluster_map import cluster_map_svg
+from .cluster_map import cluster_map_svg, sent_size
 from .cluster_memory import cluster_memory_svg
 from .cluster_plots import fullest_svg, speedup_svg
 
@@ -105,8 +105,8 @@ def cluster_cards(plan: ClusterPlan) -> Iterator[Card]:
     yield Card("Frames per second", frames_per_second(plan), "when frames come without pause")
     yield Card("Speed-up", f"{plan.speedup:.2f} ×", f"over the fastest device alone; {count} devices")
     yield Card("Latency", text.duration(plan.latency), "of a frame that has the cluster to itself")
-    busiest = text.rounded_size(cost.busiest_link_bytes)
-    yield Card("Sent for a frame", text.rounded_size(cost.traffic_bytes), f"over all links; {busiest} on the busiest")
+    busiest = f"over all links; {sent_size(cost.busiest_link_bytes)} on the busiest"
+    yield Card("Sent for a frame", sent_size(cost.traffic_bytes), busiest)
     if cost.energy:
         yield Card("Energy", f"{cost.energy:.3g} J", "a frame: an estimate from the devices' power")
     proof = "proven best" if plan.is_optimal else "at most, to the best there can be"
