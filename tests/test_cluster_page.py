@@ -90,6 +90,12 @@ def test_several_sizes_are_compared(planner):
     assert [fromstring(svg).tag for svg in re.findall(r"<svg.*?</svg>", page, re.DOTALL)]
 
 
+def test_strategies_of_one_size_are_compared_by_memory_and_speed(planner):
+    plans = [planner.plan(equal_devices(3), name) for name in ("hybrid", "data", "horizontal")]
+    page = cluster_sizes_page(plans)
+    assert "Speed-up against memory" in page and page.count("<circle") == len(plans) and "to 3 devices" not in page
+
+
 def test_the_command_writes_both_pages(tmp_path):
     model = samples.write("lenet5", tmp_path)
     for sizes, title in (("3", "One frame over time"), ("2..3", "Speed-up against devices")):

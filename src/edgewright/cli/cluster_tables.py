@@ -63,7 +63,7 @@ def plans_table(plans: Sequence[ClusterPlan]) -> Table:
             plan.strategy,
             f"{plan.fullest / MEGABYTE:.2f}",
             f"{plan.fullest / plan.single_bytes:.1%}",
-            f"{1 / plan.period:.3g}",
+            text.three_digits(1 / plan.period),
             f"{plan.speedup:.2f}",
             f"{plan.latency:.3g}",
             f"{cost.traffic_bytes / MEGABYTE:.3g}",
@@ -115,8 +115,9 @@ def verdict(plan: ClusterPlan) -> str:
     wire = "" if plan.wire_error is None else f"; 16 bits on the wire change outputs by {plan.wire_error:.2%} at most"
     return (
         f"fullest device {text.size(plan.fullest)} ({how}), {share:.2f} × one device's "
-        f"{text.size(plan.single_bytes)} / {count}; {1 / plan.period:.3g} frames/s, {plan.speedup:.2f} × one device; "
-        f"latency {plan.latency:.3g} s; {text.size(plan.cost.traffic_bytes)} sent for a frame; "
+        f"{text.size(plan.single_bytes)} / {count}; {text.three_digits(1 / plan.period)} frames/s, "
+        f"{plan.speedup:.2f} × one device; latency {text.duration(plan.latency)}; "
+        f"{text.size(plan.cost.traffic_bytes)} sent for a frame; "
         f"{plan.goal.aim.value}: {quality}; {plan.wall}{wire}"
     )
 

@@ -1,7 +1,7 @@
 """The hybrid strategy: pipelined sets of layers on groups of devices, each layer split as it suits the goal.
 
 Early layers hold the work and late ones the weights, so that the first are best divided by rows and the last by
-channels (S 5.2, 5.3); where links are slow, groups that pass frames on send less than one group that exchanges all it
+channels (S 5.2); where links are slow, groups that pass frames on send less than one group that exchanges all it
 makes. Every unit has a choice of its own: the split, the group (a device may be in several, so that its layers need not
 follow each other), and whether it is computed with the unit before, halos and all. The search begins from good
 divisions of each number of groups and from those of other strategies, and changes one choice after the other while
@@ -52,7 +52,7 @@ def division_of(choices: Sequence[UnitChoice]) -> Division:
 
 
 def _can_pair(last: DivisionSegment, choice: UnitChoice) -> bool:
-    """Whether fan-out and fan-in of two units become a fused pair (S 5.3.3)."""
+    """Whether fan-out and fan-in of two units become a fused pair (S 5.3.4)."""
     return last.split is SegmentSplit.CHANNELS and last.devices == choice.devices and last.stop - last.first == 1
 
 

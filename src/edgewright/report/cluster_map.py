@@ -15,7 +15,7 @@ from .charts import LETTER, escaped, opening
 WIDTH, RIGHT, TOP = 1160.0, 20.0, 14.0  # px
 RAIL, DROP, BOX, GAP = 26.0, 50.0, 92.0, 34.0  # px: heights of a switch, a cable, a device, and between rows
 BOX_WIDTH, STEP = 148.0, 164.0
-PER_ROW, MOST_DEVICES, MOST_LABELS = 6, 36, 3
+PER_ROW, MOST_DEVICES, MOST_LABELS = 6, 18, 3
 THINNEST, THICKEST = 1.2, 9.0  # px of a link that sends nothing, and of one that always sends
 
 
@@ -77,7 +77,8 @@ class _ClusterMap:
                 yield from self._drop(row, x, device)
                 yield from self._box(x, row.top + RAIL + DROP, device)
         if hidden:
-            yield f'<text x="{self.left:g}" y="{floor - 12:g}">{text.plural(hidden, "device")} that compute less</text>'
+            said = f"{text.plural(hidden, 'device')} that compute less are left out"
+            yield f'<text x="{self.left:g}" y="{floor - 12:g}">{said}</text>'
         yield "</svg>"
 
     def _home(self, device: str) -> tuple[str, ClusterLink | None]:
