@@ -240,7 +240,7 @@ class ClusterPlanner:
             draft = self._planned(self._corrected(made), made.strategy)
         raise Infeasible(
             f"strategy '{draft.strategy}' keeps the limits by its estimates, but not once its parts are planned: "
-            f"{'; '.join(made.broken_limits[:3])}. Ask for a little less memory (--ram) or more throughput than you need"
+            f"{'; '.join(made.broken_limits[:3])}. Ask for a little less memory (--ram), or for more throughput"
         )
 
     def _corrected(self, made: ClusterPlan) -> Strategies:
