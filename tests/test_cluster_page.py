@@ -90,6 +90,12 @@ def test_several_sizes_are_compared(planner):
     assert [fromstring(svg).tag for svg in re.findall(r"<svg.*?</svg>", page, re.DOTALL)]
 
 
+def test_strategies_of_one_size_are_compared_by_memory_and_speed(planner):
+    plans = [planner.plan(equal_devices(3), name) for name in ("hybrid", "data", "horizontal")]
+    page = cluster_sizes_page(plans)
+    assert "Speed-up against memory" in page and page.count("<circle") == len(plans) and "to 3 devices" not in page
+
+
 def test_the_command_writes_both_pages(tmp_path):
     model = samples.write("lenet5", tmp_path)
     for sizes, title in (("3", "One frame over time"), ("2..3", "Speed-up against devices")):
@@ -118,3 +124,10 @@ def test_boards_with_parts_that_differ_in_weights_get_their_libraries(tmp_path):
     ran = CliRunner().invoke(main, words)
     assert ran.exit_code == 0, ran.output
     assert all(list((tmp_path / "plan" / "c" / f"pi{n}").glob("*.c")) for n in (1, 2, 3))
+
+
+def test_what_devices_send_and_get_is_what_their_cables_carry(plan):
+    for link in plan.cluster.links:
+        device, switch = link.ends
+        carried = tuple(plan.cost.port_bytes.get((link.name, end), 0) for end in (device, switch))
+        assert plan.sent_and_received[device] == carried

@@ -59,6 +59,8 @@ def plan_cluster(
     plans: list[ClusterPlan] = []
     notes: list[str] = []
     is_single = len(clusters) * len(names) == 1
+    if output and not is_single:
+        raise InputError("-o writes one plan; give one size and one --strategy")
     for cluster in clusters:
         for name in names:
             with working(f"dividing {network.name} over {len(cluster.devices)} devices: {name}"):
@@ -70,9 +72,7 @@ def plan_cluster(
                     notes.append(f"{len(cluster.devices)} devices, {name}: {error}")
     if not plans:
         raise Infeasible(f"no strategy can do it: {notes[0]}")
-    if is_single or output:
-        if len(plans) > 1:
-            raise InputError("-o writes one plan; give one size and one --strategy")
+    if is_single:
         with working(f"planning the parts of {network.name}"):
             plans = [planner.realised(plans[0])]
     if output:

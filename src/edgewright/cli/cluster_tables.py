@@ -38,7 +38,7 @@ def plan_to_dict(plan: ClusterPlan) -> dict[str, Any]:
         "wall": plan.wall,
         "float16_error": plan.wire_error,
         "memory": {
-            name: {"bytes": plan.memory[name], "weights_bytes": parts.weights}
+            name: {"bytes": plan.memory[name], "weights_bytes": parts.weights, "ram_bytes": parts.ram}
             for name, parts in plan.memory_parts.items()
         },
         "links": [{"link": link, "from": end, "bytes": size} for (link, end), size in cost.port_bytes.items()],
@@ -63,7 +63,7 @@ def plans_table(plans: Sequence[ClusterPlan]) -> Table:
             plan.strategy,
             f"{plan.fullest / MEGABYTE:.2f}",
             f"{plan.fullest / plan.single_bytes:.1%}",
-            f"{1 / plan.period:.3g}",
+            text.three_digits(1 / plan.period),
             f"{plan.speedup:.2f}",
             f"{plan.latency:.3g}",
             f"{cost.traffic_bytes / MEGABYTE:.3g}",
@@ -88,17 +88,22 @@ def segments_table(plan: ClusterPlan) -> Table:
 
 def devices_table(plan: ClusterPlan) -> Table:
     """What each device holds, computes and sends."""
-    made = table("devices", "device", ">memory", ">weights", ">busy", ">sends", ">receives")
+    made = table("devices", "device", ">RAM", ">weights", ">busy", ">sends", ">receives")
     cost = plan.cost
     for device in plan.cluster.devices:
+        memory = plan.memory_parts[device.name]
         made.add_row(
             shown(device.name),
-            text.size(plan.memory[device.name]),
-            text.size(plan.memory_parts[device.name].weights),
+            _used(memory.ram, device.ram_bytes),
+            _used(memory.weights, device.flash_bytes) + (" of flash" if memory.has_flash else ""),
             f"{cost.busy.get(device.name, 0.0) / plan.period:.0%}",
-            *(text.size(size) for size in plan.sent_and_received(device.name)),
+            *(text.size(size) for size in plan.sent_and_received[device.name]),
         )
     return made
+
+
+def _used(size: int, limit: int | None) -> str:
+    return text.size(size) + (f" of {text.size(limit)}" if limit is not None else "")
 
 
 def verdict(plan: ClusterPlan) -> str:
@@ -110,8 +115,9 @@ def verdict(plan: ClusterPlan) -> str:
     wire = "" if plan.wire_error is None else f"; 16 bits on the wire change outputs by {plan.wire_error:.2%} at most"
     return (
         f"fullest device {text.size(plan.fullest)} ({how}), {share:.2f} × one device's "
-        f"{text.size(plan.single_bytes)} / {count}; {1 / plan.period:.3g} frames/s, {plan.speedup:.2f} × one device; "
-        f"latency {plan.latency:.3g} s; {text.size(plan.cost.traffic_bytes)} sent for a frame; "
+        f"{text.size(plan.single_bytes)} / {count}; {text.three_digits(1 / plan.period)} frames/s, "
+        f"{plan.speedup:.2f} × one device; latency {text.duration(plan.latency)}; "
+        f"{text.size(plan.cost.traffic_bytes)} sent for a frame; "
         f"{plan.goal.aim.value}: {quality}; {plan.wall}{wire}"
     )
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
 
 from ..network import DType, Network, Region
+from ..program.weights import run_time_constants
 from .devices import Cluster, Port
 from .division import Division, DivisionSegment, pipeline_stages
 from .sketch import SUM_BYTES, PartSketch, Sketcher, TensorKey
@@ -108,6 +110,7 @@ class DivisionCosts:
     ) -> None:
         self.network, self.cluster, self.wire_share = network, cluster, wire_share
         self.sketcher = sketcher or Sketcher(network, cluster)
+        self.margins: Mapping[str, tuple[int, int]] = {}  # by device: bytes of weights, and others, to be added
         self._exchanges: dict[tuple[Place | None, tuple[RoundReader, ...]], Exchange] = {}
         self._rounds: dict[Place, RoundCosts] = {}
 
@@ -118,7 +121,7 @@ class DivisionCosts:
     @cached_property
     def weights_bytes(self) -> int:
         """Of the whole network, once."""
-        return sum(self.network.tensors[name].bytes for name in self.network.constants)
+        return sum(self.network.tensors[name].bytes for name in run_time_constants(self.network))
 
     def cost(self, division: Division) -> DivisionCost | None:
         """None where a segment cannot be split as asked."""
@@ -131,15 +134,25 @@ class DivisionCosts:
         """Bytes of the frames under way that the gateway keeps, to send them again when a device fails."""
         return {self.cluster.gateway: self.frame_bytes * len(pipeline_stages(division))}
 
+    def with_margins(self, margins: Mapping[str, tuple[int, int]]) -> DivisionCosts:
+        """The costs with so many bytes more on each device: of weights, and of everything else."""
+        made = copy(self)
+        made.margins = margins
+        return made
+
     def with_even_memory(self, cost: DivisionCost) -> DivisionCosts:
         """The costs where fuller devices get fewer channels, so that all are equally full."""
-        room = {device.name: float(device.ram_bytes or 1) for device in self.cluster.devices}
-        fill = {name: cost.memory[name] / each for name, each in room.items()}
+        room, fill = dict[str, float](), dict[str, float]()
+        for device in self.cluster.devices:
+            used = cost.memory[device.name] if device.flash_bytes is None else cost.weights[device.name]
+            room[device.name] = float(device.flash_bytes or device.ram_bytes or 1)
+            fill[device.name] = used / room[device.name]
         mean = sum(fill.values()) / len(fill)
         shares = self.sketcher.channel_shares
         moved = {name: (mean - fill[name]) * room[name] / max(1, cost.weights[name]) for name in room}
         even = {name: share * min(2.0, max(0.25, 1 + moved[name])) for name, share in shares.items()}
-        return DivisionCosts(self.network, self.cluster, self.wire_share, self.sketcher.with_shares(even))
+        made = DivisionCosts(self.network, self.cluster, self.wire_share, self.sketcher.with_shares(even))
+        return made.with_margins(self.margins)
 
     def parts(self, place: Place) -> tuple[PartSketch, ...]:
         sketch = self.sketcher.sketch(place[0])
@@ -317,7 +330,8 @@ class _Costing:
         return slowest + 2 * max(links[link].latency_s for link, _ in sent)
 
     def _weights(self) -> dict[str, int]:
-        found = dict.fromkeys(self.cluster.device_named, 0)
+        margins = self.costs.margins
+        found = {name: margins.get(name, (0, 0))[0] for name in self.cluster.device_named}
         for each in self.alone:
             for device, size in each.weights.items():
                 found[device] += size
@@ -327,6 +341,7 @@ class _Costing:
         """Of each device, and the mean of all that they hold from round to round."""
         changes: dict[tuple[str, int], Counter[int]] = defaultdict(Counter)  # by device and stage
         found = Counter(weights)
+        found.update({name: more for name, (_, more) in self.costs.margins.items()})
         for number, each in enumerate(self.alone):
             stage = self.stage_of[number]
             for device, size in each.inner.items():

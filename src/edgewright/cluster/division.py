@@ -17,10 +17,10 @@ class SegmentSplit(Enum):
     """What each device of a group computes."""
 
     WHOLE = "whole"  # all of it; the group is one device
-    ROWS = "rows"  # a range of rows of the outputs, halos computed again (FFMT over devices, S 5.2)
+    ROWS = "rows"  # a range of rows of the outputs, halos computed again (FFMT over devices, S 5.3.3)
     TILES = "tiles"  # a tile of a grid (DeepThings)
-    CHANNELS = "channels"  # a range of output channels, from whole inputs (fan-out, S 5.3.1)
-    SUMS = "sums"  # sums over a range of channels, added up afterwards (fan-in; after fan-out a fused pair, S 5.3.2)
+    CHANNELS = "channels"  # a range of output channels, from whole inputs (fan-out, S 5.3.4)
+    SUMS = "sums"  # sums over a range of channels, added up afterwards (fan-in; after fan-out a fused pair, S 5.3.4)
 
     @property
     def words(self) -> str:

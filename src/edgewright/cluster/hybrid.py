@@ -1,7 +1,7 @@
 """The hybrid strategy: pipelined sets of layers on groups of devices, each layer split as it suits the goal.
 
 Early layers hold the work and late ones the weights, so that the first are best divided by rows and the last by
-channels (S 5.2, 5.3); where links are slow, groups that pass frames on send less than one group that exchanges all it
+channels (S 5.2); where links are slow, groups that pass frames on send less than one group that exchanges all it
 makes. Every unit has a choice of its own: the split, the group (a device may be in several, so that its layers need not
 follow each other), and whether it is computed with the unit before, halos and all. The search begins from good
 divisions of each number of groups and from those of other strategies, and changes one choice after the other while
@@ -52,7 +52,7 @@ def division_of(choices: Sequence[UnitChoice]) -> Division:
 
 
 def _can_pair(last: DivisionSegment, choice: UnitChoice) -> bool:
-    """Whether fan-out and fan-in of two units become a fused pair (S 5.3.3)."""
+    """Whether fan-out and fan-in of two units become a fused pair (S 5.3.4)."""
     return last.split is SegmentSplit.CHANNELS and last.devices == choice.devices and last.stop - last.first == 1
 
 
@@ -137,17 +137,12 @@ class HybridSearch:
     def check(self, cost: DivisionCost) -> None:
         """An error where limits are broken."""
         if broken := [words for _, words in self.goal.broken(self.costs, cost)]:
+            others = f", and {len(broken) - 3} more like these" if len(broken) > 3 else ""
             raise Infeasible(
-                f"no division of '{self.costs.network.name}' over {len(self.devices)} devices that was found keeps the "
-                f"limits: {'; '.join(broken[:3])}. {self._remedy(cost)}"
+                f"no division of '{self.costs.network.name}' over {len(self.devices)} devices was found that keeps the "
+                f"limits. The closest: {'; '.join(broken[:3])}{others}. Devices that have what it needs would do, or "
+                "more of them; or ask for less"
             )
-
-    def _remedy(self, cost: DivisionCost) -> str:
-        least = self.costs.weights_bytes // len(self.devices)
-        return (
-            f"Each device holds {least:,} B of weights at least; add devices or memory, or ask for less "
-            f"(the best found needs {cost.fullest:,} B on the fullest)"
-        )
 
     def _score(self, choices: Choices, goal: ClusterGoal | None = None) -> tuple[float, float]:
         wanted = goal or self.goal

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,6 +23,7 @@ from .wire import float16_error, wire_bytes
 
 Progress = Callable[[str], None]
 SIMULATED_FRAMES = 8  # for the throughput, and more for each pipeline stage, which may have two
+CORRECTIONS = 4  # of estimates that turned out too low
 PROVEN = 1e-9  # a gap that is none
 
 
@@ -32,6 +34,11 @@ class DeviceMemory:
     weights: int
     working: int  # arenas and slots
     replay: int  # frames kept to be sent again when a device fails
+    has_flash: bool = False  # which weights lie in
+
+    @property
+    def ram(self) -> int:
+        return self.working + self.replay + (0 if self.has_flash else self.weights)
 
     @property
     def total(self) -> int:
@@ -81,7 +88,8 @@ class ClusterPlan:
         found: dict[str, DeviceMemory] = {}
         for name, total in self.memory.items():
             kept, again = stored.get(name, 0), replay.get(name, 0)
-            found[name] = DeviceMemory(kept, total - kept - again, again)
+            has_flash = self.cluster.device_named[name].flash_bytes is not None
+            found[name] = DeviceMemory(kept, total - kept - again, again, has_flash)
         return found
 
     def layers(self, segment: DivisionSegment) -> tuple[str, ...]:
@@ -163,13 +171,25 @@ class ClusterPlan:
         ports = self.cost.port_bytes
         return max(ports, key=self.sending_s) if ports else None
 
-    def sent_and_received(self, device: str) -> tuple[int, int]:
-        """Bytes of a frame that leave a device and that come to it."""
-        near = [link for link in self.cluster.links if device in link.ends]
-        ports = self.cost.port_bytes
-        sent = sum(ports.get(link.port(device), 0) for link in near)
-        others = {link.port(end) for link in near for end in link.ends if end != device}
-        return sent, sum(ports.get(port, 0) for port in others - {link.port(device) for link in near})
+    @cached_property
+    def sent_and_received(self) -> Mapping[str, tuple[int, int]]:
+        """Bytes of a frame that each device sends to others and gets from them, where parts are planned."""
+        assert self.deployment is not None
+        made, sent, received = self.deployment.deployment, Counter[str](), Counter[str]()
+        size_of = wire_bytes(made, self.found.costs.wire_share)
+        for fifo in made.fifos:
+            size = size_of(fifo)
+            home = self.homes.get(fifo.source, self.cluster.gateway)
+            for target in {self.homes.get(reader, self.cluster.gateway) for reader in fifo.reading} - {home}:
+                sent[home] += size
+                received[target] += size
+        return {name: (sent[name], received[name]) for name in self.cluster.device_named}
+
+    @cached_property
+    def homes(self) -> Mapping[str, str]:
+        """The device of each part."""
+        workers = self.deployment.deployment.workers if self.deployment else ()
+        return {part: worker.device for worker in workers for part in worker.parts}
 
     def sending_s(self, port: Port) -> float:
         """Seconds for which a port sends for each frame."""
@@ -190,23 +210,61 @@ class ClusterPlanner:
 
     def plan(self, cluster: Cluster, strategy: str = HYBRID) -> ClusterPlan:
         """The strategy's division with estimated figures; an error where limits are broken or it does not apply."""
-        self.goal.check(cluster)
         strategies = self._strategies(cluster)
+        self.goal.check(strategies.costs)
         if strategy not in strategies.table:
             raise InputError(f"there is no strategy '{strategy}'; there are {', '.join(strategies.table)}")
-        found = strategies.table[strategy]()
-        made = ClusterPlan(strategy, self.network, found, self.goal, self.single_bytes)
-        if broken := made.broken_limits:
-            raise Infeasible(f"strategy '{strategy}' breaks limits: {'; '.join(broken[:3])}")
-        return made
+        return self._planned(strategies, strategy)
 
     def _strategies(self, cluster: Cluster) -> Strategies:
         if self._last is None or self._last.costs.cluster is not cluster:
             self._last = Strategies(DivisionCosts(self.network, cluster, self.wire_share), self.goal)
         return self._last
 
+    def _planned(self, strategies: Strategies, strategy: str) -> ClusterPlan:
+        found = strategies.table[strategy]()
+        made = ClusterPlan(strategy, self.network, found, strategies.goal, self.single_bytes)
+        if made.broken_limits:
+            raise Infeasible(f"strategy '{strategy}' does not keep the limits: {'; '.join(made.broken_limits[:3])}")
+        return replace(made, goal=self.goal)
+
     def realised(self, draft: ClusterPlan, progress: Progress = lambda _: None) -> ClusterPlan:
-        """The plan with every part cut out, planned and placed, and frames simulated: memory is what is allocated."""
+        """The plan with every part cut out, planned and placed, and frames simulated: memory is what is allocated.
+
+        Where the exact figures break limits that the estimates kept, estimates are corrected and another is found.
+        """
+        for _ in range(CORRECTIONS):
+            made = self._realised(draft, progress)
+            if not made.broken_limits:
+                return made
+            draft = self._planned(self._corrected(made), made.strategy)
+        raise Infeasible(
+            f"strategy '{draft.strategy}' keeps the limits by its estimates, but not once its parts are planned: "
+            f"{'; '.join(made.broken_limits[:3])}. Ask for a little less memory (--ram), or for more throughput"
+        )
+
+    def _corrected(self, made: ClusterPlan) -> Strategies:
+        """Strategies that expect what a plan came to more than was estimated."""
+        goal, margins = self.goal, {name: self._margin(made, name) for name in made.memory}
+        slower, later = max(1.0, made.period / made.cost.period), max(1.0, made.latency / made.cost.latency)
+        goal = replace(
+            goal,
+            min_throughput=goal.min_throughput and goal.min_throughput * slower,
+            max_latency=goal.max_latency and goal.max_latency / later,
+        )
+        costs = DivisionCosts(self.network, made.cluster, self.wire_share)
+        return Strategies(costs.with_margins(margins), goal)
+
+    def _margin(self, made: ClusterPlan, name: str) -> tuple[int, int]:
+        """By how many bytes of weights, and of everything else, estimates of a device were too low."""
+        before = made.found.costs.margins.get(name, (0, 0))
+        parts, cost = made.memory_parts[name], made.cost
+        expected = cost.weights[name], cost.memory[name] - cost.weights[name]
+        exact = parts.weights, parts.total - parts.weights
+        weights, others = (max(0, old + had - want) for old, had, want in zip(before, exact, expected, strict=True))
+        return weights, others
+
+    def _realised(self, draft: ClusterPlan, progress: Progress) -> ClusterPlan:
         planned = deployed(draft.found.costs, draft.division, progress)
         progress("simulating frames")
         runs = [
@@ -222,13 +280,7 @@ class ClusterPlanner:
         ]
         is_short = self.wire_share < 1
         error = float16_error(planned.deployment, draft.cluster.gateway) if is_short else None
-        made = replace(draft, deployment=planned, run=runs[0], frame=runs[1], wire_error=error)
-        if broken := made.broken_limits:
-            raise Infeasible(
-                f"strategy '{draft.strategy}' keeps the limits by its estimates, but not once its parts are planned: "
-                f"{'; '.join(broken[:3])}. Ask for a little less memory (--ram) or more throughput than you need"
-            )
-        return made
+        return replace(draft, deployment=planned, run=runs[0], frame=runs[1], wire_error=error)
 
 
 def checked_cluster(cluster: Cluster) -> Cluster:

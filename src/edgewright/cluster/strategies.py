@@ -112,7 +112,7 @@ class Strategies:
         yield tuple(self._all(SegmentSplit.ROWS))
 
     def _ffmt(self) -> Iterator[Division]:
-        """Rows of groups of fused layers, halos computed again (S 5.2); groups of so many units."""
+        """Rows of groups of fused layers, halos computed again (S 5.3.3); groups of so many units."""
         alone = self._all(SegmentSplit.ROWS)
         for length in range(2, len(alone) + 1):
             found: list[DivisionSegment] = []
@@ -128,7 +128,7 @@ class Strategies:
             yield tuple(found)
 
     def _horizontal(self) -> Division:
-        """Weights of every layer over all devices: fan-out everywhere (S 5.3.1)."""
+        """Weights of every layer over all devices: fan-out everywhere (S 5.3.4)."""
         return tuple(self._all(SegmentSplit.CHANNELS))
 
     def _sequential(self) -> Iterator[Division]:

@@ -15,7 +15,7 @@ from .charts import LETTER, escaped, opening
 WIDTH, RIGHT, TOP = 1160.0, 20.0, 14.0  # px
 RAIL, DROP, BOX, GAP = 26.0, 50.0, 92.0, 34.0  # px: heights of a switch, a cable, a device, and between rows
 BOX_WIDTH, STEP = 148.0, 164.0
-PER_ROW, MOST_DEVICES, MOST_LABELS = 6, 36, 3
+PER_ROW, MOST_DEVICES, MOST_LABELS = 6, 18, 3
 THINNEST, THICKEST = 1.2, 9.0  # px of a link that sends nothing, and of one that always sends
 
 
@@ -27,6 +27,11 @@ def busiest_devices(plan: ClusterPlan, most: int) -> tuple[ClusterDevice, ...]:
     )
     kept = set(ranked[:most])
     return tuple(device for device in plan.cluster.devices if device in kept)
+
+
+def sent_size(size: int) -> str:
+    """Bytes on links in decimal units, as the rates of links: 1.18 MB."""
+    return f"{text.rounded_count(size)}B" if size >= 1000 else text.size(size)
 
 
 def cluster_map_svg(plan: ClusterPlan) -> str:
@@ -72,7 +77,8 @@ class _ClusterMap:
                 yield from self._drop(row, x, device)
                 yield from self._box(x, row.top + RAIL + DROP, device)
         if hidden:
-            yield f'<text x="{self.left:g}" y="{floor - 12:g}">{text.plural(hidden, "device")} that compute less</text>'
+            said = f"{text.plural(hidden, 'device')} that compute less are left out"
+            yield f'<text x="{self.left:g}" y="{floor - 12:g}">{said}</text>'
         yield "</svg>"
 
     def _home(self, device: str) -> tuple[str, ClusterLink | None]:
@@ -116,6 +122,9 @@ class _ClusterMap:
         is_bus = link is not None and len(link.ends) > 2
         said = f"{row.rail}, {self._load(link.port(link.ends[0]))}" if link and is_bus else row.rail
         wide = WIDTH - RIGHT - self.left
+        above = [each.top for each in self.rows if each.rail == row.rail and each.top < row.top]
+        if above:
+            yield f'<path class="joint" d="M{WIDTH - RIGHT - 4:g} {max(above) + RAIL:g}V{row.top:g}"/>'
         yield f'<rect class="rail" x="{self.left:g}" y="{row.top:g}" width="{wide:g}" height="{RAIL:g}" rx="4"/>'
         middle = self.left + wide / 2
         yield f'<text class="name middle" x="{middle:g}" y="{row.top + 17:g}">{escaped(said)}</text>'
@@ -138,7 +147,7 @@ class _ClusterMap:
             yield f"<g><title>{escaped(link.name)}: {escape(self._load(port))}</title>"
             yield f'<path class="{self._style(port)}" style="stroke-width:{self._thick(port):.1f}px" '
             yield f'd="M{place:.1f} {top:g}V{floor:g}"/>'
-            label = f"{sign} {text.rounded_size(self._bytes(port))}"
+            label = f"{sign} {sent_size(self._bytes(port))}"
             side, where = ("end", place - 8) if at < 0 else ("", place + 8)
             yield f'<text class="{side}" x="{where:.1f}" y="{(top + floor) / 2 + 4:g}">{label}</text></g>'
 
@@ -153,9 +162,9 @@ class _ClusterMap:
         (start, y), (end, stop) = self._anchor(ends[0]), self._anchor(ends[1])
         yield f"<g><title>{escaped(said)}</title>"
         yield f'<path class="{self._style(busiest)}" style="stroke-width:{self._thick(busiest):.1f}px" '
-        yield f'd="{start}H{x:g}V{stop:g}{end}"/>'
+        yield f'd="{start}H{x:g}V{stop:g}{end}H{x:g}"/>'
         if len(self.cables) <= MOST_LABELS and len(link.ends) == 2:
-            label = [link.name, *(f"{text.rounded_size(self._bytes(port))} from {port[1] or 'both'}" for port in ports)]
+            label = [link.name, *(f"{sent_size(self._bytes(port))} from {port[1] or 'both'}" for port in ports)]
             for line, part in enumerate(label):
                 at = (y + stop) / 2 + 13 * (line - 1)
                 yield f'<text class="end" x="{x - 8:g}" y="{at:.1f}">'
@@ -178,7 +187,6 @@ class _ClusterMap:
         wide = self.wide
         used, busy = plan.memory[name], plan.cost.busy.get(name, 0.0) / plan.period
         is_gateway = name == self.cluster.gateway
-        memory = used / (device.ram_bytes if device.ram_bytes and device.flash_bytes is None else plan.fullest)
         of = f" of {text.rounded_size(device.ram_bytes)}" if device.ram_bytes else ""
         told = f"{name}\n{device.board or 'no board'}\nmemory {text.size(used)}{of}\ncomputes {busy:.0%} of the time"
         yield f"<g><title>{escape(text.printable_lines(told))}</title>"
@@ -189,7 +197,7 @@ class _ClusterMap:
         if is_gateway:
             yield f'<text class="end" x="{x + wide - 9:.1f}" y="{y + 18:g}">gateway</text>'
         for level, kind, share, said in (
-            (28.0, "memory", memory, text.rounded_size(used)),
+            (28.0, "memory", used / plan.fullest, text.rounded_size(used)),
             (60.0, "busy", busy, f"computes {busy:.0%}"),
         ):
             place, full = f'x="{x + 9:.1f}" y="{y + level + 15:g}" height="7" rx="3"', (wide - 18) * min(1.0, share)
@@ -205,7 +213,7 @@ class _ClusterMap:
         return self.plan.sending_s(port) / self.plan.period
 
     def _load(self, port: Port) -> str:
-        return f"{text.rounded_size(self._bytes(port))} a frame, busy {self._share(port):.0%}"
+        return f"{sent_size(self._bytes(port))} a frame, busy {self._share(port):.0%}"
 
     def _thick(self, port: Port) -> float:
         return THINNEST + (THICKEST - THINNEST) * min(1.0, self._share(port))

@@ -13,7 +13,7 @@ from .cluster_map import busiest_devices
 
 WIDTH, RIGHT, TOP, FOOT = 1160.0, 220.0, 24.0, 66.0  # px
 BAR, GAP = 16.0, 7.0
-MOST_DEVICES = 40
+MOST_DEVICES = 24
 KINDS = (("weights", "weights"), ("working", "arenas and slots"), ("replay", "frames kept for replay"))
 
 

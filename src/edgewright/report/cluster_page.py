@@ -11,9 +11,9 @@ from .. import text
 from ..cluster.planning import ClusterPlan
 from .charts import Card, asset, html_page
 from .cluster_gantt import cluster_gantt_svg, layer_range
-from .cluster_map import cluster_map_svg
+from .cluster_map import cluster_map_svg, sent_size
 from .cluster_memory import cluster_memory_svg
-from .cluster_plots import fullest_svg, speedup_svg
+from .cluster_plots import exchange_svg, fullest_svg, speedup_svg
 
 MEGABYTE = 1e6
 MOST_PORTS, MOST_NAMED = 60, 4
@@ -84,14 +84,26 @@ def cluster_sizes_page(plans: Sequence[ClusterPlan], notes: Sequence[str] = ()) 
         "cluster_sizes.html",
         plans[0].network.name,
         _style(),
-        about=f"{min(sizes)} to {max(sizes)} devices · {', '.join(strategies)}",
+        about=f"{f'{min(sizes)} to ' if len(sizes) > 1 else ''}{max(sizes)} devices · {', '.join(strategies)}",
         aim=plans[0].goal.aim.value,
         single=text.rounded_size(plans[0].single_bytes),
         notes=[text.printable(note) for note in notes],
-        speedup=Markup(speedup_svg(plans)),
-        fullest=Markup(fullest_svg(plans)),
+        plots=tuple(_plots(plans, len(sizes) > 1)),
         rows=tuple(_sizes(plans)),
     )
+
+
+def _plots(plans: Sequence[ClusterPlan], has_sizes: bool) -> Iterator[tuple[str, str, Markup]]:
+    """A title, what is drawn, and the plot."""
+    memory = (
+        "weights, arenas, slots and frames kept for replay, as a share of what one device needs for the whole network"
+    )
+    if has_sizes:
+        words = "Frames per second as a multiple of the fastest device alone"
+        yield "Speed-up against devices", words, Markup(speedup_svg(plans))
+        yield "Memory of the fullest device", memory.capitalize(), Markup(fullest_svg(plans))
+    else:
+        yield "Speed-up against memory", f"To the right: {memory}", Markup(exchange_svg(plans))
 
 
 def cluster_cards(plan: ClusterPlan) -> Iterator[Card]:
@@ -102,20 +114,15 @@ def cluster_cards(plan: ClusterPlan) -> Iterator[Card]:
         "Fullest device", text.rounded_size(plan.fullest), f"{share:.2f} × one device / {count}; {how}", plan.is_exact
     )
     yield Card("One device", text.rounded_size(plan.single_bytes), "weights and arena with whole layers")
-    yield Card("Frames per second", frames_per_second(plan), "when frames come without pause")
+    yield Card("Frames per second", text.three_digits(1 / plan.period), "when frames come without pause")
     yield Card("Speed-up", f"{plan.speedup:.2f} ×", f"over the fastest device alone; {count} devices")
     yield Card("Latency", text.duration(plan.latency), "of a frame that has the cluster to itself")
-    busiest = text.rounded_size(cost.busiest_link_bytes)
-    yield Card("Sent for a frame", text.rounded_size(cost.traffic_bytes), f"over all links; {busiest} on the busiest")
+    busiest = f"over all links; {sent_size(cost.busiest_link_bytes)} on the busiest"
+    yield Card("Sent for a frame", sent_size(cost.traffic_bytes), busiest)
     if cost.energy:
         yield Card("Energy", f"{cost.energy:.3g} J", "a frame: an estimate from the devices' power")
     proof = "proven best" if plan.is_optimal else "at most, to the best there can be"
     yield Card("Gap", f"{plan.gap:.1%}", proof, plan.is_optimal)
-
-
-def frames_per_second(plan: ClusterPlan) -> str:
-    rate = 1 / plan.period
-    return f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
 
 
 def _segments(plan: ClusterPlan) -> Iterator[ClusterSegmentRow]:
@@ -153,7 +160,7 @@ def _sizes(plans: Sequence[ClusterPlan]) -> Iterator[ClusterSizeRow]:
         figures = (
             f"{plan.fullest / MEGABYTE:.2f}",
             f"{plan.fullest / plan.single_bytes:.1%}",
-            frames_per_second(plan),
+            text.three_digits(1 / plan.period),
             f"{plan.speedup:.2f}",
             f"{plan.latency:.3g}",
             f"{cost.traffic_bytes / MEGABYTE:.3g}",

@@ -1,4 +1,4 @@
-"""Plots of plans of several sizes: speed-up, and memory of the fullest device, against devices for every strategy."""
+"""Plots of several plans: speed-up and memory of the fullest device against devices, or against each other."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from html import escape
 from .. import text
 from ..cluster.planning import ClusterPlan
 from ..cluster.strategies import HYBRID
-from .charts import FOOT, LEFT, RIGHT, TOP, Axis, opening
+from .charts import FOOT, LEFT, RIGHT, TOP, Axis, ChartPoint, dots, grid, opening
 
 WIDTH, HEIGHT, LABELS = 1060.0, 400.0, 120.0  # px; to the right of the lines, for their names
 APART = 13.0  # px between two names
@@ -26,6 +26,32 @@ def fullest_svg(plans: Sequence[ClusterPlan]) -> str:
         return 100 * plan.fullest / plan.single_bytes
 
     return _plot(plans, "fullest device, % of one device", share, lambda count: 100 / count, "an equal share")
+
+
+def exchange_svg(plans: Sequence[ClusterPlan]) -> str:
+    """Speed-up against memory, of plans for one number of devices."""
+    shares = [100 * plan.fullest / plan.single_bytes for plan in plans]
+    across = Axis(0.0, 1.12 * max(shares), LEFT, WIDTH - RIGHT)
+    up = Axis(0.0, 1.12 * max(plan.speedup for plan in plans), HEIGHT - FOOT, TOP)
+    points = (
+        ChartPoint(
+            across.at(share),
+            up.at(plan.speedup),
+            f"{plan.strategy}: {share:.3g} %, {plan.speedup:.3g} ×",
+            plan.strategy,
+            "point" if plan.strategy == HYBRID else "point open",
+        )
+        for share, plan in sorted(zip(shares, plans, strict=True), key=lambda pair: pair[0])
+    )
+    titles = "fullest device, % of one device", "speed-up over one device"
+    return "".join(
+        (
+            *opening("front", WIDTH, HEIGHT, "speed-up against memory", False),
+            *grid(across, up, titles),
+            *dots(points, across.end),
+            "</svg>",
+        )
+    )
 
 
 def _plot(
