@@ -40,18 +40,18 @@ def _chart(
     curve: CascadeCurve, left: float, top: float, name: str, figure: Callable[[tuple[float, float]], float]
 ) -> Iterator[str]:
     points = [(threshold, figure((accuracy, cost))) for threshold, accuracy, cost in curve.points]
-    alone = {"small alone": figure(curve.small), "large alone": figure(curve.large)}
-    values = [value for _, value in points] + [*alone.values()]
+    alone = [("small alone", figure(curve.small), -4.0), ("large alone", figure(curve.large), 14.0)]
+    values = [value for _, value in points] + [value for _, value, _ in alone]
     margin = 0.08 * (max(values) - min(values) or 1.0)
     x = Axis(0.0, points[-1][0], left + LEFT, left + WIDTH - RIGHT)
     y = Axis(min(values) - margin, max(values) + margin, top + HEIGHT - FOOT, top + TOP)
     yield from grid(x, y, ("threshold: least margin of a sure result", name), most=6)
     yield f'<text class="middle" x="{(x.start + x.end) / 2:.0f}" y="{top + 22:g}">{curve.title}</text>'
-    for label, value in alone.items():
+    for label, value, below in alone:
         yield f'<path class="alone" d="M{x.start:g} {y.at(value):.1f}H{x.end:g}"/>'
-        yield f'<text class="tick end" x="{x.end - 4:g}" y="{y.at(value) - 4:.1f}">{label}</text>'
+        yield f'<text class="tick end" x="{x.end - 4:g}" y="{y.at(value) + below:.1f}">{label}</text>'
     path = " ".join(f"{x.at(threshold):.1f},{y.at(value):.1f}" for threshold, value in points)
     yield f'<polyline class="both" points="{path}"/>'
     at = x.at(curve.chosen)
     yield f'<path class="chosen" d="M{at:.1f} {y.end:g}V{y.start:g}"/>'
-    yield f'<text class="value" x="{at + 4:.1f}" y="{y.start - 6:g}">chosen</text>'
+    yield f'<text class="value" x="{at + 4:.1f}" y="{(y.start + y.end) / 2:g}">chosen</text>'

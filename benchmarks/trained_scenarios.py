@@ -12,7 +12,7 @@ import onnx
 from numpy.typing import NDArray
 
 from edgewright.adaptive.deploying import SwitchingApplication
-from edgewright.adaptive.runtime import adaptive
+from edgewright.adaptive.runtime import Adaptive
 from edgewright.adaptive.scenarios import AdaptiveApplication, load_adaptive
 from edgewright.emit.deployment import DeploymentLibrary
 from edgewright.emit.deployment.trial import run_on_board
@@ -67,16 +67,13 @@ class Results:
     scenarios: tuple[str, ...]  # that computed each frame
 
 
-def results_here(application: AdaptiveApplication, given: Sequence[Array], scenario: str | None = None) -> Results:
+def results_here(running: Adaptive, given: Sequence[Array], scenario: str | None = None) -> Results:
     """All frames on this machine, by rules alone or with this scenario requested."""
-    with adaptive(application) as running:
-        if scenario is not None:
-            running.request(scenario)
-        results = list(running(given))
-        return Results(
-            np.stack([next(iter(each.outputs.values())).ravel() for each in results]),
-            tuple(each.scenario for each in results),
-        )
+    if scenario is not None:
+        running.request(scenario)
+    results = list(running(given))
+    scores = np.stack([next(iter(each.outputs.values())).ravel() for each in results])
+    return Results(scores, tuple(each.scenario for each in results))
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 from random import Random
 
 import numpy as np
@@ -15,8 +15,8 @@ from cluster_tasks import random_cluster
 from counts import seeds
 from edgewright.cluster.costs import DivisionCosts
 from edgewright.cluster.deploying import ClusterDeployment, deployed
-from edgewright.cluster.devices import Cluster, ClusterDevice, equal_devices
-from edgewright.cluster.division import DivisionSegment, SegmentSplit
+from edgewright.cluster.devices import GIGABIT, Cluster, ClusterDevice, equal_devices
+from edgewright.cluster.division import Division, DivisionSegment, SegmentSplit
 from edgewright.cluster.goal import ClusterAim, ClusterGoal
 from edgewright.cluster.hybrid import FoundDivision, UnitChoice, best_division, division_of
 from edgewright.cluster.judge import cluster_errors
@@ -190,3 +190,32 @@ def test_faster_devices_get_more_rows_and_channels():
     fast = best_division(costs, ClusterGoal(ClusterAim.THROUGHPUT))
     assert fast.cost.busy["device2"] <= fast.cost.period
     assert fast.cost.period < costs.sketcher.work / 3e6  # better than the faster one alone
+
+
+def every_division(count: int, names: tuple[str, ...]) -> set[Division]:
+    """All ways to give units, alone or joined to the one before, whole to a device or divided over all."""
+    splits = [split for split in SegmentSplit if split not in (SegmentSplit.WHOLE, SegmentSplit.TILES)]
+    options = [UnitChoice(split, names, joined) for split in splits for joined in (False, True)]
+    options += [UnitChoice(SegmentSplit.WHOLE, (name,), joined) for name in names for joined in (False, True)]
+    return {division_of(choices) for choices in product(options, repeat=count)}
+
+
+@pytest.mark.parametrize("rate", [GIGABIT, 1e6, 1e5])
+@pytest.mark.parametrize("classes", [0, 200])
+def test_the_search_finds_the_best_of_all_divisions_of_a_small_network(classes: int, rate: float):
+    network = convolutions(4, 8, 8, size=16, classes=classes) if classes else convolutions(4, 8, 16, 8, size=16)
+    costs = DivisionCosts(network, equal_devices(2, bytes_per_second=rate))
+    tried = [cost for each in every_division(3, ("device1", "device2")) if (cost := costs.cost(each))]
+    assert len(costs.sketcher.units) == 3 and len(tried) > 100
+    for aim in ClusterAim:
+        goal = ClusterGoal(aim)
+        assert goal.value(best_division(costs, goal).cost) <= min(map(goal.value, tried)) + 1e-9, aim
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_hybrid_is_no_worse_than_any_other_strategy(seed: int):
+    network, cluster, _ = case(seed)
+    for aim in ClusterAim:
+        goal = ClusterGoal(aim)
+        scores = {name: goal.score(found.costs, found.cost) for name, found in divisions(network, cluster, goal)}
+        assert scores["hybrid"] == min(scores.values()), aim

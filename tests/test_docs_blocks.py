@@ -62,7 +62,7 @@ def follow(page: Path, given: Path, folder: Path, monkeypatch, quick: bool) -> N
 
 # README is followed as it is written, and so are all pages in `make check-all`. Otherwise compiled code is not run.
 AS_WRITTEN = {"README"}
-LONG = {"tutorial-dataflow", "sample", "app", "tiling"}
+LONG = {"tutorial-dataflow", "tutorial-cluster", "sample", "app", "tiling"}
 
 
 @pytest.mark.parametrize(

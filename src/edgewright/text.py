@@ -42,6 +42,11 @@ def duration(seconds: float) -> str:
     return f"{seconds * 1e9:.3g} ns"
 
 
+def three_digits(value: float) -> str:
+    """The value with three digits, without an exponent where it is large: 8,950 or 0.0202."""
+    return f"{_three_digits(value):,.12g}"
+
+
 def _three_digits(value: float) -> float:
     """The value rounded to three digits, which decides about its unit: 999.9 of a thousandth are 1."""
     return float(f"{value:.3g}")

@@ -9,12 +9,14 @@ from ..cluster.devices import GIGABIT, PI4_MACS, Cluster, equal_devices
 from ..cluster.goal import ClusterAim, ClusterGoal
 from ..cluster.libraries import write_libraries
 from ..cluster.plan_file import load_cluster_plan, save_cluster_plan
-from ..cluster.planning import ClusterPlan, ClusterPlanner, checked_cluster, wire_bytes
+from ..cluster.planning import ClusterPlan, ClusterPlanner, checked_cluster
 from ..cluster.simulation import Churn, WanLatency, simulate
 from ..cluster.strategies import HYBRID
+from ..cluster.wire import FLOAT16_SHARE, wire_bytes
 from ..errors import Infeasible, InputError
-from ..files import whole_folder
+from ..files import whole_folder, write_atomic
 from ..network import Shape
+from ..report.cluster_page import cluster_page, cluster_sizes_page
 from .cluster_tables import (
     devices_table,
     plan_to_dict,
@@ -29,7 +31,6 @@ from .common import console, print_json, print_notes, print_written, read_model,
 
 DEFAULT_DEVICES = (6,)
 GIGA, MEGABIT = 1e9, 125_000
-FLOAT16_SHARE = 0.5
 
 
 def plan_cluster(
@@ -58,6 +59,8 @@ def plan_cluster(
     plans: list[ClusterPlan] = []
     notes: list[str] = []
     is_single = len(clusters) * len(names) == 1
+    if output and not is_single:
+        raise InputError("-o writes one plan; give one size and one --strategy")
     for cluster in clusters:
         for name in names:
             with working(f"dividing {network.name} over {len(cluster.devices)} devices: {name}"):
@@ -69,15 +72,15 @@ def plan_cluster(
                     notes.append(f"{len(cluster.devices)} devices, {name}: {error}")
     if not plans:
         raise Infeasible(f"no strategy can do it: {notes[0]}")
-    if is_single or output:
-        if len(plans) > 1:
-            raise InputError("-o writes one plan; give one size and one --strategy")
+    if is_single:
         with working(f"planning the parts of {network.name}"):
             plans = [planner.realised(plans[0])]
     if output:
         with working("writing the plan"), whole_folder(output) as fresh:
             save_cluster_plan(plans[0], fresh)
             write_libraries(plans[0], fresh)
+    if page:
+        write_atomic(page, cluster_page(plans[0], notes) if is_single else cluster_sizes_page(plans, notes))
     if as_json:
         print_json({"model": network.name, "plans": [plan_to_dict(plan) for plan in plans], "notes": notes})
         return

@@ -8,7 +8,6 @@ from typing import Any
 from rich.table import Table
 
 from .. import text
-from ..cluster.division import DivisionSegment, SegmentSplit
 from ..cluster.plan_file import SavedClusterPlan
 from ..cluster.planning import ClusterPlan
 from ..cluster.simulation import ClusterRun
@@ -16,13 +15,6 @@ from .common import shown, table
 
 MEGABYTE = 1e6
 MOST_PORTS = 12
-_SPLITS = {
-    SegmentSplit.WHOLE: "whole",
-    SegmentSplit.ROWS: "by rows",
-    SegmentSplit.TILES: "by tiles",
-    SegmentSplit.CHANNELS: "by channels",
-    SegmentSplit.SUMS: "by sums",
-}
 
 
 def plan_to_dict(plan: ClusterPlan) -> dict[str, Any]:
@@ -44,13 +36,14 @@ def plan_to_dict(plan: ClusterPlan) -> dict[str, Any]:
         "gap": plan.gap,
         "minimised": plan.goal.aim.value,
         "wall": plan.wall,
+        "float16_error": plan.wire_error,
         "memory": {
-            name: {"bytes": plan.memory[name], "weights_bytes": cost.weights[name]}
-            for name in plan.cluster.device_named
+            name: {"bytes": plan.memory[name], "weights_bytes": parts.weights, "ram_bytes": parts.ram}
+            for name, parts in plan.memory_parts.items()
         },
         "links": [{"link": link, "from": end, "bytes": size} for (link, end), size in cost.port_bytes.items()],
         "segments": [
-            {"layers": list(_layers(plan, segment)), "split": segment.split.value, "devices": list(segment.devices)}
+            {"layers": list(plan.layers(segment)), "split": segment.split.value, "devices": list(segment.devices)}
             for segment in plan.division
         ],
     }
@@ -70,7 +63,7 @@ def plans_table(plans: Sequence[ClusterPlan]) -> Table:
             plan.strategy,
             f"{plan.fullest / MEGABYTE:.2f}",
             f"{plan.fullest / plan.single_bytes:.1%}",
-            f"{1 / plan.period:.3g}",
+            text.three_digits(1 / plan.period),
             f"{plan.speedup:.2f}",
             f"{plan.latency:.3g}",
             f"{cost.traffic_bytes / MEGABYTE:.3g}",
@@ -85,27 +78,32 @@ def segments_table(plan: ClusterPlan) -> Table:
     """Who computes what."""
     made = table(f"{shown(plan.network.name)}: {plan.strategy}", "layers", "split", "devices")
     for segment in plan.division:
-        layers = _layers(plan, segment)
+        layers = plan.layers(segment)
         named = shown(layers[0]) + (f" to {shown(layers[-1])}" if len(layers) > 1 else "")
         devices = segment.devices
         who = ", ".join(map(shown, devices)) if len(devices) < 4 else f"{shown(devices[0])} to {shown(devices[-1])}"
-        made.add_row(named, _SPLITS[segment.split], who)
+        made.add_row(named, segment.split.words, who)
     return made
 
 
 def devices_table(plan: ClusterPlan) -> Table:
     """What each device holds, computes and sends."""
-    made = table("devices", "device", ">memory", ">weights", ">busy", ">sends", ">receives")
+    made = table("devices", "device", ">RAM", ">weights", ">busy", ">sends", ">receives")
     cost = plan.cost
     for device in plan.cluster.devices:
+        memory = plan.memory_parts[device.name]
         made.add_row(
             shown(device.name),
-            text.size(plan.memory[device.name]),
-            text.size(cost.weights[device.name]),
+            _used(memory.ram, device.ram_bytes),
+            _used(memory.weights, device.flash_bytes) + (" of flash" if memory.has_flash else ""),
             f"{cost.busy.get(device.name, 0.0) / plan.period:.0%}",
-            *(text.size(size) for size in plan.sent_and_received(device.name)),
+            *(text.size(size) for size in plan.sent_and_received[device.name]),
         )
     return made
+
+
+def _used(size: int, limit: int | None) -> str:
+    return text.size(size) + (f" of {text.size(limit)}" if limit is not None else "")
 
 
 def verdict(plan: ClusterPlan) -> str:
@@ -114,16 +112,14 @@ def verdict(plan: ClusterPlan) -> str:
     share = plan.fullest * count / plan.single_bytes
     how = "exact" if plan.is_exact else "an estimate"
     quality = "proven best" if plan.is_optimal else f"at most {plan.gap:.1%} from the best there can be"
+    wire = "" if plan.wire_error is None else f"; 16 bits on the wire change outputs by {plan.wire_error:.2%} at most"
     return (
         f"fullest device {text.size(plan.fullest)} ({how}), {share:.2f} × one device's "
-        f"{text.size(plan.single_bytes)} / {count}; {1 / plan.period:.3g} frames/s, {plan.speedup:.2f} × one device; "
-        f"latency {plan.latency:.3g} s; {text.size(plan.cost.traffic_bytes)} sent for a frame; "
-        f"{plan.goal.aim.value}: {quality}; {plan.wall}"
+        f"{text.size(plan.single_bytes)} / {count}; {text.three_digits(1 / plan.period)} frames/s, "
+        f"{plan.speedup:.2f} × one device; latency {text.duration(plan.latency)}; "
+        f"{text.size(plan.cost.traffic_bytes)} sent for a frame; "
+        f"{plan.goal.aim.value}: {quality}; {plan.wall}{wire}"
     )
-
-
-def _layers(plan: ClusterPlan, segment: DivisionSegment) -> tuple[str, ...]:
-    return plan.found.costs.sketcher.layers(segment)
 
 
 def run_to_dict(run: ClusterRun) -> dict[str, Any]:

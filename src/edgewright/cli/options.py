@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,19 @@ class ParsedValue(click.ParamType[Any]):
             return getattr(import_module(self.module, __package__), self.function)(value)
         except EdgewrightError as error:
             self.fail(str(error), param, ctx)
+
+
+class PositiveNumber(click.FloatRange):
+    """A number above 0; neither infinity nor what is no number."""
+
+    def __init__(self) -> None:
+        super().__init__(min=0, min_open=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number: float = super().convert(value, param, ctx)
+        if not isfinite(number):
+            self.fail(f"{value} is not a finite number", param, ctx)
+        return number
 
 
 BYTE_SIZE = ParsedValue("size", "..platform.units", "parse_size")  # 65536, 64K, "128 KiB"

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
 
 from ..network import DType, Network, Region
+from ..program.weights import run_time_constants
 from .devices import Cluster, Port
 from .division import Division, DivisionSegment, pipeline_stages
 from .sketch import SUM_BYTES, PartSketch, Sketcher, TensorKey
@@ -49,6 +51,17 @@ class DivisionCost:
 
 
 Place = tuple[DivisionSegment, int]  # a segment, and the round of its parts
+
+
+@dataclass(frozen=True, slots=True)
+class RoundCosts:
+    """What the parts of a round cost by themselves, by device, and what they read and give between them."""
+
+    seconds: Mapping[str, float]
+    weights: Mapping[str, int]
+    inner: Mapping[str, int]
+    reads: tuple[TensorKey, ...]
+    gives: tuple[TensorKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,17 +102,17 @@ class Exchange:
 class DivisionCosts:
     """Costs of divisions of one network on one cluster.
 
-    `wire_share` is the size of real numbers on the wire; `shares` say how many channels each device gets where they are
-    divided, by default as many as it is fast.
+    `wire_share` is the size of real numbers on the wire.
     """
 
     def __init__(
-        self, network: Network, cluster: Cluster, wire_share: float = 1.0, shares: Mapping[str, float] | None = None
+        self, network: Network, cluster: Cluster, wire_share: float = 1.0, sketcher: Sketcher | None = None
     ) -> None:
         self.network, self.cluster, self.wire_share = network, cluster, wire_share
-        self.sketcher = Sketcher(network, cluster, shares)
+        self.sketcher = sketcher or Sketcher(network, cluster)
+        self.margins: Mapping[str, tuple[int, int]] = {}  # by device: bytes of weights, and others, to be added
         self._exchanges: dict[tuple[Place | None, tuple[RoundReader, ...]], Exchange] = {}
-        self._seconds: dict[Place, Mapping[str, float]] = {}
+        self._rounds: dict[Place, RoundCosts] = {}
 
     @cached_property
     def frame_bytes(self) -> int:
@@ -108,7 +121,7 @@ class DivisionCosts:
     @cached_property
     def weights_bytes(self) -> int:
         """Of the whole network, once."""
-        return sum(self.network.tensors[name].bytes for name in self.network.constants)
+        return sum(self.network.tensors[name].bytes for name in run_time_constants(self.network))
 
     def cost(self, division: Division) -> DivisionCost | None:
         """None where a segment cannot be split as asked."""
@@ -117,29 +130,46 @@ class DivisionCosts:
             return None
         return _Costing(self, division).cost()
 
+    def replay(self, division: Division) -> dict[str, int]:
+        """Bytes of the frames under way that the gateway keeps, to send them again when a device fails."""
+        return {self.cluster.gateway: self.frame_bytes * len(pipeline_stages(division))}
+
+    def with_margins(self, margins: Mapping[str, tuple[int, int]]) -> DivisionCosts:
+        """The costs with so many bytes more on each device: of weights, and of everything else."""
+        made = copy(self)
+        made.margins = margins
+        return made
+
     def with_even_memory(self, cost: DivisionCost) -> DivisionCosts:
         """The costs where fuller devices get fewer channels, so that all are equally full."""
-        room = {device.name: float(device.ram_bytes or 1) for device in self.cluster.devices}
-        fill = {name: cost.memory[name] / each for name, each in room.items()}
+        room, fill = dict[str, float](), dict[str, float]()
+        for device in self.cluster.devices:
+            used = cost.memory[device.name] if device.flash_bytes is None else cost.weights[device.name]
+            room[device.name] = float(device.flash_bytes or device.ram_bytes or 1)
+            fill[device.name] = used / room[device.name]
         mean = sum(fill.values()) / len(fill)
         shares = self.sketcher.channel_shares
         moved = {name: (mean - fill[name]) * room[name] / max(1, cost.weights[name]) for name in room}
         even = {name: share * min(2.0, max(0.25, 1 + moved[name])) for name, share in shares.items()}
-        return DivisionCosts(self.network, self.cluster, self.wire_share, even)
+        made = DivisionCosts(self.network, self.cluster, self.wire_share, self.sketcher.with_shares(even))
+        return made.with_margins(self.margins)
 
     def parts(self, place: Place) -> tuple[PartSketch, ...]:
         sketch = self.sketcher.sketch(place[0])
         assert sketch is not None
         return sketch[place[1]]
 
-    def seconds(self, place: Place) -> Mapping[str, float]:
-        """How long each device computes its part of a round."""
-        if place not in self._seconds:
-            rates = self.cluster.device_named
-            self._seconds[place] = {
-                part.device: part.work / rates[part.device].macs_per_second for part in self.parts(place)
-            }
-        return self._seconds[place]
+    def round(self, place: Place) -> RoundCosts:
+        if place not in self._rounds:
+            rates, parts = self.cluster.device_named, self.parts(place)
+            self._rounds[place] = RoundCosts(
+                {part.device: part.work / rates[part.device].macs_per_second for part in parts},
+                {part.device: part.weights_bytes for part in parts},
+                {part.device: part.inner_bytes for part in parts},
+                tuple(dict.fromkeys(key for part in parts for key in part.reads)),
+                tuple(dict.fromkeys(key for part in parts for key in part.gives)),
+            )
+        return self._rounds[place]
 
     def exchange(self, source: Place | None, readers: tuple[RoundReader, ...]) -> Exchange:
         """What follows from one round's tensors, or from the frame that comes from outside (None)."""
@@ -194,7 +224,7 @@ class DivisionCosts:
 
     def _send(self, flow: PartFlow, sent: Counter[Port]) -> None:
         size = self.region_bytes(flow.key, flow.region)
-        if self.network.tensors[flow.key[0]].dtype is DType.FLOAT32:
+        if self.network.tensors[flow.key[0]].dtype is DType.FLOAT32 and flow.key[1] is None:
             size = round(size * self.wire_share)
         for port in self.cluster.route(flow.source, flow.target):
             sent[port] += size
@@ -220,7 +250,7 @@ class _Costing:
     """One division on its way to its costs. A round is a segment's parts; sums and their finish are two."""
 
     def __init__(self, costs: DivisionCosts, division: Division) -> None:
-        self.costs, self.cluster = costs, costs.cluster
+        self.costs, self.cluster, self.division = costs, costs.cluster, division
         self.rounds: list[Place] = []
         self.stage_of: list[int] = []
         for stage, segments in enumerate(pipeline_stages(division)):
@@ -229,11 +259,12 @@ class _Costing:
                     self.rounds.append((segment, number))
                     self.stage_of.append(stage)
         self.stages = self.stage_of[-1] + 1
+        self.alone = [costs.round(place) for place in self.rounds]
 
     def cost(self) -> DivisionCost:
         exchanges = self._exchanges()
         busy: dict[str, float] = defaultdict(float)
-        compute = [self.costs.seconds(place) for place in self.rounds]
+        compute = [each.seconds for each in self.alone]
         for each in compute:
             for device, took in each.items():
                 busy[device] += took
@@ -252,26 +283,32 @@ class _Costing:
             ports.update(exchange.inside)
             ports.update(exchange.passed)
         links = [size / self.cluster.link_named[link].bytes_per_second for (link, _), size in ports.items()]
-        period = max(*stages, *busy.values(), *links, first)
+        period = max(*self._turns(stages), *busy.values(), *links, first)
         latency = sum(spent) + first + sum(self._time(exchange.passed) for exchange in exchanges[1:])
         weights = self._weights()
         memory, pressure = self._memory(weights, exchanges)
         energy = self._energy(busy, period)
         return DivisionCost(memory, weights, dict(busy), dict(ports), period, latency, energy, pressure)
 
+    def _turns(self, stages: list[float]) -> list[float]:
+        """How long each device is taken by its stages: while it waits in one, it is not counted on to run another."""
+        members: dict[str, set[int]] = defaultdict(set)
+        for place, stage in zip(self.rounds, self.stage_of, strict=True):
+            for part in self.costs.parts(place):
+                members[part.device].add(stage)
+        return [sum(stages[stage] for stage in own) for own in members.values()]
+
     def _exchanges(self) -> list[Exchange]:
         """Of the frame, then of each round."""
         costs, makers = self.costs, dict[TensorKey, int]()
         readers: list[dict[int, None]] = [{} for _ in range(len(self.rounds) + 1)]
-        for number, place in enumerate(self.rounds):
-            for part in costs.parts(place):
-                for key in part.reads:
-                    if key in makers:
-                        readers[makers[key] + 1][number] = None
-                    elif key[0] in costs.network.inputs:
-                        readers[0][number] = None
-            for part in costs.parts(place):
-                makers.update(dict.fromkeys(part.gives, number))
+        for number, each in enumerate(self.alone):
+            for key in each.reads:
+                if key in makers:
+                    readers[makers[key] + 1][number] = None
+                elif key[0] in costs.network.inputs:
+                    readers[0][number] = None
+            makers.update(dict.fromkeys(each.gives, number))
         return [
             costs.exchange(
                 self.rounds[source - 1] if source else None,
@@ -293,35 +330,37 @@ class _Costing:
         return slowest + 2 * max(links[link].latency_s for link, _ in sent)
 
     def _weights(self) -> dict[str, int]:
-        found = dict.fromkeys(self.cluster.device_named, 0)
-        for place in self.rounds:
-            for part in self.costs.parts(place):
-                found[part.device] += part.weights_bytes
+        margins = self.costs.margins
+        found = {name: margins.get(name, (0, 0))[0] for name in self.cluster.device_named}
+        for each in self.alone:
+            for device, size in each.weights.items():
+                found[device] += size
         return found
 
     def _memory(self, weights: Mapping[str, int], exchanges: list[Exchange]) -> tuple[dict[str, int], float]:
         """Of each device, and the mean of all that they hold from round to round."""
         changes: dict[tuple[str, int], Counter[int]] = defaultdict(Counter)  # by device and stage
         found = Counter(weights)
-        for number, place in enumerate(self.rounds):
+        found.update({name: more for name, (_, more) in self.costs.margins.items()})
+        for number, each in enumerate(self.alone):
             stage = self.stage_of[number]
-            for part in self.costs.parts(place):
-                changes[part.device, stage][number] += part.inner_bytes
-                changes[part.device, stage][number + 1] -= part.inner_bytes
+            for device, size in each.inner.items():
+                changes[device, stage][number] += size
+                changes[device, stage][number + 1] -= size
         for source, exchange in enumerate(exchanges):
             start = max(0, source - 1)
             for (device, rounds), size in exchange.lives.items():
                 changes[device, self.stage_of[start]][start] += size
                 changes[device, self.stage_of[start]][start + rounds + 1] -= size
             found.update(exchange.kept)
-        found[self.cluster.gateway] += self.costs.frame_bytes * self.stages  # to be sent again when a device fails
+        found.update(self.costs.replay(self.division))
         levels: list[float] = []
+        peaks: Counter[str] = Counter()
         for (device, _), by_round in changes.items():
             used = list(accumulate(by_round[number] for number in sorted(by_round)))
             levels += [each + found[device] for each in used]
-        peaks = {key: max(accumulate(c[number] for number in sorted(c))) for key, c in changes.items()}
-        for (device, _), peak in peaks.items():
-            found[device] += peak
+            peaks[device] += max(used)
+        found.update(peaks)
         most = max(levels)
         pressure = most * (sum((each / most) ** STEEPNESS for each in levels) / len(levels)) ** (1 / STEEPNESS)
         return dict(found), pressure

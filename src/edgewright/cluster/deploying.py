@@ -15,7 +15,7 @@ from ..platform.target import target_of
 from ..program import Plan
 from ..program.deployment import OUTSIDE, Deployment, Fifo, Relation, RelationKind, Worker
 from ..program.deployment_check import checked_deployment
-from ..program.deployment_memory import memory_predictions, weights
+from ..program.deployment_memory import WEIGHTS, memory_predictions
 from .costs import STAGE_SLOTS, DivisionCosts
 from .devices import Cluster
 from .division import Division, pipeline_stages
@@ -52,13 +52,15 @@ def deployed(costs: DivisionCosts, division: Division, progress: Progress = lamb
     placed = replace(deployment, arenas=layout.arenas)
     checked_deployment(placed, with_plans=False)
     placed = replace(placed, predictions=memory_predictions(placed))
-    replay = {costs.cluster.gateway: costs.frame_bytes * len(draft.pipeline)}
+    replay = costs.replay(division)
     return ClusterDeployment(placed, layout.turns(), memory_of(placed, costs, replay), replay)
 
 
 def memory_of(deployment: Deployment, costs: DivisionCosts, replay: Mapping[str, int]) -> dict[str, int]:
     """Bytes of each device of the cluster, everything counted."""
-    stored = weights(deployment)
+    stored = {
+        each.name.removeprefix(WEIGHTS): int(each.value) for each in deployment.predictions if WEIGHTS in each.name
+    }
     return {
         device.name: stored.get(device.name, 0)
         + replay.get(device.name, 0)
@@ -69,6 +71,10 @@ def memory_of(deployment: Deployment, costs: DivisionCosts, replay: Mapping[str,
 
 def device_of_part(name: str) -> str:
     return name.rpartition(".")[0]
+
+
+def round_of_part(name: str) -> int:
+    return int(name.rpartition(".")[2])
 
 
 class RowPlanner:
@@ -90,8 +96,9 @@ class RowPlanner:
             return self.known[key]
         plan = self.known[key]
         constants = {**plan.network.constants, **network.constants}
-        same = replace(plan.network, name=network.name, constants=constants)
-        return replace(plan, program=replace(plan.program, network=same))
+        mine = replace(plan.network, name=network.name, constants=constants)
+        same = replace(plan, program=replace(plan.program, network=mine), packed=())
+        return emit(same, target).plan if target else same
 
 
 class _ClusterDraft:

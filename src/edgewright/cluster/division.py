@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import accumulate, groupby
 
+from ..errors import Unsupported
 from ..network import Region
 
 ROW_AXIS = 1
@@ -16,10 +17,14 @@ class SegmentSplit(Enum):
     """What each device of a group computes."""
 
     WHOLE = "whole"  # all of it; the group is one device
-    ROWS = "rows"  # a range of rows of the outputs, halos computed again (FFMT over devices, S 5.2)
+    ROWS = "rows"  # a range of rows of the outputs, halos computed again (FFMT over devices, S 5.3.3)
     TILES = "tiles"  # a tile of a grid (DeepThings)
-    CHANNELS = "channels"  # a range of output channels, from whole inputs (fan-out, S 5.3.1)
-    SUMS = "sums"  # sums over a range of channels, added up afterwards (fan-in; after fan-out a fused pair, S 5.3.2)
+    CHANNELS = "channels"  # a range of output channels, from whole inputs (fan-out, S 5.3.4)
+    SUMS = "sums"  # sums over a range of channels, added up afterwards (fan-in; after fan-out a fused pair, S 5.3.4)
+
+    @property
+    def words(self) -> str:
+        return self.value if self is SegmentSplit.WHOLE else f"by {self.value}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,8 @@ def tile_regions(shape: Sequence[int], count: int) -> list[Region]:
 
 def _ranges(shape: Sequence[int], shares: Sequence[float], axis: int) -> list[Region]:
     """Ranges along an axis, as large as these shares of all; some may be empty."""
+    if not shape:
+        raise Unsupported("a single number cannot be divided")
     total, whole = sum(shares), Region.whole(shape)
     ends = [round(shape[axis] * done / total) for done in accumulate(shares)]
     return [whole.with_axis(axis, pair) for pair in zip([0, *ends], ends, strict=False)]

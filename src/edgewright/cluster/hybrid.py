@@ -1,17 +1,18 @@
 """The hybrid strategy: pipelined sets of layers on groups of devices, each layer split as it suits the goal.
 
 Early layers hold the work and late ones the weights, so that the first are best divided by rows and the last by
-channels (S 5.2, 5.3); where links are slow, groups that pass frames on send less than one group that exchanges all it
+channels (S 5.2); where links are slow, groups that pass frames on send less than one group that exchanges all it
 makes. Every unit has a choice of its own: the split, the group (a device may be in several, so that its layers need not
 follow each other), and whether it is computed with the unit before, halos and all. The search begins from good
-divisions of each number of groups, and changes one choice after the other while that helps.
+divisions of each number of groups and from those of other strategies, and changes one choice after the other while
+that helps. Where there are few divisions, it tries all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, product
 from math import inf
 
 from ..errors import Infeasible
@@ -51,7 +52,7 @@ def division_of(choices: Sequence[UnitChoice]) -> Division:
 
 
 def _can_pair(last: DivisionSegment, choice: UnitChoice) -> bool:
-    """Whether fan-out and fan-in of two units become a fused pair (S 5.3.3)."""
+    """Whether fan-out and fan-in of two units become a fused pair (S 5.3.4)."""
     return last.split is SegmentSplit.CHANNELS and last.devices == choice.devices and last.stop - last.first == 1
 
 
@@ -64,11 +65,14 @@ class FoundDivision:
     cost: DivisionCost
 
 
-def best_division(costs: DivisionCosts, goal: ClusterGoal) -> FoundDivision:
-    """The best division found, with channels divided so that memory is even; an error where none keeps the limits."""
-    first = HybridSearch(costs, goal)
+def best_division(costs: DivisionCosts, goal: ClusterGoal, others: Sequence[Division] = ()) -> FoundDivision:
+    """The best division found, with channels divided so that memory is even; an error where none keeps the limits.
+
+    It is no worse than the best of the others, which are divisions for the same costs.
+    """
+    first = HybridSearch(costs, goal, others)
     best = _evened(first.found(first.starts()[0]), goal)
-    search = HybridSearch(best.costs, goal)
+    search = HybridSearch(best.costs, goal, others)
     best = _evened(search.found(search.best()), goal)
     search = HybridSearch(best.costs, goal)
     best = search.found(search.improved(search.choices_of(best.division)))
@@ -91,15 +95,18 @@ def _evened(found: FoundDivision, goal: ClusterGoal) -> FoundDivision:
 class HybridSearch:
     """Looks for the best division of one network; the same answer on any machine."""
 
-    def __init__(self, costs: DivisionCosts, goal: ClusterGoal, effort: int = 3000) -> None:
-        self.costs, self.goal, self.left = costs, goal, effort
+    def __init__(
+        self, costs: DivisionCosts, goal: ClusterGoal, others: Sequence[Division] = (), effort: int = 3000
+    ) -> None:
+        self.costs, self.goal, self.others, self.left = costs, goal, others, effort
         self.units = costs.sketcher.units
         self.devices = costs.cluster.devices
         self._scores: dict[tuple[ClusterGoal, Division], tuple[float, float]] = {}
 
     def starts(self) -> list[Choices]:
         """Divisions to begin from, the best first."""
-        found = {division_of(choices): choices for choices in self._starts()}
+        given = map(self.choices_of, self.others)
+        found = {division_of(choices): choices for choices in (*self._starts(), *given, *self._every())}
         return sorted(found.values(), key=self._score)
 
     def best(self) -> Choices:
@@ -130,17 +137,12 @@ class HybridSearch:
     def check(self, cost: DivisionCost) -> None:
         """An error where limits are broken."""
         if broken := [words for _, words in self.goal.broken(self.costs, cost)]:
+            others = f", and {len(broken) - 3} more like these" if len(broken) > 3 else ""
             raise Infeasible(
-                f"no division of '{self.costs.network.name}' over {len(self.devices)} devices that was found keeps the "
-                f"limits: {'; '.join(broken[:3])}. {self._remedy(cost)}"
+                f"no division of '{self.costs.network.name}' over {len(self.devices)} devices was found that keeps the "
+                f"limits. The closest: {'; '.join(broken[:3])}{others}. Devices that have what it needs would do, or "
+                "more of them; or ask for less"
             )
-
-    def _remedy(self, cost: DivisionCost) -> str:
-        least = self.costs.weights_bytes // len(self.devices)
-        return (
-            f"Each device holds {least:,} B of weights at least; add devices or memory, or ask for less "
-            f"(the best found needs {cost.fullest:,} B on the fullest)"
-        )
 
     def _score(self, choices: Choices, goal: ClusterGoal | None = None) -> tuple[float, float]:
         wanted = goal or self.goal
@@ -152,14 +154,27 @@ class HybridSearch:
         return self._scores[key]
 
     def _starts(self) -> Iterator[Choices]:
-        """First by rows, then by channels, on one group or on several that divide the work evenly."""
+        """All on one device; or first by rows, then by channels, on groups that divide the work evenly."""
         count = len(self.units)
+        fastest = max(self.devices, key=lambda device: device.macs_per_second).name
+        for name in {self.costs.cluster.gateway: None, fastest: None}:
+            yield (UnitChoice(SegmentSplit.WHOLE, (name,), is_joined=True),) * count
         points = sorted({round(count * part / MOST_STARTS) for part in range(MOST_STARTS + 1)})
         for groups in self._groupings():
             owners = self._owners(groups)
             for point in points:
                 splits = [SegmentSplit.ROWS if number < point else SegmentSplit.CHANNELS for number in range(count)]
                 yield tuple(self._possible(*each) for each in enumerate(zip(splits, owners, strict=True)))
+
+    def _every(self) -> Iterator[Choices]:
+        """All divisions in which layers are whole, or divided over all devices; none where these are too many."""
+        names = tuple(device.name for device in self.devices)
+        splits = (SegmentSplit.ROWS, SegmentSplit.CHANNELS, SegmentSplit.SUMS)
+        options = [UnitChoice(split, names) for split in splits]
+        options += [UnitChoice(SegmentSplit.WHOLE, (name,)) for name in names]
+        options += [replace(option, is_joined=True) for option in options]
+        if len(options) ** len(self.units) <= self.left:
+            yield from product(options, repeat=len(self.units))
 
     def _possible(self, number: int, wanted: tuple[SegmentSplit, tuple[str, ...]]) -> UnitChoice:
         """The split that is wanted, or one that the unit can have."""

@@ -2,27 +2,47 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..errors import Infeasible, InputError
 from ..memory.planner import plan
-from ..network import DType, Network
-from ..program.deployment import Deployment, Fifo
+from ..network import Network
+from ..program.deployment_memory import weights
 from .costs import DivisionCost, DivisionCosts
-from .deploying import ClusterDeployment, deployed
+from .deploying import ClusterDeployment, deployed, round_of_part
 from .devices import Cluster, Port
-from .division import Division
+from .division import Division, DivisionSegment, pipeline_stages
 from .goal import ClusterGoal
 from .hybrid import FoundDivision
-from .rates import WireBytes
 from .simulation import ClusterRun, simulate
 from .strategies import HYBRID, Strategies
+from .wire import float16_error, wire_bytes
 
 Progress = Callable[[str], None]
-SIMULATED_FRAMES = 8  # for the throughput
+SIMULATED_FRAMES = 8  # for the throughput, and more for each pipeline stage, which may have two
+CORRECTIONS = 4  # of estimates that turned out too low
 PROVEN = 1e-9  # a gap that is none
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceMemory:
+    """What the memory of a device is for, in bytes."""
+
+    weights: int
+    working: int  # arenas and slots
+    replay: int  # frames kept to be sent again when a device fails
+    has_flash: bool = False  # which weights lie in
+
+    @property
+    def ram(self) -> int:
+        return self.working + self.replay + (0 if self.has_flash else self.weights)
+
+    @property
+    def total(self) -> int:
+        return self.weights + self.working + self.replay
 
 
 @dataclass(frozen=True)
@@ -37,6 +57,7 @@ class ClusterPlan:
     deployment: ClusterDeployment | None = None  # where every part was planned, memory is exact
     run: ClusterRun | None = None  # and some frames were simulated
     frame: ClusterRun | None = None  # one frame alone
+    wire_error: float | None = None  # of outputs, where real numbers are sent with 16 bits
 
     @property
     def cluster(self) -> Cluster:
@@ -58,6 +79,29 @@ class ClusterPlan:
     @property
     def memory(self) -> Mapping[str, int]:
         return self.deployment.memory if self.deployment else self.cost.memory
+
+    @cached_property
+    def memory_parts(self) -> Mapping[str, DeviceMemory]:
+        """The memory of each device by what it is for."""
+        stored = weights(self.deployment.deployment) if self.deployment else self.cost.weights
+        replay = self.found.costs.replay(self.division)
+        found: dict[str, DeviceMemory] = {}
+        for name, total in self.memory.items():
+            kept, again = stored.get(name, 0), replay.get(name, 0)
+            has_flash = self.cluster.device_named[name].flash_bytes is not None
+            found[name] = DeviceMemory(kept, total - kept - again, again, has_flash)
+        return found
+
+    def layers(self, segment: DivisionSegment) -> tuple[str, ...]:
+        return self.found.costs.sketcher.layers(segment)
+
+    @cached_property
+    def part_segments(self) -> Mapping[str, int]:
+        """The number of the segment that each part of the deployment belongs to."""
+        sketches = map(self.found.costs.sketcher.sketch, self.division)
+        rounds = [number for number, sketch in enumerate(sketches) for _ in sketch or ()]
+        parts = self.deployment.deployment.parts if self.deployment else ()
+        return {part.name: rounds[round_of_part(part.name)] for part in parts}
 
     @property
     def fullest(self) -> int:
@@ -85,8 +129,25 @@ class ClusterPlan:
     @cached_property
     def gap(self) -> float:
         """The share of the goal's value that a better plan could save at most."""
-        figures = replace(self.cost, memory=self.memory, period=self.period, latency=self.latency)
-        return self.goal.gap(self.found.costs, figures)
+        return self.goal.gap(self.found.costs, self._figures)
+
+    @property
+    def goal_value(self) -> float:
+        """What the goal makes small."""
+        return self.goal.value(self._figures)
+
+    @property
+    def _figures(self) -> DivisionCost:
+        weights = {name: parts.weights for name, parts in self.memory_parts.items()}
+        return replace(self.cost, memory=self.memory, weights=weights, period=self.period, latency=self.latency)
+
+    @property
+    def broken_limits(self) -> tuple[str, ...]:
+        return tuple(words for _, words in self.goal.broken(self.found.costs, self._figures))
+
+    @property
+    def stages(self) -> int:
+        return len(pipeline_stages(self.division))
 
     @property
     def is_optimal(self) -> bool:
@@ -97,7 +158,7 @@ class ClusterPlan:
         """What keeps the plan from being faster."""
         busiest = max(self.cost.busy, key=lambda name: self.cost.busy[name])
         port = self.busiest_port
-        sending = self._sending(port) if port else 0.0
+        sending = self.sending_s(port) if port else 0.0
         if self.cost.busy[busiest] >= max(sending, 0.9 * self.period):
             return f"device '{busiest}' computes for {self.cost.busy[busiest]:.3g} s of each frame"
         if port and sending >= 0.9 * self.period:
@@ -108,18 +169,31 @@ class ClusterPlan:
     @property
     def busiest_port(self) -> Port | None:
         ports = self.cost.port_bytes
-        return max(ports, key=self._sending) if ports else None
+        return max(ports, key=self.sending_s) if ports else None
 
-    def sent_and_received(self, device: str) -> tuple[int, int]:
-        """Bytes of a frame that leave a device and that come to it."""
-        near = [link for link in self.cluster.links if device in link.ends]
-        ports = self.cost.port_bytes
-        sent = sum(ports.get(link.port(device), 0) for link in near)
-        others = {link.port(end) for link in near for end in link.ends if end != device}
-        return sent, sum(ports.get(port, 0) for port in others - {link.port(device) for link in near})
+    @cached_property
+    def sent_and_received(self) -> Mapping[str, tuple[int, int]]:
+        """Bytes of a frame that each device sends to others and gets from them, where parts are planned."""
+        assert self.deployment is not None
+        made, sent, received = self.deployment.deployment, Counter[str](), Counter[str]()
+        size_of = wire_bytes(made, self.found.costs.wire_share)
+        for fifo in made.fifos:
+            size = size_of(fifo)
+            home = self.homes.get(fifo.source, self.cluster.gateway)
+            for target in {self.homes.get(reader, self.cluster.gateway) for reader in fifo.reading} - {home}:
+                sent[home] += size
+                received[target] += size
+        return {name: (sent[name], received[name]) for name in self.cluster.device_named}
 
-    def _sending(self, port: Port) -> float:
-        return self.cost.port_bytes[port] / self.cluster.link_named[port[0]].bytes_per_second
+    @cached_property
+    def homes(self) -> Mapping[str, str]:
+        """The device of each part."""
+        workers = self.deployment.deployment.workers if self.deployment else ()
+        return {part: worker.device for worker in workers for part in worker.parts}
+
+    def sending_s(self, port: Port) -> float:
+        """Seconds for which a port sends for each frame."""
+        return self.cost.port_bytes.get(port, 0) / self.cluster.link_named[port[0]].bytes_per_second
 
 
 class ClusterPlanner:
@@ -127,6 +201,7 @@ class ClusterPlanner:
 
     def __init__(self, network: Network, goal: ClusterGoal, wire_share: float = 1.0) -> None:
         self.network, self.goal, self.wire_share = network, goal, wire_share
+        self._last: Strategies | None = None  # strategies of one cluster share what was computed for it
 
     @cached_property
     def single_bytes(self) -> int:
@@ -135,18 +210,61 @@ class ClusterPlanner:
 
     def plan(self, cluster: Cluster, strategy: str = HYBRID) -> ClusterPlan:
         """The strategy's division with estimated figures; an error where limits are broken or it does not apply."""
-        self.goal.check(cluster)
-        costs = DivisionCosts(self.network, cluster, self.wire_share)
-        strategies = Strategies(costs, self.goal)
+        strategies = self._strategies(cluster)
+        self.goal.check(strategies.costs)
         if strategy not in strategies.table:
             raise InputError(f"there is no strategy '{strategy}'; there are {', '.join(strategies.table)}")
+        return self._planned(strategies, strategy)
+
+    def _strategies(self, cluster: Cluster) -> Strategies:
+        if self._last is None or self._last.costs.cluster is not cluster:
+            self._last = Strategies(DivisionCosts(self.network, cluster, self.wire_share), self.goal)
+        return self._last
+
+    def _planned(self, strategies: Strategies, strategy: str) -> ClusterPlan:
         found = strategies.table[strategy]()
-        if broken := [words for _, words in self.goal.broken(found.costs, found.cost)]:
-            raise Infeasible(f"strategy '{strategy}' breaks limits: {'; '.join(broken[:3])}")
-        return ClusterPlan(strategy, self.network, found, self.goal, self.single_bytes)
+        made = ClusterPlan(strategy, self.network, found, strategies.goal, self.single_bytes)
+        if made.broken_limits:
+            raise Infeasible(f"strategy '{strategy}' does not keep the limits: {'; '.join(made.broken_limits[:3])}")
+        return replace(made, goal=self.goal)
 
     def realised(self, draft: ClusterPlan, progress: Progress = lambda _: None) -> ClusterPlan:
-        """The plan with every part cut out, planned and placed, and frames simulated: memory is what is allocated."""
+        """The plan with every part cut out, planned and placed, and frames simulated: memory is what is allocated.
+
+        Where the exact figures break limits that the estimates kept, estimates are corrected and another is found.
+        """
+        for _ in range(CORRECTIONS):
+            made = self._realised(draft, progress)
+            if not made.broken_limits:
+                return made
+            draft = self._planned(self._corrected(made), made.strategy)
+        raise Infeasible(
+            f"strategy '{draft.strategy}' keeps the limits by its estimates, but not once its parts are planned: "
+            f"{'; '.join(made.broken_limits[:3])}. Ask for a little less memory (--ram), or for more throughput"
+        )
+
+    def _corrected(self, made: ClusterPlan) -> Strategies:
+        """Strategies that expect what a plan came to more than was estimated."""
+        goal, margins = self.goal, {name: self._margin(made, name) for name in made.memory}
+        slower, later = max(1.0, made.period / made.cost.period), max(1.0, made.latency / made.cost.latency)
+        goal = replace(
+            goal,
+            min_throughput=goal.min_throughput and goal.min_throughput * slower,
+            max_latency=goal.max_latency and goal.max_latency / later,
+        )
+        costs = DivisionCosts(self.network, made.cluster, self.wire_share)
+        return Strategies(costs.with_margins(margins), goal)
+
+    def _margin(self, made: ClusterPlan, name: str) -> tuple[int, int]:
+        """By how many bytes of weights, and of everything else, estimates of a device were too low."""
+        before = made.found.costs.margins.get(name, (0, 0))
+        parts, cost = made.memory_parts[name], made.cost
+        expected = cost.weights[name], cost.memory[name] - cost.weights[name]
+        exact = parts.weights, parts.total - parts.weights
+        weights, others = (max(0, old + had - want) for old, had, want in zip(before, exact, expected, strict=True))
+        return weights, others
+
+    def _realised(self, draft: ClusterPlan, progress: Progress) -> ClusterPlan:
         planned = deployed(draft.found.costs, draft.division, progress)
         progress("simulating frames")
         runs = [
@@ -158,19 +276,11 @@ class ClusterPlanner:
                 wire_bytes=wire_bytes(planned.deployment, self.wire_share),
                 is_judged=True,
             )
-            for frames in (SIMULATED_FRAMES, 1)
+            for frames in (SIMULATED_FRAMES + 3 * draft.stages, 1)
         ]
-        return replace(draft, deployment=planned, run=runs[0], frame=runs[1])
-
-
-def wire_bytes(deployment: Deployment, share: float) -> WireBytes:
-    """Bytes that a FIFO's frame has on a link, where real numbers take this share of theirs."""
-
-    def size(fifo: Fifo) -> int:
-        tensor = deployment.tensor(fifo)
-        return round(tensor.bytes * share) if tensor.dtype is DType.FLOAT32 else tensor.bytes
-
-    return size
+        is_short = self.wire_share < 1
+        error = float16_error(planned.deployment, draft.cluster.gateway) if is_short else None
+        return replace(draft, deployment=planned, run=runs[0], frame=runs[1], wire_error=error)
 
 
 def checked_cluster(cluster: Cluster) -> Cluster:

@@ -76,10 +76,17 @@ class ClusterRun:
 
     @property
     def throughput(self) -> float:
-        """Frames per second, of the second half of the frames."""
-        half = len(self.results_s) // 2
-        time = self.results_s[-1] - (self.results_s[half - 1] if half else 0.0)
-        return (len(self.results_s) - half) / time if time else inf
+        """Frames per second while frames still come in; the first half of these results is left out (pipelines fill).
+
+        Where the last frame comes in before the second result, all results count.
+        """
+        last_arrival = self.results_s[-1] - self.latencies_s[-1]
+        steady = [when for when in self.results_s if when <= last_arrival]
+        if len(steady) < 2:
+            steady = [0.0, *self.results_s]
+        half = (len(steady) - 1) // 2
+        time = steady[-1] - steady[half]
+        return (len(steady) - 1 - half) / time if time else inf
 
     @property
     def latency_s(self) -> float:
@@ -213,10 +220,17 @@ class _Simulation:
             if name not in self.timed.labels:
                 continue  # under way
             label = self.timed.labels[name][phase]
-            rows = (devices[name],) if name in devices else self.timed.held.get(name, ())
+            rows = (devices[name],) if name in devices else map(port_row, self.timed.held.get(name, ()))
             for row in rows:
-                text = row if isinstance(row, str) else f"{row[0]} from {row[1]}" if row[1] else row[0]
-                yield BusySpan(text, label, (begin - start) / unit, (end - start) / unit)
+                yield BusySpan(row, label, (begin - start) / unit, (end - start) / unit)
+
+
+def port_row(port: Resource) -> str:
+    """The row of a port in a Gantt chart."""
+    if isinstance(port, str):
+        return port
+    link, sender = port
+    return f"{link} from {sender}" if sender else link
 
 
 def _arriving(timed: TimedDeployment, every_s: float) -> Graph:

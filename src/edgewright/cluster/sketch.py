@@ -5,8 +5,9 @@ Found with the same two functions as the parts themselves (`network.parts.demand
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
 
 from ..errors import ModelError, Unsupported
 from ..network import Layer, Network, Region
@@ -50,11 +51,18 @@ SegmentSketch = tuple[tuple[PartSketch, ...], ...]  # one or two rounds: sums, a
 class Sketcher:
     """Sketches segments of one network on one cluster, each once."""
 
-    def __init__(self, network: Network, cluster: Cluster, shares: Mapping[str, float] | None = None) -> None:
+    def __init__(self, network: Network, cluster: Cluster) -> None:
         self.network, self.cluster = network, cluster
-        self.channel_shares = shares or {device.name: device.macs_per_second for device in cluster.devices}
+        self.channel_shares: Mapping[str, float] = {device.name: device.macs_per_second for device in cluster.devices}
         self.units: tuple[LayerUnit, ...] = units_of(network)
         self._known: dict[DivisionSegment, SegmentSketch | None] = {}
+        self._parts: dict[Hashable, PartSketch] = {}  # on any device
+
+    def with_shares(self, shares: Mapping[str, float]) -> Sketcher:
+        """The same where devices get channels by other shares than their speeds."""
+        made = copy(self)
+        made.channel_shares, made._known = shares, {}
+        return made
 
     @property
     def work(self) -> int:
@@ -146,6 +154,18 @@ class Sketcher:
         layers: Sequence[str],
         outputs: Mapping[str, Region | PartialSums],
         finished: Mapping[str, Sequence[Region]] | None = None,
+    ) -> PartSketch:
+        key = tuple(layers), *outputs.items(), *(finished or {}).items()
+        if key not in self._parts:
+            self._parts[key] = self._new_part(device, layers, outputs, finished)
+        return replace(self._parts[key], device=device)
+
+    def _new_part(
+        self,
+        device: str,
+        layers: Sequence[str],
+        outputs: Mapping[str, Region | PartialSums],
+        finished: Mapping[str, Sequence[Region]] | None,
     ) -> PartSketch:
         network, shares = self.network, finished or {}
         demand = demanded(network, set(layers), outputs, shares)

@@ -6,7 +6,8 @@ What a strategy leaves open (how many layers are fused, where it switches) is ch
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from contextlib import suppress
+from functools import cache, cached_property
 
 from ..errors import Infeasible
 from ..network import Network
@@ -54,6 +55,11 @@ class Strategies:
 
     @cached_property
     def table(self) -> Mapping[str, Callable[[], FoundDivision]]:
+        return {**self._others, HYBRID: self._hybrid}
+
+    @cached_property
+    def _others(self) -> Mapping[str, Callable[[], FoundDivision]]:
+        """The strategies of the papers, each searched once."""
         return {
             "data": self._best_of(self._data()),
             "ffmt": self._best_of(self._ffmt()),
@@ -62,10 +68,18 @@ class Strategies:
             "vertical": self._best_of(self._vertical()),
             "deepthings": self._best_of(self._deepthings()),
             "switch": self._best_of(self._switch()),
-            HYBRID: lambda: best_division(self.costs, self.goal),
         }
 
+    def _hybrid(self) -> FoundDivision:
+        """The search, which begins from what the others find as well."""
+        found: list[Division] = []
+        for search in self._others.values():
+            with suppress(Infeasible):
+                found.append(search().division)
+        return best_division(self.costs, self.goal, found)
+
     def _best_of(self, divisions: Iterable[Division]) -> Callable[[], FoundDivision]:
+        @cache
         def found() -> FoundDivision:
             tried = [
                 FoundDivision(self.costs, division, cost)
@@ -98,7 +112,7 @@ class Strategies:
         yield tuple(self._all(SegmentSplit.ROWS))
 
     def _ffmt(self) -> Iterator[Division]:
-        """Rows of groups of fused layers, halos computed again (S 5.2); groups of so many units."""
+        """Rows of groups of fused layers, halos computed again (S 5.3.3); groups of so many units."""
         alone = self._all(SegmentSplit.ROWS)
         for length in range(2, len(alone) + 1):
             found: list[DivisionSegment] = []
@@ -114,7 +128,7 @@ class Strategies:
             yield tuple(found)
 
     def _horizontal(self) -> Division:
-        """Weights of every layer over all devices: fan-out everywhere (S 5.3.1)."""
+        """Weights of every layer over all devices: fan-out everywhere (S 5.3.4)."""
         return tuple(self._all(SegmentSplit.CHANNELS))
 
     def _sequential(self) -> Iterator[Division]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..network import Layer, Network, Region
+from ..network.operators import Reshape, Transpose
 from ..network.operators.partial_sums import reduction_axes
 
 
@@ -15,7 +16,7 @@ class LayerUnit:
 
     layers: tuple[str, ...]
     work: int  # multiply-accumulates; elements, of layers that have none
-    can_be_summed: bool  # its first layer can add up shares of what it reads
+    can_be_summed: bool  # its first layer can add up shares of the channels that it reads
 
 
 def units_of(network: Network) -> tuple[LayerUnit, ...]:
@@ -49,11 +50,15 @@ def _has_weights(network: Network, layer: Layer) -> bool:
 
 
 def _follows(network: Network, before: Layer, layer: Layer) -> bool:
-    """Whether a layer reads the output of the one before, and is the only one that does."""
-    return network.sole_reader(before.output) is layer
+    """Whether a layer reads the output of the one before, is the only one that does, and keeps its axes.
+
+    What is flattened no longer has channels to divide by.
+    """
+    return network.sole_reader(before.output) is layer and not isinstance(layer.op, Reshape | Transpose)
 
 
 def _unit(network: Network, layers: list[Layer]) -> LayerUnit:
     first = layers[0]
-    sums = bool(reduction_axes(first.op, network.shapes(first)))
+    shapes = network.shapes(first)
+    sums = len(shapes[0]) - 1 in reduction_axes(first.op, shapes)
     return LayerUnit(tuple(each.name for each in layers), sum(work_of(network, each) for each in layers), sums)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from ..options import BYTE_SIZE, DURATION, IN_FILE, json_option, model_argument, shape_option
+from ..options import BYTE_SIZE, DURATION, IN_FILE, PositiveNumber, json_option, model_argument, shape_option
 from ..outputs import OutFile, OutFolder, Verb
 
 STRATEGIES = ("hybrid", "data", "ffmt", "sequential", "horizontal", "vertical", "deepthings", "switch")
@@ -52,20 +52,20 @@ def cluster() -> None:
 )
 @click.option(
     "--rate",
-    type=click.FloatRange(min=0, min_open=True),
+    type=PositiveNumber(),
     metavar="GMAC/s",
     help="Of each of N equal devices.  [default: 2.4, a Raspberry Pi 4]",
 )
 @click.option(
     "--bandwidth",
-    type=click.FloatRange(min=0, min_open=True),
+    type=PositiveNumber(),
     metavar="Mbit/s",
     help="Of each cable to the switch, each way.  [default: 1000]",
 )
 @click.option("--ram", type=BYTE_SIZE, help="At most so much memory on each device: weights, arenas, slots.")
 @click.option("--max-latency", type=DURATION, help="Of a frame, such as 500ms.")
-@click.option("--min-throughput", type=click.FloatRange(min=0, min_open=True), help="Frames a second.")
-@click.option("--max-energy", type=click.FloatRange(min=0, min_open=True), help="Joules a frame.")
+@click.option("--min-throughput", type=PositiveNumber(), help="Frames a second.")
+@click.option("--max-energy", type=PositiveNumber(), help="Joules a frame.")
 @click.option("--float16", is_flag=True, help="Send real numbers with 16 bits; says what that changes.")
 @click.option("--page", type=OutFile(), help="Write a self-contained page: devices and links, Gantt chart, memory.")
 @click.option("-o", "--output", type=OutFolder(), help="Write the plan of one size and strategy into this folder.")

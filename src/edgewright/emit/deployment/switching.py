@@ -168,6 +168,7 @@ class SwitchWriter:
             "is_shared": self.is_shared,
             "stopped": STOPPED,
             "count": len(self.code.parts),
+            "mask": next(f"uint{bits}_t" for bits in (8, 16, 32) if len(self.code.parts) <= bits),
         }
 
     @property
