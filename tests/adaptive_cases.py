@@ -36,9 +36,7 @@ _BUILT: dict[str, bytes] = {}
 
 
 def quick_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has the runtime compile without optimising, and the same library once: these tests are about switching."""
-    plain = tuple("-O0" if flag == "-O3" else flag for flag in runtime.FLAGS)
-    monkeypatch.setattr(runtime, "FLAGS", plain)
+    """Has the runtime compile the same library once: these tests are about switching."""
     build = runtime._loaded
 
     def loaded(library: DeploymentLibrary, folder: Path) -> ctypes.CDLL:

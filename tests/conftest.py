@@ -6,15 +6,17 @@ import gc
 import os
 import shutil
 import sys
-from collections.abc import Collection, Iterator
-from functools import partial
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from edgewright.board.toolchain import Toolchain
+
 _QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+_compile = Toolchain.run
 settings.register_profile("usual", max_examples=16, derandomize=True, **_QUIET)
 settings.register_profile("thorough", max_examples=1500, **_QUIET)
 settings.load_profile("thorough" if os.environ.get("EDGEWRIGHT_THOROUGH") else "usual")
@@ -67,15 +69,28 @@ def corpus_models(*patterns: str, slow: Collection[str] = ()) -> list:
     return [pytest.param(f, id=f.stem, marks=[pytest.mark.slow] * (f.stem in slow)) for f in files]
 
 
-@pytest.fixture(scope="module")
-def lightly_compiled() -> Iterator[None]:
-    """Code for this machine is optimised a little, in half the time of -O3: for tests of what is done with the code."""
-    from edgewright.emit import native
+@pytest.fixture(scope="session", autouse=True)
+def _lightly_compiled() -> Iterator[None]:
+    """Code for this machine is optimised a little, in less than half the time of -O3.
 
-    flags = tuple("-Og" if flag == "-O3" else flag for flag in native.FLAGS)
+    Fully in `make check-all`, and in tests that are `fully_compiled`.
+    """
+
+    def lightly(self: Toolchain, arguments: Sequence[str | Path], folder: Path) -> None:
+        is_library = "-shared" in arguments  # and no program of a board, whose cycles count
+        _compile(self, ["-Og" if is_library and flag in ("-O2", "-O3") else flag for flag in arguments], folder)
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(native, "FLAGS", flags)  # as verification has them
-        patch.setattr("edgewright.run.build.build_shared", partial(native.build_shared, flags=flags))
+        if not os.environ.get("EDGEWRIGHT_THOROUGH"):
+            patch.setattr(Toolchain, "run", lightly)
+        yield
+
+
+@pytest.fixture(scope="module")
+def fully_compiled(_lightly_compiled: None) -> Iterator[None]:
+    """Code is compiled as users compile it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Toolchain, "run", _compile)
         yield
 
 

@@ -29,6 +29,7 @@ from sanitized_runs import run_sanitized
 from tflite_cases import drawn
 from tools import on_board
 
+pytestmark = pytest.mark.usefixtures("fully_compiled")
 on_host = pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")
 
 

@@ -23,8 +23,6 @@ from edgewright.network.tflite import read_tflite
 from qdq_models import KINDS, deep, flattened
 from tflite_cases import CASES, FLOAT
 
-pytestmark = pytest.mark.usefixtures("lightly_compiled")
-
 
 def compared(content: bytes, seed: int = 0) -> tuple[Network, Layerwise]:
     network = read_bytes(content, "model")

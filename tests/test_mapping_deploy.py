@@ -28,7 +28,6 @@ from pipelines import allocated
 from profiles import made_up_profile
 from random_networks import networks
 
-pytestmark = pytest.mark.usefixtures("lightly_compiled")
 LIMITS = (MappingLimits(), MappingLimits(replicas=1), MappingLimits(replicas=2))
 
 

@@ -37,7 +37,6 @@ from random_networks import KINDS, network_of_seed
 from tools import needs
 
 FRAMES = 12
-pytestmark = pytest.mark.usefixtures("lightly_compiled")
 
 
 def small_network():
@@ -62,7 +61,7 @@ def in_parts(*planners):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory, lightly_compiled):
+def folder(tmp_path_factory):
     """A pipeline of three parts, the last of them twice, as built into a folder."""
     where = tmp_path_factory.mktemp("pipeline")
     build_pipeline(in_parts(), where)

@@ -24,8 +24,6 @@ from tflite_cases import FLOAT, INT8
 from tflite_models import Node, Spec, constant, model, options
 from tools import needs_board
 
-pytestmark = pytest.mark.usefixtures("lightly_compiled")
-
 DEPTH = 64
 SUMS = np.random.default_rng(0).normal(0, 1, (DEPTH, DEPTH)).astype(np.float32)
 

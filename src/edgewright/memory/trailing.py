@@ -6,16 +6,34 @@ step: there nothing is known of the order within a step.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import or_
 
 from ..network import Region
-from ..program import ROWS, Plan, Step, Sweep
+from ..program import ROWS, Plan, Sweep
 from .overlap import Distance, distance
 
 Extent = tuple[int, int] | None  # the bytes of a buffer that are in use during a step
+Touch = tuple[str, Region, bool]  # a tensor, the region that a step reads or writes, and whether it writes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _PlanStage:
+    """A stage of a plan, by which is known what follows from it: the same plan is laid out with many others.
+
+    Plans are the same where they are one object: comparing them would take longer than what is looked up.
+    """
+
+    plan: Plan
+    number: int
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _PlanStage) and self.plan is other.plan and self.number == other.number
+
+    def __hash__(self) -> int:
+        return hash((id(self.plan), self.number))
 
 
 def least_distance(plan: Plan, x: str, y: str) -> Distance | None:
@@ -36,7 +54,7 @@ def least_distance(plan: Plan, x: str, y: str) -> Distance | None:
             return distance(plan.network, layer, sources[0])
     if stage.sweep is not Sweep.FORWARD or not {x, y} <= {view.buffer for view in plan.views.values()}:
         return None
-    return _by_steps(plan, two.first, x, y)
+    return _by_steps(_PlanStage(plan, two.first), x, y)
 
 
 def _fills(plan: Plan, name: str) -> bool:
@@ -46,24 +64,40 @@ def _fills(plan: Plan, name: str) -> bool:
     return is_plain and tensor.is_dense(view.strides) and plan.buffer_named[view.buffer].size == tensor.bytes
 
 
-def _by_steps(plan: Plan, number: int, x: str, y: str) -> Distance:
+@lru_cache(maxsize=4096)
+def _by_steps(stage: _PlanStage, x: str, y: str) -> Distance:
     """The distances at which what is in use of both never overlaps during a step."""
-    steps = list(plan.program.steps(plan.program.stages[number]))
-    in_use = (_in_use(plan, number, steps, name) for name in (x, y))
+    in_use = (_in_use(stage, name) for name in (x, y))
     both = [(mine, theirs) for mine, theirs in zip(*in_use, strict=True) if mine is not None and theirs is not None]
-    least = -max(plan.buffer_named[name].size for name in (x, y))  # where the two are never in use together
+    least = -max(stage.plan.buffer_named[name].size for name in (x, y))  # where the two are never in use together
     below = max((theirs[1] - mine[0] for mine, theirs in both), default=least)
     above = max((mine[1] - theirs[0] for mine, theirs in both), default=least)
     return Distance(below, above)
 
 
-def _in_use(plan: Plan, number: int, steps: Sequence[Step], buffer: str) -> list[Extent]:
+@lru_cache(maxsize=256)
+def _in_use(stage: _PlanStage, buffer: str) -> Sequence[Extent]:
     """Of each step of a stage the bytes of a buffer that it touches, or that hold what is read later."""
+    plan, steps = stage.plan, _touches(stage)
     inside = [name for name, view in plan.views.items() if view.buffer == buffer]
     rolling = [name for name in inside if _rolls(plan, name)]
     found = [_rows_in_use(plan, steps, name) for name in rolling]
-    found.append(_bytes_in_use(plan, number, steps, buffer, [name for name in inside if name not in rolling]))
+    others = {name for name in inside if name not in rolling}
+    found.append(_bytes_in_use(plan, stage.number, steps, buffer, others))
     return [_hull(extents) for extents in zip(*found, strict=True)]
+
+
+@lru_cache(maxsize=16)
+def _touches(stage: _PlanStage) -> Sequence[Sequence[Touch]]:
+    """Of each step of a stage the regions that it reads, and the one that it writes."""
+    program, network = stage.plan.program, stage.plan.network
+    found: list[Sequence[Touch]] = []
+    for step in program.steps(program.stages[stage.number]):
+        layer = network.by_name[step.layer]
+        needs = zip(layer.inputs, program.needs(step), strict=True)
+        reads = [(name, needed, False) for name, needed in needs if not needed.is_empty]
+        found.append((*reads, (layer.output, step.region, True)))
+    return found
 
 
 def _rolls(plan: Plan, name: str) -> bool:
@@ -88,14 +122,14 @@ class _Life:
     is_read: bool = False
 
 
-def _rows_in_use(plan: Plan, steps: Sequence[Step], name: str) -> list[Extent]:
+def _rows_in_use(plan: Plan, steps: Sequence[Sequence[Touch]], name: str) -> list[Extent]:
     """The same for a tensor in a rolling window: a row is in use from the step that writes it to the last that reads
     it; a row of a tile until the next tile is written."""
     view = plan.views[name]
     axis, count = view.window or (ROWS, 1)
     lives: dict[int, list[_Life]] = {}
     for at, step in enumerate(steps):
-        for _, region, is_write in _touches(plan, step, {name}):
+        for _, region, is_write in (touch for touch in step if touch[0] == name):
             for row in range(*region.bounds[axis]) if view.window else (0,):
                 part = region.with_axis(axis, (row, row + 1)) if view.window else region
                 _touch(lives.setdefault(row, []), at, part, is_write, is_rewritten=bool(view.tiled))
@@ -129,14 +163,14 @@ def _around(lives: Sequence[_Life]) -> Region:
 
 
 def _bytes_in_use(
-    plan: Plan, number: int, steps: Sequence[Step], buffer: str, tensors: Collection[str]
+    plan: Plan, number: int, steps: Sequence[Sequence[Touch]], buffer: str, tensors: Collection[str]
 ) -> list[Extent]:
     """The same for tensors that lie in a buffer as a whole."""
     own, ends = plan.buffer_named[buffer], plan.network
     is_there = own.first < number or any(name in ends.inputs for name in tensors)
     is_kept = own.last > number or any(name in ends.outputs for name in tensors)
     touched = [
-        [(_extent(plan, name, region), is_write) for name, region, is_write in _touches(plan, step, tensors)]
+        [(_extent(plan, name, region), is_write) for name, region, is_write in step if name in tensors]
         for step in steps
     ]
     highs, high = [], own.size if is_there else 0
@@ -150,16 +184,6 @@ def _bytes_in_use(
         low = min([low, *(extent[0] for extent, is_write in each if not is_write)])
         found.append((here, high) if here < high else None)
     return found[::-1]
-
-
-def _touches(plan: Plan, step: Step, tensors: Collection[str]) -> Iterator[tuple[str, Region, bool]]:
-    """The regions of these tensors that a step reads, and the one that it writes."""
-    layer = plan.network.by_name[step.layer]
-    for name, needed in zip(layer.inputs, plan.program.needs(step), strict=True):
-        if name in tensors and not needed.is_empty:
-            yield name, needed, False
-    if layer.output in tensors:
-        yield layer.output, step.region, True
 
 
 def _extent(plan: Plan, name: str, region: Region) -> tuple[int, int]:
