@@ -50,7 +50,7 @@ class Rival:
 
 RIVALS = (
     Rival(
-        "DeeperThings", "doi:10.1007/s10766-021-00712-3, abstract",
+        "DeeperThings", "Int. J. Parallel Programming 2021, abstract",
         "six devices, 100 Mbit/s: 1.52 × over no fusing (best of four networks)",
         "yolov2_608", 6, FAST_ETHERNET, ClusterAim.LATENCY,
     ),
@@ -172,7 +172,7 @@ HEADINGS = {
     "bars": f"memory × n / one device (bar {MEMORY_BAR}) at a speed-up of {SPEED_BAR} n, 1 Gbit/s; * is firm",
     "latency": f"one frame of YOLOv2, six Pi 4, 100 Mbit/s: share of horizontal (bar {LATENCY_BAR})",
     "searches": f"time of searches for YOLOv2, CPU seconds (bar {SECONDS_BAR:.0f})",
-    "rivals": "what papers report, and what our planner predicts on as many Pi 4 (2.4 GMAC/s)",
+    "rivals": "what papers measured, and what our planner predicts on as many equal Pi 4 (2.4 GMAC/s)",
 }
 
 
@@ -213,7 +213,8 @@ def main(parts: tuple[str, ...], estimates: bool, file: Path | None) -> None:
             file.write_text(json.dumps(result, indent=1) + "\n")
     if failed := missed(result):
         raise click.ClickException(f"bars missed: {'; '.join(failed)}")
-    console.print("All firm bars are met.")
+    if result.keys() - {"rivals"}:
+        console.print("All firm bars are met.")
 
 
 if __name__ == "__main__":
