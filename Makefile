@@ -57,7 +57,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/hal_random.py
 	@mkdir -p out
 	$(BIN)/python benchmarks/search_growth.py --plot out/search_growth.svg
-	$(BIN)/python benchmarks/application.py
+	$(BIN)/python benchmarks/cluster_simulation.py
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "edgewright needs Python 3.11 or newer"'
