@@ -168,7 +168,7 @@ def test_a_bare_core_turns_its_interrupts_off(bare: Path) -> None:
 @pytest.mark.parametrize("target", ["cortex-m0plus", "rv32imc"])
 def test_locks_of_bare_cores_run_on_the_virtual_board(target: str, tmp_path: Path) -> None:
     library = written(tmp_path, WAKE, DETECT, PARALLEL, target=target)
-    found = LibraryTrial(library).run_on_board(TrialScript(2, 4))
+    found = LibraryTrial(library).run_on_board(TrialScript(1, 3))
     assert found.result.runs and not found.result.wrong
     assert found.ram_linked == library.layout.peak_bytes + library.state_bytes
 
