@@ -11,9 +11,9 @@ from .. import text
 from ..cluster.plan_file import SavedClusterPlan
 from ..cluster.planning import ClusterPlan
 from ..cluster.simulation import ClusterRun
+from ..report.cluster_page import plan_figures
 from .common import shown, table
 
-MEGABYTE = 1e6
 MOST_PORTS = 12
 
 
@@ -57,20 +57,7 @@ def plans_table(plans: Sequence[ClusterPlan]) -> Table:
         ">busiest, MB", ">J/frame", ">gap",
     )  # fmt: skip
     for plan in plans:
-        cost = plan.cost
-        made.add_row(
-            str(len(plan.cluster.devices)),
-            plan.strategy,
-            f"{plan.fullest / MEGABYTE:.2f}",
-            f"{plan.fullest / plan.single_bytes:.1%}",
-            text.three_digits(1 / plan.period),
-            f"{plan.speedup:.2f}",
-            f"{plan.latency:.3g}",
-            f"{cost.traffic_bytes / MEGABYTE:.3g}",
-            f"{cost.busiest_link_bytes / MEGABYTE:.3g}",
-            f"{cost.energy:.3g}",
-            f"{plan.gap:.1%}",
-        )
+        made.add_row(str(len(plan.cluster.devices)), plan.strategy, *plan_figures(plan))
     return made
 
 

@@ -1,7 +1,7 @@
 """What a division of a network over a cluster costs: memory of each device, bytes on each link, time of a frame.
 
 The counts are those of the deployment that it becomes (`deploying`); two things are estimates: what parts need inside,
-and the time, in which a group computes a segment, then exchanges what was made (no device waits for a single other).
+and the time. It is counted as if all devices of a group computed a segment, and then exchanged what they made.
 """
 
 from __future__ import annotations
@@ -283,19 +283,19 @@ class _Costing:
             ports.update(exchange.inside)
             ports.update(exchange.passed)
         links = [size / self.cluster.link_named[link].bytes_per_second for (link, _), size in ports.items()]
-        period = max(*self._turns(stages), *busy.values(), *links, first)
+        period = max(*self._taken(stages), *busy.values(), *links, first)
         latency = sum(spent) + first + sum(self._time(exchange.passed) for exchange in exchanges[1:])
         weights = self._weights()
         memory, pressure = self._memory(weights, exchanges)
         energy = self._energy(busy, period)
         return DivisionCost(memory, weights, dict(busy), dict(ports), period, latency, energy, pressure)
 
-    def _turns(self, stages: list[float]) -> list[float]:
+    def _taken(self, stages: list[float]) -> list[float]:
         """How long each device is taken by its stages: while it waits in one, it is not counted on to run another."""
         members: dict[str, set[int]] = defaultdict(set)
-        for place, stage in zip(self.rounds, self.stage_of, strict=True):
-            for part in self.costs.parts(place):
-                members[part.device].add(stage)
+        for each, stage in zip(self.alone, self.stage_of, strict=True):
+            for device in each.seconds:
+                members[device].add(stage)
         return [sum(stages[stage] for stage in own) for own in members.values()]
 
     def _exchanges(self) -> list[Exchange]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -23,7 +23,6 @@ from .sketch import PartSketch
 from .slots import SlotLayout
 
 PROCESSOR = "cpu"
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -36,10 +35,9 @@ class ClusterDeployment:
     replay: Mapping[str, int]
 
 
-def deployed(costs: DivisionCosts, division: Division, progress: Progress = lambda _: None) -> ClusterDeployment:
+def deployed(costs: DivisionCosts, division: Division) -> ClusterDeployment:
     """The division with a plan for each part, judged."""
     draft = _ClusterDraft(costs, division)
-    progress("parts")
     planner = RowPlanner(costs.cluster)
     deployment = drafted(costs.network, list(draft.requests()), draft.workers(), slots=1, planner=planner)
     deployment = replace(
@@ -47,7 +45,6 @@ def deployed(costs: DivisionCosts, division: Division, progress: Progress = lamb
         fifos=tuple(replace(fifo, slots=draft.slots(fifo)) for fifo in deployment.fifos),
         relations=tuple(draft.relations()),
     )
-    progress("memory")
     layout = SlotLayout(deployment, draft.rounds, draft.stages)
     placed = replace(deployment, arenas=layout.arenas)
     checked_deployment(placed, with_plans=False)
@@ -58,15 +55,19 @@ def deployed(costs: DivisionCosts, division: Division, progress: Progress = lamb
 
 def memory_of(deployment: Deployment, costs: DivisionCosts, replay: Mapping[str, int]) -> dict[str, int]:
     """Bytes of each device of the cluster, everything counted."""
-    stored = {
-        each.name.removeprefix(WEIGHTS): int(each.value) for each in deployment.predictions if WEIGHTS in each.name
-    }
+    stored = stored_weights(deployment)
     return {
         device.name: stored.get(device.name, 0)
         + replay.get(device.name, 0)
         + sum(layout.bytes for (home, _), layout in deployment.arenas.items() if home == device.name)
         for device in costs.cluster.devices
     }
+
+
+def stored_weights(deployment: Deployment) -> dict[str, int]:
+    """Bytes of weights of each device, as the deployment says."""
+    said = (each for each in deployment.predictions if each.name.startswith(WEIGHTS))
+    return {each.name.removeprefix(WEIGHTS): int(each.value) for each in said}
 
 
 def device_of_part(name: str) -> str:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..errors import Infeasible, InputError
 from ..memory.planner import plan
 from ..network import Network
-from ..program.deployment_memory import weights
 from .costs import DivisionCost, DivisionCosts
-from .deploying import ClusterDeployment, deployed, round_of_part
+from .deploying import ClusterDeployment, deployed, round_of_part, stored_weights
 from .devices import Cluster, Port
 from .division import Division, DivisionSegment, pipeline_stages
 from .goal import ClusterGoal
@@ -21,7 +20,6 @@ from .simulation import ClusterRun, simulate
 from .strategies import HYBRID, Strategies
 from .wire import float16_error, wire_bytes
 
-Progress = Callable[[str], None]
 SIMULATED_FRAMES = 8  # for the throughput, and more for each pipeline stage, which may have two
 CORRECTIONS = 4  # of estimates that turned out too low
 PROVEN = 1e-9  # a gap that is none
@@ -83,7 +81,7 @@ class ClusterPlan:
     @cached_property
     def memory_parts(self) -> Mapping[str, DeviceMemory]:
         """The memory of each device by what it is for."""
-        stored = weights(self.deployment.deployment) if self.deployment else self.cost.weights
+        stored = stored_weights(self.deployment.deployment) if self.deployment else self.cost.weights
         replay = self.found.costs.replay(self.division)
         found: dict[str, DeviceMemory] = {}
         for name, total in self.memory.items():
@@ -228,13 +226,13 @@ class ClusterPlanner:
             raise Infeasible(f"strategy '{strategy}' does not keep the limits: {'; '.join(made.broken_limits[:3])}")
         return replace(made, goal=self.goal)
 
-    def realised(self, draft: ClusterPlan, progress: Progress = lambda _: None) -> ClusterPlan:
+    def realised(self, draft: ClusterPlan) -> ClusterPlan:
         """The plan with every part cut out, planned and placed, and frames simulated: memory is what is allocated.
 
         Where the exact figures break limits that the estimates kept, estimates are corrected and another is found.
         """
         for _ in range(CORRECTIONS):
-            made = self._realised(draft, progress)
+            made = self._realised(draft)
             if not made.broken_limits:
                 return made
             draft = self._planned(self._corrected(made), made.strategy)
@@ -264,9 +262,8 @@ class ClusterPlanner:
         weights, others = (max(0, old + had - want) for old, had, want in zip(before, exact, expected, strict=True))
         return weights, others
 
-    def _realised(self, draft: ClusterPlan, progress: Progress) -> ClusterPlan:
-        planned = deployed(draft.found.costs, draft.division, progress)
-        progress("simulating frames")
+    def _realised(self, draft: ClusterPlan) -> ClusterPlan:
+        planned = deployed(draft.found.costs, draft.division)
         runs = [
             simulate(
                 planned.deployment,

@@ -156,19 +156,28 @@ def _sizes(plans: Sequence[ClusterPlan]) -> Iterator[ClusterSizeRow]:
         for count in {len(plan.cluster.devices) for plan in plans}
     }
     for plan in plans:
-        count, cost = len(plan.cluster.devices), plan.cost
-        figures = (
-            f"{plan.fullest / MEGABYTE:.2f}",
-            f"{plan.fullest / plan.single_bytes:.1%}",
-            text.three_digits(1 / plan.period),
-            f"{plan.speedup:.2f}",
-            f"{plan.latency:.3g}",
-            f"{cost.traffic_bytes / MEGABYTE:.3g}",
-            f"{cost.busiest_link_bytes / MEGABYTE:.3g}",
-            f"{cost.energy:.3g}",
-            f"{plan.gap:.1%}",
-        )
-        yield ClusterSizeRow(count, plan.strategy, figures, plan is best[count])
+        count = len(plan.cluster.devices)
+        yield ClusterSizeRow(count, plan.strategy, plan_figures(plan), plan is best[count])
+
+
+def plan_figures(plan: ClusterPlan) -> tuple[str, ...]:
+    """A plan in a table of several, for the terminal and the page.
+
+    The fullest device, in MB and as a share of one device alone; frames/s, speed-up, latency in s; MB that are sent, MB
+    on the busiest link; J/frame; gap.
+    """
+    cost = plan.cost
+    return (
+        f"{plan.fullest / MEGABYTE:.2f}",
+        f"{plan.fullest / plan.single_bytes:.1%}",
+        text.three_digits(1 / plan.period),
+        f"{plan.speedup:.2f}",
+        f"{plan.latency:.3g}",
+        f"{cost.traffic_bytes / MEGABYTE:.3g}",
+        f"{cost.busiest_link_bytes / MEGABYTE:.3g}",
+        f"{cost.energy:.3g}",
+        f"{plan.gap:.1%}",
+    )
 
 
 def _style() -> str:
