@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import socket
 import ssl
 import stat
 import subprocess
+import sys
 import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from edgewright.cli import main
 from edgewright.cluster.node.credentials import COORDINATOR, Peer, load_credentials, peer_of
 from edgewright.cluster.running.keys import make_keys, sign
 from edgewright.errors import InputError
@@ -51,8 +56,8 @@ def refusal(folder: Path) -> str:
 
 def test_folders_of_devices(made):
     assert {path.name for path in made.iterdir()} == {"ca", *DEVICES}
-    assert {path.name for path in (made / "ca").iterdir()} == {"ca.crt", "ca.key", "signing.key"}
-    expected = {"node.crt", "node.key", "ca.crt", "signing.pub", "README.md", "Containerfile"}
+    assert {path.name for path in (made / "ca").iterdir()} == {"ca.crt", "ca.key", "signing.key", ".gitignore"}
+    expected = {"node.crt", "node.key", "ca.crt", "signing.pub", "README.md", "Containerfile", ".gitignore"}
     assert {path.name for path in (made / "pi2").iterdir()} == {*expected, "edgewright-node.service"}
     assert "edgewright cluster node pi2/" in (made / "pi2" / "README.md").read_text()
     assert (
@@ -80,7 +85,7 @@ def test_keys_are_never_readable_by_others_not_even_at_first(tmp_path, monkeypat
     monkeypatch.setattr(os, "open", watched)
     monkeypatch.setattr(os, "chmod", lambda *_: pytest.fail("changed afterwards"))
     make_keys("home", ["a"], "a", tmp_path)
-    assert len(modes) == 10 and set(modes) == {0o600}
+    assert len(modes) == 12 and set(modes) == {0o600}
 
 
 def test_credentials_of_devices(made):
@@ -375,3 +380,63 @@ def test_plain_text_is_refused(made):
         raw.sendall(b"GET / HTTP/1.0\r\n\r\n")
         server.thread.join(WAIT_S)
         assert isinstance(server.error, ssl.SSLError) and server.peer is None
+
+
+TEAM = """
+name = "team"
+[[device]]
+name = "pi"
+count = 2
+rate = "2 GMAC/s"
+switch = "switch"
+bandwidth = "1 Gbit/s"
+"""
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["cluster", "keys", *arguments])
+
+
+def test_the_command_writes_keys_and_says_where_they_go(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("team.toml").write_text(TEAM)
+    first = run("team.toml", "--days", "30")
+    assert first.exit_code == 0, first.output
+    assert "scp -r keys/pi1 pi1:" in first.output and "edgewright cluster node pi1/" in first.output
+    assert len(re.findall(r"\bnew\b", first.output)) == 2
+    Path("team.toml").write_text(TEAM.replace("count = 2", "count = 3"))
+    answer = json.loads(run("team.toml", "--json").output)
+    assert answer["cluster"] == "team" and answer["ca"] == "keys/ca"
+    assert [(row["device"], row["new"], row["coordinator"]) for row in answer["devices"]] == [
+        ("pi1", False, True),
+        ("pi2", False, False),
+        ("pi3", True, False),
+    ]
+    assert datetime.fromisoformat(answer["devices"][0]["valid_until"]) < datetime.now(UTC) + timedelta(days=31)
+
+
+def test_the_command_refuses_in_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("team.toml").write_text(TEAM)
+    Path("file").write_text("")
+    for arguments, message in (
+        (("missing.toml",), "missing.toml: cannot be read"),
+        (("team.toml", "-o", "file"), "'.*file' is a file; give a folder with -o"),
+        (("team.toml", "--days", "0"), "0 is not in the range"),
+    ):
+        result = run(*arguments)
+        assert result.exit_code in (1, 2) and re.search(message, result.output), result.output
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    assert "keys are made with cryptography: pip install 'edgewright[cluster]'" in run("team.toml").output
+
+
+def test_a_node_loads_neither_the_planner_nor_cryptography():
+    """They are not installed on small devices, or take long to load there."""
+    program = """
+import sys
+import edgewright.cluster.node.credentials, edgewright.cluster.node.store
+print("|".join(sys.modules))
+"""
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    heavy = {"pydantic", "click", "rich", "onnx", "ortools", "onnxruntime", "networkx", "cryptography", "numpy"}
+    assert not heavy & set(loaded.strip().split("|"))
