@@ -30,8 +30,8 @@ from .files import kernel_files, weight_files
 from .header import STOPPED, header
 from .lanes import lanes_file
 from .names import library_name, local_names, parameters
+from .patterns import NAMES, PrintedStage, StagePatterns, StageProbe, StageReader, definitions, kernel_types
 from .schedule import RunFunction, schedule_file
-from .shapes import NAMES, PrintedStage, StageProbe, StageReader, StageShapes, definitions, kernel_types
 from .streaming import RowOutlet
 
 
@@ -151,8 +151,8 @@ class LibraryDraft:
                 text = text.replace(f"EW_BETWEEN_ROWS({index})", f"if ({probe}) return 0" if share.may_stop else probe)
                 yield PrintedStage(self.prefix, index, self.schedule.title(index), text)
 
-    def library(self, shapes: StageShapes | None = None) -> Library:
-        """The library, its stages as functions of `shapes` where they are among them."""
+    def library(self, patterns: StagePatterns | None = None) -> Library:
+        """The library, its stages as functions of `patterns` where they are among them."""
         prefix, share, plan = self.prefix, self.share, self.plan
         schedule, target, module = self.schedule, self.module.target, self.module
         files: dict[str, str | bytes] = {
@@ -160,7 +160,7 @@ class LibraryDraft:
                 prefix, plan, self.network, schedule.public, module.options, target, share is None, schedule.returns
             ),
             f"{prefix}.c": schedule_file(
-                module, schedule, self.body, self.code.prefix, _probes(share), shapes, share.number if share else 0
+                module, schedule, self.body, self.code.prefix, _probes(share), patterns, share.number if share else 0
             ),
             **(self.code.files() if share is None else {}),
             **({f"{prefix}_lanes.c": lanes_file(prefix, target)} if plan.lanes > 1 else {}),
@@ -211,15 +211,15 @@ def shares_stages(target: Target) -> bool:
     return target.architecture in (Architecture.CORTEX_M, Architecture.RV32)
 
 
-def with_shapes(drafts: Sequence[LibraryDraft], code: SharedCode) -> tuple[list[Library], StageShapes]:
+def with_patterns(drafts: Sequence[LibraryDraft], code: SharedCode) -> tuple[list[Library], StagePatterns]:
     """The libraries of all drafts, with the stages that several of them share."""
     arenas, stages, types = {draft.module.arena for draft in drafts}, [], kernel_types(code.kernels)
     for draft in drafts if len(arenas) == 1 and all(arenas) else ():
         reader = StageReader(code.constants, definitions(draft.module.tables), types)
         stages += [(stage, reader) for stage in draft.stages]
     probe = next((draft.share.step_probe for draft in drafts if draft.share), "")
-    shapes = StageShapes(code.prefix, sorted(arenas), stages, StageProbe(probe, drafts[0].schedule.may_stop))
-    return [draft.library(shapes) for draft in drafts], shapes
+    patterns = StagePatterns(code.prefix, sorted(arenas), stages, StageProbe(probe, drafts[0].schedule.may_stop))
+    return [draft.library(patterns) for draft in drafts], patterns
 
 
 def check_plan(plan: Plan, network: Network, board: Board | None) -> None:

@@ -22,7 +22,7 @@ from .files import renamed
 from .header import PAUSED, STOPPED, arena_macro, declared, lies_densely, return_type
 from .lanes import LANED, has_barrier, write_barrier, write_run
 from .names import local_names, parameters
-from .shapes import StageShapes
+from .patterns import StagePatterns
 from .stages import StageWriter
 from .storage import LANE, ArenaPointers
 from .streaming import RowOutlet, RowPuller
@@ -217,21 +217,21 @@ def _copy(c: CWriter, source: CTensor, target: CTensor) -> None:
         c.line(f"{target.pointer}[{b}] = {source.pointer}[{a}];")
 
 
-def with_shapes_called(
-    schedule: RunFunction, body: CWriter, shapes: StageShapes, number: int
+def with_patterns_called(
+    schedule: RunFunction, body: CWriter, patterns: StagePatterns, number: int
 ) -> tuple[list[str], list[str]]:
-    """Definitions of records, and the run function whose stages walk over them where they are of a shape."""
+    """Definitions of records, and the run function whose stages walk over them where they are of a pattern."""
     prefix, places = schedule.module.prefix, schedule.places
     records: list[str] = []
     lines, done = CWriter(), 0
-    for covered, group in groupby(places, key=lambda index: shapes.covers(prefix, index)):
+    for covered, group in groupby(places, key=lambda index: patterns.covers(prefix, index)):
         indices = list(group)
         if covered:
             name = f"{prefix}_s{indices[0]}"
-            records += shapes.records(prefix, indices, name)
+            records += patterns.records(prefix, indices, name)
             lines.lines += body.lines[done : places[indices[0]][0]]
             done = places[indices[-1]][2]
-            call = shapes.call(indices, name, number)
+            call = patterns.call(indices, name, number)
             lines.lines += [f"    if ({call})", f"        return {STOPPED};"] if schedule.may_stop else [f"    {call};"]
     return records, [*lines.lines, *body.lines[done:]]
 
@@ -242,7 +242,7 @@ def schedule_file(
     body: CWriter,
     common: str,
     probes: Mapping[str, str],
-    shapes: StageShapes | None = None,
+    patterns: StagePatterns | None = None,
     number: int = 0,
 ) -> str:
     """NAME.c: tables of the layers, the run function, and the arenas unless the caller brings them.
@@ -250,8 +250,8 @@ def schedule_file(
     Kernels and weights are those of the prefix `common`; `probes` are macros of a stage with the C that they call.
     """
     prefix, tables, lines = module.prefix, module.tables, body.lines
-    if shapes is not None and shapes.shapes:
-        records, lines = with_shapes_called(schedule, body, shapes, number)
+    if patterns is not None and patterns.patterns:
+        records, lines = with_patterns_called(schedule, body, patterns, number)
         words = set(re.findall(r"\w+", "\n".join([*records, *lines])))
         needed = [line for line in tables if words.intersection(re.findall(rf"{prefix}_\w+", line.split(" = ")[0]))]
         tables = [*needed, *records]
@@ -263,8 +263,8 @@ def schedule_file(
         c.lines += [f"#define {macro}(stage) {called}" for macro, called in probes.items()]
     c.line(f'#include "{common}_kernels.h"')
     c.line(f'#include "{common}_weights.h"')
-    if shapes is not None and shapes.shapes:
-        c.line(f'#include "{common}_shapes.h"')
+    if patterns is not None and patterns.patterns:
+        c.line(f'#include "{common}_patterns.h"')
     c.line()
     c.lines += NO_CONDITIONAL_CONVERSIONS if module.target.family is Family.HELIUM else ()
     c.lines += [*tables, ""] if tables else []

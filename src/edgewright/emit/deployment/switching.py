@@ -16,7 +16,7 @@ from ...platform.target import Target
 from ...program.deployment import Deployment, Part
 from ...program.switching import SwitchingRules, SwitchPolicy, SwitchSchedule
 from ..header import STOPPED
-from ..library import LibraryShare, SharedCode, drafted, with_shapes
+from ..library import LibraryShare, SharedCode, drafted, with_patterns
 from ..names import Parameters, local_names
 from .c_deployment import CDeployment, checked_for_c
 from .interface import described_end
@@ -273,14 +273,14 @@ def emit_switching(
     for part in code.parts:
         plan, share = code.deployment.plans[part.name], writer.share(part, shared)
         drafts.append(drafted(plan, target, part.network, code.prefix(part), share=share))
-    emitted, shapes = with_shapes(drafts, shared)
+    emitted, patterns = with_patterns(drafts, shared)
     libraries = {part.name: library for part, library in zip(code.parts, emitted, strict=True)}
     files: dict[str, str | bytes] = {f"{code.name}.h": writer.header(), f"{code.name}.c": writer.source()}
     if writer.has_points:
         files[f"{code.name}_probe.h"] = writer.probe_header()
     for library in libraries.values():
         files |= library.files
-    files |= shapes.files() | shared.files()
+    files |= patterns.files() | shared.files()
     pieces = [NamedPiece(names.key(""), str(files[f"{code.name}.h"]))]
     pieces += [
         NamedPiece(names.key(name), str(one.files[f"{one.name}.h"]), str(one.files[f"{one.name}.c"]))

@@ -23,8 +23,8 @@ _BEFORE_UNARY = frozenset((*_OPENING, *_OPERATORS))
 UNSIGNED, SIGNED = "unsigned number", "number"  # keys of numbers
 
 
-class Kind(Enum):
-    WORD = "word"  # the same in all stages of a shape
+class AtomKind(Enum):
+    WORD = "word"  # the same in all stages of a pattern
     NUMBER = "number"
     SIZE = "size"  # of an array on the stack: the largest is taken
     CONSTANT = "constant"  # weights in flash
@@ -37,10 +37,10 @@ class Kind(Enum):
 class Atom:
     """A token of C, and the space before it."""
 
-    kind: Kind
+    kind: AtomKind
     space: str
     text: str
-    key: str  # equal in all stages of a shape
+    key: str  # equal in all stages of a pattern
     value: int | tuple[int, ...] | str = 0  # may differ
 
     @property
@@ -89,7 +89,7 @@ class StageReader:
         local: dict[str, str] = {}
         prelude: list[Atom] = []
         for at, atom in enumerate(body):
-            if atom.kind is not Kind.TABLE or self.tables[str(atom.value).removeprefix("&")].size:
+            if atom.kind is not AtomKind.TABLE or self.tables[str(atom.value).removeprefix("&")].size:
                 continue
             name, sign = str(atom.value).removeprefix("&"), "&" if str(atom.value).startswith("&") else ""
             if name not in local:
@@ -98,34 +98,34 @@ class StageReader:
                 declared = f"const {own.ctype} {local[name]} = {own.body};"
                 prelude += _on_new_line(_signed(self._atoms(_merged(_tokens(declared)))))
             word = f"{sign}{local[name]}"
-            body[at] = Atom(Kind.WORD, atom.space, word, word)
+            body[at] = Atom(AtomKind.WORD, atom.space, word, word)
         return (*prelude, *_on_new_line(body)) if prelude else tuple(body)
 
     def _atoms(self, tokens: Iterator[tuple[str, str, str]]) -> Iterator[Atom]:
         for kind, space, text in tokens:
             if kind == "number":
                 key = UNSIGNED if text.endswith("u") else SIGNED
-                yield Atom(Kind.NUMBER, space, text, key, int(text.removesuffix("u"), 0))
+                yield Atom(AtomKind.NUMBER, space, text, key, int(text.removesuffix("u"), 0))
             elif kind == "word" and text.removeprefix("&") in self.tables:
                 yield self._table(space, text)
             elif kind == "word" and text in self.constants.by_name:
                 view = self.constants.views.get(text)
                 name = view.whole if view else text
                 ctype = c_type(self.constants.by_name[name].values)
-                yield Atom(Kind.CONSTANT, space, name, ctype, name)
+                yield Atom(AtomKind.CONSTANT, space, name, ctype, name)
             elif kind == "word" and text.removesuffix("_pitch") in self.constants.by_name:
                 pitch = self._pitch(text.removesuffix("_pitch"))
-                yield Atom(Kind.NUMBER, space, str(pitch), SIGNED, pitch)
+                yield Atom(AtomKind.NUMBER, space, str(pitch), SIGNED, pitch)
             elif text in self.functions:
-                yield Atom(Kind.FUNCTION, space, text, self.functions[text], text)
+                yield Atom(AtomKind.FUNCTION, space, text, self.functions[text], text)
             else:
-                yield Atom(Kind.WORD, space, text, text)
+                yield Atom(AtomKind.WORD, space, text, text)
 
     def _table(self, space: str, text: str) -> Atom:
         own = self.tables[text.removeprefix("&")]
         if own.numbers is not None:
-            return Atom(Kind.NUMBERS, space, text, "numbers", own.numbers)
-        return Atom(Kind.TABLE, space, text, f"{own.ctype}{'[]' if own.size else ''}", text)
+            return Atom(AtomKind.NUMBERS, space, text, "numbers", own.numbers)
+        return Atom(AtomKind.TABLE, space, text, f"{own.ctype}{'[]' if own.size else ''}", text)
 
     def _pitch(self, name: str) -> int:
         view, rows = self.constants.views.get(name), self.constants.by_name[name].rows
@@ -135,7 +135,7 @@ class StageReader:
 
 
 def _tokens(text: str) -> Iterator[tuple[str, str, str]]:
-    """Kind, space before, text; without comments."""
+    """AtomKind, space before, text; without comments."""
     space = ""
     for match in _TOKEN.finditer(text):
         kind, found = str(match.lastgroup), match[0]
@@ -173,22 +173,22 @@ def _signed(atoms: Iterator[Atom]) -> Iterator[Atom]:
         after = all_[at + 1].text if at + 1 < len(all_) else ""
         if atom.text.startswith("arena_") and after == ")" and before == "(":
             yield atom
-            yield Atom(Kind.WORD, " ", "+", "+")
-            yield Atom(Kind.NUMBER, " ", "0", SIGNED, 0)
+            yield Atom(AtomKind.WORD, " ", "+", "+")
+            yield Atom(AtomKind.NUMBER, " ", "0", SIGNED, 0)
             continue
         if atom.text == "-" and at + 2 < len(all_) and all_[at + 1].key == SIGNED and all_[at + 2].text in "),;]":
-            yield Atom(Kind.WORD, atom.space, "+", "+")
+            yield Atom(AtomKind.WORD, atom.space, "+", "+")
             continue
-        if atom.kind is Kind.NUMBER and before == "-" and after and after in "),;]" and atom.key == SIGNED:
+        if atom.kind is AtomKind.NUMBER and before == "-" and after and after in "),;]" and atom.key == SIGNED:
             assert isinstance(atom.value, int)
             yield replace(atom, text=str(-atom.value), value=-atom.value)
             continue
-        if atom.kind is Kind.NUMBER and (before in ("/", "%", "case") or _is_large(atom)):
-            yield Atom(Kind.WORD, atom.space, atom.text, atom.text)
+        if atom.kind is AtomKind.NUMBER and (before in ("/", "%", "case") or _is_large(atom)):
+            yield Atom(AtomKind.WORD, atom.space, atom.text, atom.text)
             continue
-        is_size = before == "[" and at > 2 and all_[at - 2].kind is Kind.WORD and all_[at - 3].text.endswith("_t")
-        if atom.kind is Kind.NUMBER and is_size:
-            yield replace(atom, kind=Kind.SIZE, key="size")
+        is_size = before == "[" and at > 2 and all_[at - 2].kind is AtomKind.WORD and all_[at - 3].text.endswith("_t")
+        if atom.kind is AtomKind.NUMBER and is_size:
+            yield replace(atom, kind=AtomKind.SIZE, key="size")
             continue
         yield atom
 

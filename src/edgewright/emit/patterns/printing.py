@@ -1,4 +1,4 @@
-"""The files of shapes, and the records and calls that stand in the networks' own files."""
+"""The files of patterns, and the records and calls that stand in the networks' own files."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from functools import cached_property
 from ...kernels.printing.source import CWriter, braced, comment
 from ..files import kernel_text, renamed
 from .atoms import StageReader
+from .fields import Arrays
 from .grouping import grouped
-from .shape import PrintedStage, Shape
-from .slots import Arrays
+from .pattern import Pattern, PrintedStage
 
 ROWS_ON_DEMAND = "while ("  # in stages with many structures, which would take much of the stack
 
@@ -36,8 +36,8 @@ def kernel_types(kernels: Iterable[str]) -> Mapping[str, str]:
     return {name: ctype for text in texts for ctype, name in re.findall(r"^(ew_\w+) (ew_\w+);$", text, re.M)}
 
 
-class StageShapes:
-    """The shapes among the stages of several networks."""
+class StagePatterns:
+    """The patterns among the stages of several networks."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class StageShapes:
     ) -> None:
         """All stages stand in C functions with these arenas as parameters, and are run with a probe before each."""
         self.prefix, self.memories, self.probe = prefix, memories, probe
-        self.shapes: list[Shape] = []
+        self.patterns: list[Pattern] = []
         left = [(stage, reader) for stage, reader in stages]
         for has_own_tables in (True, False):
             read = {
@@ -59,51 +59,58 @@ class StageShapes:
             groups = grouped(read)
             for group in groups:
                 own, atoms = tuple(left[n][0] for n in group), tuple(read[n][0] for n in group)
-                self.shapes.append(Shape(len(self.shapes), own, atoms))
+                self.patterns.append(Pattern(len(self.patterns), own, atoms))
             taken = {n for group in groups for n in group}
             left = [one for n, one in enumerate(left) if n not in taken]
         self._at = {
-            (stage.network, stage.index): (shape, at) for shape in self.shapes for at, stage in enumerate(shape.stages)
+            (stage.network, stage.index): (pattern, at)
+            for pattern in self.patterns
+            for at, stage in enumerate(pattern.stages)
         }
 
     def covers(self, network: str, index: int) -> bool:
-        """Whether the stage is one of a shape."""
+        """Whether the stage is one of a pattern."""
         return (network, index) in self._at
 
     @cached_property
     def arrays(self) -> Arrays:
         found: dict[tuple[str, tuple[int, ...]], str] = {}
-        for slot in (slot for shape in self.shapes for slot in shape.slots):
-            for value in slot.values:
+        for field in (field for pattern in self.patterns for field in pattern.fields):
+            for value in field.values:
                 if isinstance(value, tuple):
-                    found.setdefault((slot.element, value), f"ew_turns_{len(found)}")
+                    found.setdefault((field.element, value), f"ew_turns_{len(found)}")
         return found
 
     def records(self, network: str, indices: Sequence[int], name: str) -> list[str]:
         """The definition of the records of stages in a row."""
         found = [self._at[network, index] for index in indices]
         lines = ["static const struct {"]
-        lines += [f"    {shape.record} s{index};" for index, (shape, _) in zip(indices, found, strict=True)]
+        lines += [f"    {pattern.record} s{index};" for index, (pattern, _) in zip(indices, found, strict=True)]
         lines += [f"}} {name} = {{"]
-        for shape, at in found:
-            lines.append(f"    {shape.initialiser(at, self.arrays)}, /* {comment(shape.stages[at].title)} */")
+        for pattern, at in found:
+            lines.append(f"    {pattern.initialiser(at, self.arrays)}, /* {comment(pattern.stages[at].title)} */")
         return [*lines, "};"]
 
     def call(self, indices: Sequence[int], name: str, number: int) -> str:
         """C of the call that runs stages in a row; true where it was stopped."""
         own = [str(number), str(indices[0])] if self.probe.counts else []
-        given = [f"&{name}.s{indices[0]}.shape", str(len(indices)), *own, *self.memories]
-        return f"ew_run_shapes({', '.join(given)})"
+        given = [f"&{name}.s{indices[0]}.pattern", str(len(indices)), *own, *self.memories]
+        return f"ew_run_patterns({', '.join(given)})"
 
     @property
     def _signature(self) -> str:
-        return ", ".join(["const ew_shape *shape", *(f"uint8_t *{memory}" for memory in self.memories)])
+        return ", ".join(["const ew_pattern *pattern", *(f"uint8_t *{memory}" for memory in self.memories)])
 
     @property
     def _runner(self) -> str:
         own = ["int32_t own", "int32_t stage"] if self.probe.counts else []
-        given = ["const ew_shape *shape", "int32_t count", *own, *(f"uint8_t *{memory}" for memory in self.memories)]
-        return f"{'int32_t' if self.probe.may_stop else 'void'} ew_run_shapes({', '.join(given)})"
+        given = [
+            "const ew_pattern *pattern",
+            "int32_t count",
+            *own,
+            *(f"uint8_t *{memory}" for memory in self.memories),
+        ]
+        return f"{'int32_t' if self.probe.may_stop else 'void'} ew_run_patterns({', '.join(given)})"
 
     def _write_runner(self, c: CWriter) -> None:
         may_stop, text = self.probe.may_stop, self.probe.text
@@ -112,49 +119,49 @@ class StageShapes:
                 c.line("EW_FENCE();")
                 if text:
                     c.line(f"if ({text}) return 1;" if may_stop else f"{text};")
-                c.line(f"shape = shape->layer->run(shape, {', '.join(self.memories)});")
+                c.line(f"pattern = pattern->layer->run(pattern, {', '.join(self.memories)});")
                 if may_stop:
-                    c.line("if (!shape) return 1;")
+                    c.line("if (!pattern) return 1;")
             if may_stop:
                 c.line("return 0;")
 
     def files(self) -> dict[str, str]:
-        """PREFIX_shapes.h and PREFIX_shapes.c."""
-        if not self.shapes:
+        """PREFIX_patterns.h and PREFIX_patterns.c."""
+        if not self.patterns:
             return {}
         about = f"/* {self.prefix}: code that stages of several networks share, and what differs between them. */"
         files = {"h": self._header(about), "c": self._source(about)}
-        return {f"{self.prefix}_shapes.{end}": renamed(text, self.prefix) for end, text in files.items()}
+        return {f"{self.prefix}_patterns.{end}": renamed(text, self.prefix) for end, text in files.items()}
 
     def _header(self, about: str) -> str:
-        guard = f"{self.prefix.upper()}_SHAPES_H"
+        guard = f"{self.prefix.upper()}_PATTERNS_H"
         lines = [about, f"#ifndef {guard}", f"#define {guard}", "", "#include <stdint.h>"]
         lines += [f'#include "{self.prefix}_{name}.h"' for name in ("kernels", "weights")]
         lines += [
             "",
-            "typedef struct ew_shape ew_shape; /* a stage's record, followed by that of the next */",
+            "typedef struct ew_pattern ew_pattern; /* a stage's record, followed by that of the next */",
             "typedef struct {",
-            f"    const ew_shape *(*run)({self._signature}); /* the stage; returns the next one, or 0 to stop */",
+            f"    const ew_pattern *(*run)({self._signature}); /* the stage; returns the next one, or 0 to stop */",
             "} ew_layer;",
-            "struct ew_shape {",
+            "struct ew_pattern {",
             "    const ew_layer *layer;",
             "};",
             "",
         ]
-        for shape in self.shapes:
-            lines += [*shape.declarations(), ""]
+        for pattern in self.patterns:
+            lines += [*pattern.declarations(), ""]
         lines += [f"extern const {ctype} {name}[{len(values)}];" for (ctype, values), name in self.arrays.items()]
         lines += ["", "/* The stages in a row. */", f"{self._runner};", "", f"#endif /* {guard} */", ""]
         return "\n".join(lines)
 
     def _source(self, about: str) -> str:
         c = CWriter()
-        c.lines += [about, f'#include "{self.prefix}_shapes.h"']
+        c.lines += [about, f'#include "{self.prefix}_patterns.h"']
         c.lines += [f'#include "{self.prefix}_probe.h"', ""] if self.probe.text else [""]
         for (ctype, values), name in self.arrays.items():
             c.line(f"const {ctype} {name}[{len(values)}] = {braced(values)};")
         c.line()
-        for shape in self.shapes:
-            shape.write(c, self._signature, self.memories, self.arrays)
+        for pattern in self.patterns:
+            pattern.write(c, self._signature, self.memories, self.arrays)
         self._write_runner(c)
         return c.text()

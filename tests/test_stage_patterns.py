@@ -14,7 +14,7 @@ from edgewright.adaptive.compiled import check_linked
 from edgewright.adaptive.deploying import SwitchingApplication, with_policy
 from edgewright.emit.deployment.switch_trial import SwitchScript, SwitchTrial
 from edgewright.emit.files import kernel_files
-from edgewright.emit.shapes import PrintedStage, StageProbe, StageReader, StageShapes, definitions
+from edgewright.emit.patterns import PrintedStage, StagePatterns, StageProbe, StageReader, definitions
 from edgewright.kernels.printing.constants import Constants
 from edgewright.program.switching import SwitchPolicy
 from nested_networks import narrowed, scenarios_of
@@ -32,58 +32,60 @@ NUMBERS = [
 ]
 
 
-def shapes_of(numbers: list[dict[str, int]], text: str = FILL) -> StageShapes:
+def patterns_of(numbers: list[dict[str, int]], text: str = FILL) -> StagePatterns:
     """A network for each, of one stage."""
     stages = []
     for n, given in enumerate(numbers):
         values = {**given, "prefix": f"n{n}"}
         reader = StageReader(Constants("x"), definitions([line.format(**values) for line in TABLES]), {})
         stages.append((PrintedStage(f"n{n}", 0, f"stage {n}", text.format(**values)), reader))
-    return StageShapes("x", ["arena_ram"], stages, StageProbe(""))
+    return StagePatterns("x", ["arena_ram"], stages, StageProbe(""))
 
 
 def test_numbers_may_differ_but_not_divisors() -> None:
-    shapes = shapes_of(NUMBERS)
-    (shape,) = shapes.shapes
-    assert [stage.network for stage in shape.stages] == ["n0", "n1", "n2"]
-    assert not shapes.covers("n3", 0)
-    types = {slot.numbers: slot.ctype for slot in shape.slots if slot.is_number}
+    patterns = patterns_of(NUMBERS)
+    (pattern,) = patterns.patterns
+    assert [stage.network for stage in pattern.stages] == ["n0", "n1", "n2"]
+    assert not patterns.covers("n3", 0)
+    types = {field.numbers: field.ctype for field in pattern.fields if field.is_number}
     assert types[(3, 70000, 2)] == "int32_t"
     assert types[(8, 300, 16)] == "int16_t"
-    assert {element for element, _ in shapes.arrays} == {"int16_t"}
+    assert {element for element, _ in patterns.arrays} == {"int16_t"}
 
 
 def test_a_number_that_follows_from_another_is_no_field() -> None:
     text = "arena_ram[{count}] = arena_ram[{double}] + arena_ram[{next}] - arena_ram[{other}];"
     given = [{"count": n, "double": 2 * n, "next": n + 1, "other": n * n, "a": 0, "b": 1} for n in (3, 5, 6)]
-    (shape,) = shapes_of(given, text).shapes
-    assert {slot.numbers for slot in shape.slots} == {(3, 5, 6), (9, 25, 36)}
+    (pattern,) = patterns_of(given, text).patterns
+    assert {field.numbers for field in pattern.fields} == {(3, 5, 6), (9, 25, 36)}
 
 
 @pytest.mark.parametrize("line", ["switch ({x}) {{ case {x}: break; }}", "arena_ram[0] = {x}.5f;", "f{x}();"])
 def test_constants_of_c_and_names_stay(line: str) -> None:
-    assert not shapes_of([{"x": n, "a": 0, "b": 1} for n in (1, 2)], line).shapes
+    assert not patterns_of([{"x": n, "a": 0, "b": 1} for n in (1, 2)], line).patterns
 
 
 def test_arrays_are_as_large_as_the_largest() -> None:
     given = [{"x": n, "a": 0, "b": 1} for n in (4, 9, 6)]
     text = "uint32_t columns[{x}];\nfill(columns, arena_ram + {x}, {x});"
-    assert "uint32_t columns[9];" in shapes_of(given, text).files()["x_shapes.c"]
+    assert "uint32_t columns[9];" in patterns_of(given, text).files()["x_patterns.c"]
 
 
 def test_shared_code_computes_the_same(tmp_path: Path) -> None:
     """The shared function with its records beside the stages as they were printed, both by the compiler of this
     machine."""
-    shapes, straight, shared = shapes_of(NUMBERS), [], []
+    patterns, straight, shared = patterns_of(NUMBERS), [], []
     for n, given in enumerate(NUMBERS[:3]):
         values = {**given, "prefix": f"n{n}"}
         straight += [*(line.format(**values) for line in TABLES), f"void straight_{n}(uint8_t *arena_ram) {{"]
         straight += [FILL.format(**values), "}"]
-        shared += [line.replace("ew_", "x_") for line in shapes.records(f"n{n}", [0], f"n{n}_s")]
-        shared += [f"void shared_{n}(uint8_t *arena_ram) {{ {shapes.call([0], f'n{n}_s', 0)}; }}".replace("ew_", "x_")]
-    files = {**shapes.files(), **kernel_files("x", ())}
+        shared += [line.replace("ew_", "x_") for line in patterns.records(f"n{n}", [0], f"n{n}_s")]
+        shared += [
+            f"void shared_{n}(uint8_t *arena_ram) {{ {patterns.call([0], f'n{n}_s', 0)}; }}".replace("ew_", "x_")
+        ]
+    files = {**patterns.files(), **kernel_files("x", ())}
     files["x_weights.h"] = ""
-    files["main.c"] = "\n".join(['#include "x_shapes.h"', *straight, *shared])
+    files["main.c"] = "\n".join(['#include "x_patterns.h"', *straight, *shared])
     for name, content in files.items():
         (tmp_path / name).write_text(content)
     flags = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fPIC", "-shared", "-O1"]
@@ -117,6 +119,6 @@ def test_scenarios_that_share_code_are_exact(tmp_path: Path, policy: SwitchPolic
         check_linked(library, tried)
         assert not tried.result.wrong and tried.result.count
         codes.append(tried.run.code_bytes)
-    assert "app_shapes.c" in library.files
+    assert "app_patterns.c" in library.files
     if not plan:
         assert codes[1] < 1.35 * codes[0]

@@ -1,11 +1,11 @@
-"""What differs between stages of one shape: fields of records, and numbers that follow from others."""
+"""What differs between stages of one pattern: fields of records, and numbers that follow from others."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from .atoms import Atom, Kind
+from .atoms import Atom, AtomKind
 
 INTEGERS = {
     "int8_t": (-(1 << 7), 1 << 7),
@@ -19,8 +19,8 @@ Arrays = Mapping[tuple[str, tuple[int, ...]], str]  # names of arrays of integer
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
-    """A field of a record: a value for each stage of the shape."""
+class RecordField:
+    """A field of a record: a value for each stage of the pattern."""
 
     ctype: str
     values: tuple[Value, ...]
@@ -55,22 +55,22 @@ class Slot:
         return arrays[self.element, value] if isinstance(value, tuple) else str(value)
 
 
-def slot(column: Sequence[Atom]) -> Slot | None:
+def field_of(column: Sequence[Atom]) -> RecordField | None:
     """The field for an atom of all stages; None where it is the same in all."""
     atom, values = column[0], tuple(one.value for one in column)
-    is_own = atom.kind in (Kind.TABLE, Kind.NUMBERS)  # of a network's own file, which others do not see
-    if atom.kind in (Kind.WORD, Kind.SIZE) or (len(set(values)) == 1 and not is_own):
+    is_own = atom.kind in (AtomKind.TABLE, AtomKind.NUMBERS)  # of a network's own file, which others do not see
+    if atom.kind in (AtomKind.WORD, AtomKind.SIZE) or (len(set(values)) == 1 and not is_own):
         return None
-    return Slot(_ctype(atom, values), values)
+    return RecordField(_ctype(atom, values), values)
 
 
 def _ctype(atom: Atom, values: Sequence[Value]) -> str:
     match atom.kind:
-        case Kind.FUNCTION:
+        case AtomKind.FUNCTION:
             return f"{atom.key} *"
-        case Kind.CONSTANT | Kind.TABLE:
+        case AtomKind.CONSTANT | AtomKind.TABLE:
             return f"const {atom.key.removesuffix('[]')} *"
-        case Kind.NUMBERS:
+        case AtomKind.NUMBERS:
             return f"const {_narrowest([n for value in values if isinstance(value, tuple) for n in value])} *"
     return _narrowest([value for value in values if isinstance(value, int)])
 
@@ -79,12 +79,12 @@ def _narrowest(numbers: Sequence[int]) -> str:
     return next(ctype for ctype, (low, end) in INTEGERS.items() if low <= min(numbers) and max(numbers) < end)
 
 
-def derived(slots: Sequence[Slot]) -> Mapping[Slot, tuple[Slot, str]]:
+def derived(fields: Sequence[RecordField]) -> Mapping[RecordField, tuple[RecordField, str]]:
     """The numbers that follow from another one in the same way in all stages, with that one and the C behind it."""
-    taken: list[Slot] = []
-    found: dict[Slot, tuple[Slot, str]] = {}
-    numbers = dict.fromkeys(slot for slot in slots if slot.is_number)
-    for own in sorted(numbers, key=lambda slot: max(map(abs, slot.numbers))):
+    taken: list[RecordField] = []
+    found: dict[RecordField, tuple[RecordField, str]] = {}
+    numbers = dict.fromkeys(field for field in fields if field.is_number)
+    for own in sorted(numbers, key=lambda field: max(map(abs, field.numbers))):
         relation = next(((base, text) for base in taken if (text := _relation(own.numbers, base.numbers))), None)
         if relation is None:
             taken.append(own)

@@ -1,19 +1,19 @@
-"""Which stages share a shape: those whose C differs in values alone, in the groups that take the least flash."""
+"""Which stages share a pattern: those whose C differs in values alone, in the groups that take the least flash."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
-from .atoms import Atom, Kind
+from .atoms import Atom, AtomKind
 
-CALL, VALUE, FIELD = 50, 3.5, 2.0  # bytes of code: of a shape, of each value in it, more where it comes from a record
+CALL, VALUE, FIELD = 50, 3.5, 2.0  # bytes of code: of a pattern, of each value in it, more where it comes from a record
 ALONE, OWN = 100, 2.5  # of a stage that is printed for itself, and of each of its values
 Atoms = tuple[Atom, ...]
 
 
 def grouped(stages: Mapping[int, tuple[Atoms, int]]) -> list[tuple[int, ...]]:
-    """The stages of each shape, by number; `stages` are given with their positions in their networks.
+    """The stages of each pattern, by number; `stages` are given with their positions in their networks.
 
     Begins with equal positions, which differ in little where networks are slices of one, and joins groups as long as
     that saves flash by estimate.
@@ -54,15 +54,15 @@ def _joined(groups: list[tuple[int, ...]], stages: Mapping[int, tuple[Atoms, int
 
 
 def _bytes(stages: Sequence[tuple[Atoms, int]]) -> float:
-    """Flash that stages of one shape take, by estimate."""
+    """Flash that stages of one pattern take, by estimate."""
     positions = [position for _, position in stages]
-    values = sum(atom.kind is not Kind.WORD for atom in stages[0][0])
+    values = sum(atom.kind is not AtomKind.WORD for atom in stages[0][0])
     if len(stages) == 1:
         return ALONE + OWN * values
     fields, size = set(), 4 * (len(set(positions)) + len(stages))
     for column in zip(*(atoms for atoms, _ in stages), strict=True):
         different = tuple(atom.value for atom in column)
-        if column[0].kind not in (Kind.WORD, Kind.SIZE) and len(set(different)) > 1 and different not in fields:
+        if column[0].kind not in (AtomKind.WORD, AtomKind.SIZE) and len(set(different)) > 1 and different not in fields:
             fields.add(different)
             kinds = set(zip(positions, different, strict=True))
             is_of_layers = len(kinds) == len(set(positions))
@@ -70,9 +70,9 @@ def _bytes(stages: Sequence[tuple[Atoms, int]]) -> float:
     return CALL + VALUE * values + FIELD * len(fields) + size
 
 
-def _size(kind: Kind, values: Sequence[object]) -> int:
+def _size(kind: AtomKind, values: Sequence[object]) -> int:
     """Bytes of a field."""
-    if kind is not Kind.NUMBER:
+    if kind is not AtomKind.NUMBER:
         return 4
     most = max(abs(value) for value in values if isinstance(value, int))
     return 1 if most < 1 << 7 else 2 if most < 1 << 15 else 4
