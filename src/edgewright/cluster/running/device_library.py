@@ -1,0 +1,148 @@
+"""The shared object that a device executes: all parts that it has in a plan, with kernels and weights stored once."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+
+from ...board.toolchain import Toolchain, end_compilers, shared_toolchain
+from ...emit import emit
+from ...emit.library import LibraryShare, SharedCode
+from ...emit.native import FLAGS as HOST_FLAGS
+from ...errors import InputError
+from ...interrupts import interruptible
+from ...platform import load_board
+from ...platform.target import TARGETS, Architecture, Target, target_of
+from ...program.deployment import Deployment
+from ...program.deployment_file import digest_of
+from ...run.machine import architecture, processor_features
+from ..devices import Cluster
+from ..node.node_plan import NodeLibrary
+
+PREFIX = "node"  # of kernels and weights: equal kernels of all devices are equal files
+_FLAGS = ("-std=c99", "-O3", "-ffp-contract=off", "-fno-strict-aliasing", "-fPIC", "-pthread")
+
+
+@dataclass(frozen=True)
+class DeviceLibrary:
+    path: Path
+    about: NodeLibrary
+    functions: Mapping[str, str]  # by part
+
+
+@dataclass
+class LibraryBuilder:
+    """Compiles the libraries of plans; what several have in common is compiled once."""
+
+    folder: Path
+    _objects: dict[str, Path] = field(default_factory=dict)  # by the digest of all that was compiled
+
+    def build(self, deployment: Deployment, cluster: Cluster, name: str) -> dict[str, DeviceLibrary]:
+        """The library of each device that has parts, in the folder of the plan's name."""
+        devices = dict.fromkeys(worker.device for worker in deployment.workers if worker.parts)
+        sources = {device: _DeviceSources(deployment, device, _target(cluster, device)) for device in devices}
+
+        def compiled() -> dict[str, Path]:
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                jobs = {
+                    device: [pool.submit(self._object, each, source) for source in each.sources]
+                    for device, each in sources.items()
+                }
+                objects = {device: [job.result() for job in each] for device, each in jobs.items()}
+                links = {
+                    device: pool.submit(
+                        self._link, sources[device], objects[device], self.folder / name / f"{device}.so"
+                    )
+                    for device in devices
+                }
+                return {device: link.result() for device, link in links.items()}
+
+        paths = interruptible(compiled, end_compilers)
+        return {device: sources[device].library(path) for device, path in paths.items()}
+
+    def _object(self, sources: _DeviceSources, name: str) -> Path:
+        """The object file of a source, which may have been made for another device."""
+        key = sources.key(name)
+        target = self.folder / "objects" / f"{key}.o"
+        if key not in self._objects:
+            home = self.folder / "sources" / key
+            home.mkdir(parents=True, exist_ok=True)
+            for file in sources.needed(name):
+                content = sources.files[file]
+                (home / file).write_bytes(content.encode() if isinstance(content, str) else content)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            sources.toolchain.run([*sources.flags, "-c", "-I", home, home / name, "-o", target], home)
+            self._objects[key] = target
+        return target
+
+    def _link(self, sources: _DeviceSources, objects: list[Path], target: Path) -> Path:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        sources.toolchain.run([*sources.flags, "-shared", "-o", target, *objects, "-lm"], target.parent)
+        return target
+
+
+class _DeviceSources:
+    """The C of a device's parts, and how it is compiled."""
+
+    def __init__(self, deployment: Deployment, device: str, target: Target) -> None:
+        self.target = target
+        is_host = target.architecture is Architecture.HOST
+        self.toolchain: Toolchain = shared_toolchain(target)
+        self.flags = (*HOST_FLAGS, "-fPIC", "-pthread") if is_host else _FLAGS
+        shared = SharedCode.called(PREFIX)
+        self.functions: dict[str, str] = {}
+        self.files: dict[str, str | bytes] = {}
+        parts = [part for worker in deployment.workers if worker.device == device for part in worker.parts]
+        for number, name in enumerate(parts):
+            part = deployment.part_named[name]
+            assert part.plan is not None
+            library = emit(part.plan, target, part.network, f"part{number}", share=LibraryShare(shared))
+            assert dict(library.arenas) == dict(part.plan.arenas), "kernels were selected for another target"
+            self.functions[name] = f"{library.name}_run_in"
+            self.files |= library.files
+        self.files |= shared.files()
+        self.weights_bytes = shared.constants.bytes
+        self.sources = [name for name in self.files if name.endswith((".c", ".S"))]
+
+    def needed(self, name: str) -> list[str]:
+        """The files that a source takes to compile, itself among them."""
+        found, ahead = dict[str, None](), [name]
+        while ahead:
+            file = ahead.pop()
+            if file in self.files and file not in found:
+                found[file] = None
+                text = self.files[file]
+                if isinstance(text, str):
+                    ahead += re.findall(r'(?:#\s*include|\.incbin)\s*"([^"]+)"', text)
+        return list(found)
+
+    def key(self, name: str) -> str:
+        made = sha256(repr((self.toolchain.program, self.toolchain.flags, self.flags)).encode())
+        for file in self.needed(name):
+            content = self.files[file]
+            made.update(file.encode() + (content.encode() if isinstance(content, str) else content))
+        return made.hexdigest()[:32]
+
+    def library(self, path: Path) -> DeviceLibrary:
+        if self.target.architecture is Architecture.HOST:
+            core, features = architecture(), processor_features()
+        else:
+            core, features = "aarch64", ("asimddp",) if self.target.has_dot else ()
+        about = NodeLibrary(digest_of(path), path.stat().st_size, self.weights_bytes, core, features)
+        return DeviceLibrary(path, about, self.functions)
+
+
+def _target(cluster: Cluster, device: str) -> Target:
+    board = cluster.device_named[device].board
+    target = target_of(load_board(board)) if board else TARGETS["host"]
+    if target.architecture not in (Architecture.HOST, Architecture.AARCH64):
+        raise InputError(
+            f"device '{device}' is a {board}, which runs no Linux; clusters of microcontrollers are planned, and "
+            "their C is written by `cluster plan -o`, but they are not run from here"
+        )
+    return target
