@@ -25,6 +25,7 @@ from ..devices import Cluster
 from ..node.node_plan import NodeLibrary
 
 PREFIX = "node"  # of kernels and weights: equal kernels of all devices are equal files
+_PARTS = "parts.c"
 _FLAGS = ("-std=c99", "-O3", "-ffp-contract=off", "-fno-strict-aliasing", "-fPIC", "-pthread")
 
 
@@ -105,9 +106,11 @@ class _DeviceSources:
             assert dict(library.arenas) == dict(part.plan.arenas), "kernels were selected for another target"
             self.functions[name] = f"{library.name}_run_in"
             self.files |= library.files
+        runs = [name for name in self.files if name.endswith(".c")]
+        self.files[_PARTS] = "".join(f'#include "{name}"\n' for name in runs)  # one by one they take far longer
         self.files |= shared.files()
         self.weights_bytes = shared.constants.bytes
-        self.sources = [name for name in self.files if name.endswith((".c", ".S"))]
+        self.sources = [name for name in self.files if name.endswith((".c", ".S")) and name not in runs]
 
     def needed(self, name: str) -> list[str]:
         """The files that a source takes to compile, itself among them."""
