@@ -1,7 +1,8 @@
-"""The options of `edgewright cluster plan` and `edgewright cluster simulate`."""
+"""The options of `edgewright cluster` and its verbs."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -113,3 +114,20 @@ def simulate(**given: Any) -> None:
     from ..cluster import simulate_cluster
 
     simulate_cluster(**given)
+
+
+@cluster.command("keys", cls=Verb)
+@click.argument("file", type=IN_FILE, metavar="CLUSTER.TOML")
+@click.option(
+    "-o", "--output", type=OutFolder(), default=Path("keys"), show_default=True, help="Write into this folder."
+)
+@click.option("--days", type=click.IntRange(1, 36_500), default=3650, show_default=True, help="Validity of new keys.")
+@json_option
+def keys(**given: Any) -> None:
+    """Keys for the devices of a cluster: a private CA, and a folder to copy to each device.
+
+    Existing keys stay as they are. Devices that are new in the file get keys of the same CA.
+    """
+    from ..cluster_keys import write_keys
+
+    write_keys(**given)

@@ -108,7 +108,7 @@ def _peer(names: list[tuple[str, str]], where: str) -> Peer:
     """The device of a certificate's alternative names, as `ssl` gives them."""
     devices = [value for kind, value in names if kind == "DNS"]
     if len(devices) != 1:
-        raise InputError(f"{where}: its certificate names {len(devices)} devices; expected one; {_ADVICE}")
+        raise InputError(f"{where}: its certificate names {len(devices)} devices; expected one")
     return Peer(devices[0], ("URI", COORDINATOR) in names)
 
 

@@ -214,7 +214,7 @@ def _write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     temporary = None
     try:
         temporary = tempfile.mkdtemp(dir=folder.parent, prefix=".edgewright-")  # mode 700
-        for name, content in files.items():
+        for name, content in {**files, ".gitignore": b"*\n"}.items():  # keys are no part of a repository
             handle = os.open(os.path.join(temporary, name), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(handle, "wb") as file:
                 file.write(content)
