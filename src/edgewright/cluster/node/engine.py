@@ -58,7 +58,7 @@ class Engine:
         self.plan, self.epoch = plan, epoch
         self._dial, self._report, self._outside = dial, report, outside
         try:
-            self._memory = mmap.mmap(-1, max(1, plan.memory_bytes))
+            self._memory = mmap.mmap(-1, max(1, plan.memory_bytes))  # zeroed, at a page
         except (OSError, ValueError, OverflowError) as error:
             raise InputError(f"the plan takes {plan.memory_bytes} bytes, which this device does not give") from error
         self._bytes = memoryview(self._memory)
@@ -76,6 +76,11 @@ class Engine:
         self.runs, self.computing_s = 0, 0.0
         self.sent_bytes: Counter[str] = Counter()
         self._began = time.monotonic()
+
+    @property
+    def allocated(self) -> int:
+        """Bytes of arenas and slots."""
+        return len(self._memory)
 
     def start(self) -> None:
         with self._lock:
@@ -110,7 +115,8 @@ class Engine:
         with self._lock:
             waiting = [self._book.waits_for(*self._book.next_of(worker)) for worker in range(len(self.plan.workers))]
             awaited = next((device for device in waiting if device), "") if None not in waiting else ""
-            return Pulse(self.epoch, self.runs, self.computing_s, dict(self.sent_bytes), awaited, resident)
+            elapsed = time.monotonic() - self._began
+            return Pulse(self.epoch, elapsed, self.runs, self.computing_s, dict(self.sent_bytes), awaited, resident)
 
     # Connections that others have opened; each in a thread of its own
 

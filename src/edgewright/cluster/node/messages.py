@@ -125,9 +125,10 @@ class Trouble(Message, frozen=True):
 
 
 class Pulse(Message, frozen=True):
-    """I am here, and this is what I do: counts and seconds since the epoch began."""
+    """I am here, and this is what I do: counts and seconds are since the epoch began."""
 
     epoch: int
+    elapsed_s: float
     runs: int  # parts that have run
     computing_s: float
     sent: dict[Name, int]  # bytes to each device

@@ -232,8 +232,9 @@ class _Session:
             raise InputError(f"plan '{order.plan[:80]}' is to begin, and did not come before")
         library = self.node.store.path(plan.library.digest) if plan.library else None
         dialler, trouble = self._dialler(plan, order.epoch), partial(self.trouble, order.epoch)
-        self.current.replace(lambda: Engine(plan, order.epoch, order.first, library, dialler, trouble))
-        self._reports.put(Begun(order.epoch, plan.memory_bytes))
+        engine = self.current.replace(lambda: Engine(plan, order.epoch, order.first, library, dialler, trouble))
+        if engine:
+            self._reports.put(Begun(order.epoch, engine.allocated))
 
     def _dialler(self, plan: NodePlan, epoch: int) -> Callable[[str, str], ssl.SSLSocket]:
         def opened(device: str, purpose: str) -> ssl.SSLSocket:
@@ -243,7 +244,7 @@ class _Session:
 
     def _pulse(self) -> Report:
         engine, resident = self.current.engine, resident_bytes()
-        return engine.pulse(resident) if engine else Pulse(0, 0, 0.0, {}, "", resident)
+        return engine.pulse(resident) if engine else Pulse(0, 0.0, 0, 0.0, {}, "", resident)
 
     def _welcome(self) -> Welcome:
         ram = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

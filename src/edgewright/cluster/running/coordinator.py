@@ -62,7 +62,7 @@ _Anything = tuple[RemoteDevice | None, Event | _Joined | _Replanned | None]
 
 
 class Coordinator:
-    """Runs frames over devices: `connect`, `prepare`, then call it with frames, once."""
+    """Runs frames over devices: `connect`, `prepare`, call it with frames, once, and `close`."""
 
     def __init__(self, credentials: Credentials, listen: str, say: Callable[[str], None] = print) -> None:
         if not credentials.is_coordinator:
@@ -89,6 +89,9 @@ class Coordinator:
         self._is_replanning = self._is_over = False
         self._error: EdgewrightError | None = None
         self._replan: Replan | None = None
+        self.keeper = FrameKeeper({}, {})
+        self._has_all_frames = False
+        self._control_thread = threading.Thread(target=self._control, name="edgewright-coordinator", daemon=True)
         self._listener = Listener(listen, credentials, self._serve, self.say)
         self.port = self._listener.port
 
@@ -101,18 +104,17 @@ class Coordinator:
             jobs = {name: pool.submit(self._reached, name) for name in self._addresses}
         problems = [str(error) for job in jobs.values() if (error := job.exception())]
         if problems:
-            self.close()
             raise RunError("; ".join(problems))
         self.remotes = {name: job.result() for name, job in jobs.items()}
 
     def prepare(self, plans: Sequence[PreparedPlan], progress: Progress = untold) -> None:
         """Hands out plans and the files that they need, to all devices at the same time."""
         self.plans += plans
+        self.keeper = FrameKeeper(plans[0].inputs, plans[0].outputs)
         with ThreadPoolExecutor(max(1, len(self.remotes))) as pool:
             jobs = [pool.submit(remote.prepare, plans, progress) for remote in self.remotes.values()]
         for job in jobs:
             if error := job.exception():
-                self.close()
                 raise error
 
     def _reached(self, name: str) -> RemoteDevice:
@@ -128,37 +130,28 @@ class Coordinator:
 
     def __call__(self, frames: Iterable[Frame], replan: Replan | None = None) -> Iterator[dict[str, Array]]:
         """The results of the frames, in their order. With `replan`, a new plan is made when no prepared one is left."""
-        self._replan = replan
-        whole = max(self.plans, key=lambda plan: len(plan.devices))
-        self.keeper = FrameKeeper(whole.inputs, whole.outputs)
-        self._ended = False
+        self._replan, keeper = replan, self.keeper
+        self._restart()
         feeder = threading.Thread(target=self._feed, args=(iter(frames),), name="edgewright-source", daemon=True)
-        control = threading.Thread(target=self._control, name="edgewright-coordinator", daemon=True)
-        keeper = self.keeper
-        try:
-            self._restart()
-            control.start()
-            feeder.start()
-            while True:
-                with keeper.changed:
-                    keeper.changed.wait_for(self._has_news)
-                    if keeper.finished == keeper.taken:
-                        break
-                yield keeper.take()
-        finally:
-            self._is_over = True
+        for thread in (self._control_thread, feeder):
+            thread.start()
+        while True:
             with keeper.changed:
-                keeper.changed.notify_all()
-            self._events.put((None, None))
-            if control.ident is not None:
-                control.join()
-            self.close()
+                keeper.changed.wait_for(self._has_news)
+                if keeper.finished == keeper.taken:
+                    break
+            yield keeper.take()
         if self._error is not None:
             raise self._error
 
     def close(self) -> None:
         """Ends the run: devices free its memory."""
         self._is_over = True
+        with self.keeper.changed:
+            self.keeper.changed.notify_all()
+        self._events.put((None, None))
+        if self._control_thread.ident is not None:
+            self._control_thread.join()
         for remote in self.remotes.values():
             remote.close()
         self._listener.close()
@@ -166,7 +159,7 @@ class Coordinator:
 
     def _has_news(self) -> bool:
         keeper = self.keeper
-        is_through = self._ended and keeper.finished == keeper.admitted
+        is_through = self._has_all_frames and keeper.finished == keeper.admitted
         return keeper.finished > keeper.taken or is_through or self._error is not None or self._is_over
 
     def _feed(self, frames: Iterator[Frame]) -> None:
@@ -188,7 +181,7 @@ class Coordinator:
         except Exception as error:
             self._error = RunError(f"the source of frames failed: {type(error).__name__}: {error}")
         with keeper.changed:
-            self._ended = True
+            self._has_all_frames = True
             keeper.changed.notify_all()
 
     def _has_room(self) -> bool:
@@ -323,7 +316,7 @@ class Coordinator:
 
         engine = self.current.replace(lambda: Engine(node, epoch, first, path, dialled, report, self.keeper))
         if engine:
-            self.allocated[self.name] = node.memory_bytes
+            self.allocated[self.name] = engine.allocated
             engine.admit(self.keeper.admitted)
         with self.keeper.changed:
             self.keeper.changed.notify_all()

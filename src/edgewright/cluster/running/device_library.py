@@ -6,13 +6,11 @@ import os
 import re
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
 from ...board.toolchain import Toolchain, end_compilers, shared_toolchain
-from ...emit import emit
-from ...emit.library import LibraryShare, SharedCode
 from ...emit.native import FLAGS as HOST_FLAGS
 from ...errors import InputError
 from ...interrupts import interruptible
@@ -22,10 +20,10 @@ from ...program.deployment import Deployment
 from ...program.deployment_file import digest_of
 from ...run.machine import architecture, processor_features
 from ..devices import Cluster
+from ..libraries import device_code
 from ..node.node_plan import NodeLibrary
 
-PREFIX = "node"  # of kernels and weights: equal kernels of all devices are equal files
-_PARTS = "parts.c"
+_RUNS = "runs.c"
 _FLAGS = ("-std=c99", "-O3", "-ffp-contract=off", "-fno-strict-aliasing", "-fPIC", "-pthread")
 
 
@@ -40,8 +38,7 @@ class DeviceLibrary:
 class LibraryBuilder:
     """Compiles the libraries of plans; what several have in common is compiled once."""
 
-    folder: Path
-    _objects: dict[str, Path] = field(default_factory=dict)  # by the digest of all that was compiled
+    folder: Path  # object files stay there for the next time
 
     def build(self, deployment: Deployment, cluster: Cluster, name: str) -> dict[str, DeviceLibrary]:
         """The library of each device that has parts, in the folder of the plan's name."""
@@ -50,16 +47,15 @@ class LibraryBuilder:
 
         def compiled() -> dict[str, Path]:
             with ThreadPoolExecutor(os.cpu_count()) as pool:
-                jobs = {
-                    device: [pool.submit(self._object, each, source) for source in each.sources]
-                    for device, each in sources.items()
-                }
-                objects = {device: [job.result() for job in each] for device, each in jobs.items()}
+                wanted = {key: (each, name) for each in sources.values() for name, key in each.keys.items()}
+                jobs = {key: pool.submit(self._object, *what) for key, what in wanted.items()}
+                objects = {key: job.result() for key, job in jobs.items()}
+                home = self.folder / name
                 links = {
                     device: pool.submit(
-                        self._link, sources[device], objects[device], self.folder / name / f"{device}.so"
+                        _linked, each, [objects[key] for key in each.keys.values()], home / f"{device}.so"
                     )
-                    for device in devices
+                    for device, each in sources.items()
                 }
                 return {device: link.result() for device, link in links.items()}
 
@@ -67,24 +63,26 @@ class LibraryBuilder:
         return {device: sources[device].library(path) for device, path in paths.items()}
 
     def _object(self, sources: _DeviceSources, name: str) -> Path:
-        """The object file of a source, which may have been made for another device."""
-        key = sources.key(name)
+        """The object file of a source, which may have been made before."""
+        key = sources.keys[name]
         target = self.folder / "objects" / f"{key}.o"
-        if key not in self._objects:
+        if not target.exists():
             home = self.folder / "sources" / key
             home.mkdir(parents=True, exist_ok=True)
+            target.parent.mkdir(exist_ok=True)
             for file in sources.needed(name):
                 content = sources.files[file]
                 (home / file).write_bytes(content.encode() if isinstance(content, str) else content)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            sources.toolchain.run([*sources.flags, "-c", "-I", home, home / name, "-o", target], home)
-            self._objects[key] = target
+            fresh = home / "fresh.o"  # an interrupt leaves no half of a file under the name that counts
+            sources.toolchain.run([*sources.flags, "-c", "-I", home, home / name, "-o", fresh], home)
+            fresh.rename(target)
         return target
 
-    def _link(self, sources: _DeviceSources, objects: list[Path], target: Path) -> Path:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        sources.toolchain.run([*sources.flags, "-shared", "-o", target, *objects, "-lm"], target.parent)
-        return target
+
+def _linked(sources: _DeviceSources, objects: list[Path], target: Path) -> Path:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    sources.toolchain.run([*sources.flags, "-shared", "-o", target, *objects, "-lm"], target.parent)
+    return target
 
 
 class _DeviceSources:
@@ -95,22 +93,11 @@ class _DeviceSources:
         is_host = target.architecture is Architecture.HOST
         self.toolchain: Toolchain = shared_toolchain(target)
         self.flags = (*HOST_FLAGS, "-fPIC", "-pthread") if is_host else _FLAGS
-        shared = SharedCode.called(PREFIX)
-        self.functions: dict[str, str] = {}
-        self.files: dict[str, str | bytes] = {}
-        parts = [part for worker in deployment.workers if worker.device == device for part in worker.parts]
-        for number, name in enumerate(parts):
-            part = deployment.part_named[name]
-            assert part.plan is not None
-            library = emit(part.plan, target, part.network, f"part{number}", share=LibraryShare(shared))
-            assert dict(library.arenas) == dict(part.plan.arenas), "kernels were selected for another target"
-            self.functions[name] = f"{library.name}_run_in"
-            self.files |= library.files
-        runs = [name for name in self.files if name.endswith(".c")]
-        self.files[_PARTS] = "".join(f'#include "{name}"\n' for name in runs)  # one by one they take far longer
-        self.files |= shared.files()
-        self.weights_bytes = shared.constants.bytes
-        self.sources = [name for name in self.files if name.endswith((".c", ".S")) and name not in runs]
+        self.code = device_code(deployment, device, target)
+        runs = "".join(f'#include "{name}"\n' for name in self.code.runs)  # one by one they take far longer
+        self.files = {**self.code.files, _RUNS: runs}
+        sources = (name for name in self.files if name.endswith((".c", ".S")) and name not in self.code.runs)
+        self.keys = {name: self._key(name) for name in sources}  # of each source that is compiled
 
     def needed(self, name: str) -> list[str]:
         """The files that a source takes to compile, itself among them."""
@@ -124,7 +111,8 @@ class _DeviceSources:
                     ahead += re.findall(r'(?:#\s*include|\.incbin)\s*"([^"]+)"', text)
         return list(found)
 
-    def key(self, name: str) -> str:
+    def _key(self, name: str) -> str:
+        """The digest of all that its object file depends on."""
         made = sha256(repr((self.toolchain.program, self.toolchain.flags, self.flags)).encode())
         for file in self.needed(name):
             content = self.files[file]
@@ -136,8 +124,8 @@ class _DeviceSources:
             core, features = architecture(), processor_features()
         else:
             core, features = "aarch64", ("asimddp",) if self.target.has_dot else ()
-        about = NodeLibrary(digest_of(path), path.stat().st_size, self.weights_bytes, core, features)
-        return DeviceLibrary(path, about, self.functions)
+        about = NodeLibrary(digest_of(path), path.stat().st_size, self.code.weights_bytes, core, features)
+        return DeviceLibrary(path, about, self.code.functions)
 
 
 def _target(cluster: Cluster, device: str) -> Target:

@@ -27,6 +27,7 @@ class FrameKeeper:
         self.changed = threading.Condition()
         self.admitted = self.finished = 0  # the next frame that has not come, and the first without its result
         self.taken = 0  # results that were handed over
+        self.most_kept = 0  # bytes of frames under way, at any time so far
         self._frames: dict[int, dict[str, Array]] = {}
         self._results: dict[int, dict[str, Array]] = {}
         self._left: dict[int, set[Number]] = {}  # results that are still to come
@@ -43,6 +44,8 @@ class FrameKeeper:
         frame = self._checked(values)
         with self.changed:
             self._frames[self.admitted] = frame
+            kept = sum(value.nbytes for each in self._frames.values() for value in each.values())
+            self.most_kept = max(self.most_kept, kept)
             self._left[self.admitted] = set(self._expected)
             self.came[self.admitted] = time.monotonic()
             self.admitted += 1
