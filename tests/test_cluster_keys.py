@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _ssl
 import json
 import os
 import re
@@ -380,6 +381,44 @@ def test_plain_text_is_refused(made):
         raw.sendall(b"GET / HTTP/1.0\r\n\r\n")
         server.thread.join(WAIT_S)
         assert isinstance(server.error, ssl.SSLError) and server.peer is None
+
+
+ONE_END = """
+import socket, sys
+from pathlib import Path
+from edgewright.cluster.node import ciphers
+from edgewright.cluster.node.credentials import load_credentials
+keys, role, cpu, *port = sys.argv[1:]
+ciphers.CPU_INFO = Path(cpu)
+credentials = load_credentials(Path(keys))
+if role == "server":
+    listener = socket.create_server(("127.0.0.1", 0))
+    print(listener.getsockname()[1], flush=True)
+    credentials.server_context().wrap_socket(listener.accept()[0], server_side=True)
+else:
+    print(credentials.client_context().wrap_socket(socket.create_connection(("127.0.0.1", int(port[0])))).cipher()[0])
+"""
+
+
+@pytest.mark.parametrize(
+    ("server", "client", "cipher"),
+    [
+        ("flags : fpu aes sse", "Features : fp asimd aes", "TLS_AES_128_GCM_SHA256"),
+        ("flags : fpu aes sse", "Features : fp asimd crc32", "TLS_CHACHA20_POLY1305_SHA256"),
+        ("Features : fp asimd crc32", "flags : fpu aes sse", "TLS_CHACHA20_POLY1305_SHA256"),
+    ],
+)
+def test_chacha20_is_used_if_either_end_lacks_instructions_for_aes(made, tmp_path, server, client, cipher):
+    if not hasattr(_ssl, "__file__"):
+        pytest.skip("this Python has OpenSSL inside, where its configuration cannot be reached")
+    cpus = {"server": tmp_path / "server", "client": tmp_path / "client"}
+    for side, text in (("server", server), ("client", client)):
+        cpus[side].write_text(f"processor : 0\n{text}\n\n")
+    start = [sys.executable, "-c", ONE_END]
+    with subprocess.Popen([*start, made / "pi2", "server", cpus["server"]], stdout=subprocess.PIPE, text=True) as end:
+        port = end.stdout.readline().strip()
+        other = subprocess.run([*start, made / "pi1", "client", cpus["client"], port], capture_output=True, text=True)
+        assert (other.stdout.strip(), other.stderr) == (cipher, "")
 
 
 TEAM = """

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import InputError
 from ...files import read_file
+from .ciphers import OPTIONS, prefer_fast_cipher
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
@@ -56,11 +57,12 @@ class Credentials:
         return self._context(ssl.PROTOCOL_TLS_CLIENT)
 
     def _context(self, protocol: int) -> ssl.SSLContext:
+        prefer_fast_cipher()
         context = ssl.SSLContext(protocol)
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         context.check_hostname = False  # devices have names, not addresses: `peer_of` tells them
         context.verify_mode = ssl.CERT_REQUIRED
-        context.options |= ssl.OP_NO_TICKET
+        context.options |= ssl.OP_NO_TICKET | OPTIONS
         context.load_verify_locations(cadata=self.ca)
         context.load_cert_chain(self.folder / CERTIFICATE, self.folder / KEY)
         return context
