@@ -55,8 +55,7 @@ def prepared_plan(
 ) -> PreparedPlan:
     deployment = planned.deployment
     (network,) = deployment.networks
-    writer = _NodePlans(name, planned, cluster, wire_share, libraries)
-    nodes = {device: writer.plan(device) for device in writer.devices}
+    nodes = node_plans(name, planned, cluster, wire_share, libraries)
     signed = {}
     for device, plan in nodes.items():
         content = plan_bytes(plan)
@@ -75,6 +74,18 @@ def prepared_plan(
         max(1, planned.replay.get(cluster.gateway, 0) // max(1, frame_bytes)),
         planned.memory,
     )
+
+
+def node_plans(
+    name: str,
+    planned: ClusterDeployment,
+    cluster: Cluster,
+    wire_share: float,
+    libraries: Mapping[str, DeviceLibrary],
+) -> dict[str, NodePlan]:
+    """What each device has to know."""
+    writer = _NodePlans(name, planned, cluster, wire_share, libraries)
+    return {device: writer.plan(device) for device in writer.devices}
 
 
 class _NodePlans:
