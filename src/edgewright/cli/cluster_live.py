@@ -10,14 +10,14 @@ from rich.live import Live
 from rich.table import Table
 
 from .. import text
-from ..cluster.running.monitor import DeviceStatus, Monitor, RunStatus
+from ..cluster.running.monitor import ClusterStatus, DeviceStatus, Monitor
 from ..network.reference import OutputDifference
 from .common import console, shown, table
 
 REFRESH_S = 0.5
 
 
-def status_table(status: RunStatus) -> Table:
+def status_table(status: ClusterStatus) -> Table:
     """Devices, what they do, their memory, and what they send."""
     made = table(
         f"{status.frames:,} frames, {text.three_digits(status.frames_per_s)} frames/s, plan '{shown(status.plan)}'",
@@ -48,7 +48,7 @@ def state(device: DeviceStatus) -> str:
     return "computes"
 
 
-def run_figures(status: RunStatus, worst: OutputDifference | None, reference: str) -> str:
+def run_figures(status: ClusterStatus, worst: OutputDifference | None, reference: str) -> str:
     """The whole run in a sentence."""
     figures = (
         f"{status.frames:,} frames: {text.three_digits(status.frames_per_s)} frames/s, "

@@ -23,7 +23,7 @@ from ..cluster.running.coordinator import Coordinator
 from ..cluster.running.keys import make_keys
 from ..cluster.running.local_nodes import LocalNodes
 from ..cluster.running.metrics import json_lines, prometheus
-from ..cluster.running.monitor import Monitor, RunStatus, recoveries_to_list, recovery_words
+from ..cluster.running.monitor import ClusterStatus, Monitor, recoveries_to_list, recovery_words
 from ..cluster.running.preparation import Preparation
 from ..cluster.running.prepared_plan import PreparedPlan
 from ..cluster.wire import FLOAT16_SHARE
@@ -48,7 +48,7 @@ Inputs = dict[str, Array]
 class _Outcome:
     """A run that is over."""
 
-    status: RunStatus
+    status: ClusterStatus
     worst: OutputDifference | None  # of all results, where they were compared
     reference: str
     coordinator: Coordinator

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from .. import text
 from ..cluster.running.coordinator import Recovery
-from ..cluster.running.monitor import Monitor, RunStatus, recovery_words
+from ..cluster.running.monitor import ClusterStatus, Monitor, recovery_words
 from .charts import FOOT, LEFT, RIGHT, TOP, Axis, Card, asset, grid, html_page, opening
 
 WIDTH, HEIGHT = 1060.0, 260.0
@@ -38,7 +38,7 @@ class RunHistory:
         return [((a + b) / 2, (m - n) / (b - a)) for (a, n), (b, m) in pairs]
 
 
-def cluster_run_page(status: RunStatus, recoveries: Sequence[Recovery], history: RunHistory) -> str:
+def cluster_run_page(status: ClusterStatus, recoveries: Sequence[Recovery], history: RunHistory) -> str:
     """One self-contained HTML document without a script."""
     largest = max((device.planned_bytes for device in status.devices), default=0)
     return html_page(
@@ -55,7 +55,7 @@ def cluster_run_page(status: RunStatus, recoveries: Sequence[Recovery], history:
     )
 
 
-def _cards(status: RunStatus) -> Iterator[Card]:
+def _cards(status: ClusterStatus) -> Iterator[Card]:
     yield Card("frames per second", text.three_digits(status.frames_per_s), "the latest results")
     yield Card("latency", text.duration(status.latency_s), "from frame to result, in the median")
     yield Card("frames", text.count(status.frames), "in order, none lost")

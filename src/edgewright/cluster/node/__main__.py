@@ -11,7 +11,7 @@ from pathlib import Path
 from ...errors import EdgewrightError
 from .connections import PORT
 from .credentials import load_credentials
-from .server import Node
+from .server import ClusterNode
 
 STORE = "~/.cache/edgewright/node"
 
@@ -20,7 +20,7 @@ def serve(keys: Path, listen: str, store: Path | None) -> None:
     """Serves until it is ended by a signal."""
     credentials = load_credentials(keys)
     folder = store or Path(STORE).expanduser() / credentials.name
-    node = Node(credentials, listen, folder, lambda text: print(text, file=sys.stderr, flush=True))
+    node = ClusterNode(credentials, listen, folder, lambda text: print(text, file=sys.stderr, flush=True))
     print(f"node '{credentials.name}' listens at port {node.port}", flush=True)
     over = threading.Event()
     for name in (signal.SIGTERM, signal.SIGINT):

@@ -49,7 +49,7 @@ class Welcome(Message, frozen=True):
     free_disk: int
 
 
-class Refusal(Message, frozen=True):
+class RunRefused(Message, frozen=True):
     """Why a device will not have this connection."""
 
     why: str
@@ -89,7 +89,7 @@ Order = Survey | Prepare | Begin | Rest | Beat
 
 
 # A file, to a device.
-class Piece(Message, frozen=True):
+class FilePiece(Message, frozen=True):
     digest: str
     offset: int
     data: bytes
@@ -136,7 +136,7 @@ class Pulse(Message, frozen=True):
     resident: int  # bytes of the process in RAM
 
 
-Report = Welcome | Refusal | Missing | Stored | Prepared | Begun | Trouble | Pulse
+Report = Welcome | RunRefused | Missing | Stored | Prepared | Begun | Trouble | Pulse
 
 
 class Disconnected(Exception):

@@ -14,9 +14,9 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 
-from ... import __version__
 from ...errors import EdgewrightError, InputError
 from ...run.machine import architecture, processor_features, resident_bytes
 from .connections import Listener, dial, hello
@@ -30,17 +30,17 @@ from .messages import (
     Begin,
     Begun,
     Disconnected,
+    FilePiece,
     Hello,
     Message,
     Missing,
     Order,
-    Piece,
     Prepare,
     Prepared,
     Pulse,
-    Refusal,
     Report,
     Rest,
+    RunRefused,
     Stored,
     Survey,
     Trouble,
@@ -58,7 +58,7 @@ PLANS = 256  # of one run
 Log = Callable[[str], None]
 
 
-class Node:
+class ClusterNode:
     """One device. `address` is where it listens; with port 0 the system chooses one (`port`)."""
 
     def __init__(self, credentials: Credentials, address: str, folder: Path, log: Log = print) -> None:
@@ -97,7 +97,7 @@ class Node:
         """A coordinator that comes begins a run, if there is none."""
         with self._lock:
             if self._session is not None:
-                send(connection, Refusal(f"it works for another run, which '{self._session.coordinator}' began"))
+                send(connection, RunRefused(f"it works for another run, which '{self._session.coordinator}' began"))
                 return
             session = self._session = _Session(self, greeting.run, peer.name)
         self.log(f"run {greeting.run[:12]} of '{peer.name}' begins")
@@ -125,7 +125,7 @@ class Node:
 class _Session:
     """What a node does for one run of one coordinator."""
 
-    def __init__(self, node: Node, run: str, coordinator: str) -> None:
+    def __init__(self, node: ClusterNode, run: str, coordinator: str) -> None:
         self.node, self.run, self.coordinator = node, run, coordinator
         self.why = ""
         self._plans: dict[str, NodePlan] = {}
@@ -180,7 +180,7 @@ class _Session:
         """Pieces of files, until the connection ends."""
         self._attend(connection)
         while True:
-            piece: Piece = receive(connection, Piece, 2 * PIECE_BYTES)
+            piece: FilePiece = receive(connection, FilePiece, 2 * PIECE_BYTES)
             try:
                 if piece.data:
                     self.node.store.append(piece.digest, piece.offset, piece.data)
@@ -252,7 +252,7 @@ class _Session:
         with suppress(OSError):
             disk = shutil.disk_usage(self.node.store.folder).free
         name = self.node.credentials.name
-        return Welcome(PROTOCOL, name, __version__, architecture(), processor_features(), ram, disk)
+        return Welcome(PROTOCOL, name, version("edgewright"), architecture(), processor_features(), ram, disk)
 
 
 def check_core(plan: NodePlan) -> None:

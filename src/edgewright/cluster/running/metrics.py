@@ -1,4 +1,4 @@
-"""Figures of a run for other programs: lines of JSON in a file, and an endpoint for Prometheus."""
+"""PrometheusFigures of a run for other programs: lines of JSON in a file, and an endpoint for Prometheus."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from .monitor import RunStatus
+from .monitor import ClusterStatus
 
-Look = Callable[[], RunStatus]
+Look = Callable[[], ClusterStatus]
 
 
 @contextmanager
@@ -51,7 +51,7 @@ def prometheus(port: int, look: Look) -> Iterator[int]:
     except ImportError as error:
         raise InputError("figures for Prometheus take prometheus-client: pip install 'edgewright[cluster]'") from error
 
-    class Figures(Collector):
+    class PrometheusFigures(Collector):
         def collect(self) -> Iterator[Any]:
             status = look()
             for name, what, value in _figures(status):
@@ -63,7 +63,7 @@ def prometheus(port: int, look: Look) -> Iterator[int]:
                 yield family
 
     registry = CollectorRegistry()
-    registry.register(Figures())
+    registry.register(PrometheusFigures())
     try:
         server, thread = start_http_server(port, registry=registry)
     except OSError as error:
@@ -85,7 +85,7 @@ _OF_DEVICES = (
 )
 
 
-def _figures(status: RunStatus) -> Iterator[tuple[str, str, float]]:
+def _figures(status: ClusterStatus) -> Iterator[tuple[str, str, float]]:
     yield "frames", "Frames with results", status.frames
     yield "frames_under_way", "Frames without results yet", status.under_way
     yield "frames_per_second", "Results a second, recently", status.frames_per_s

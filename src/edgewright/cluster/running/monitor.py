@@ -28,7 +28,7 @@ class DeviceStatus:
 
 
 @dataclass(frozen=True)
-class RunStatus:
+class ClusterStatus:
     seconds: float
     frames: int  # with results
     under_way: int
@@ -49,14 +49,14 @@ class Monitor:
     def __init__(self, coordinator: Coordinator) -> None:
         self.coordinator, self.began = coordinator, time.monotonic()
 
-    def status(self) -> RunStatus:
+    def status(self) -> ClusterStatus:
         coordinator, keeper = self.coordinator, self.coordinator.keeper
         with keeper.changed:
             times, latencies = list(keeper.finish_times)[-RECENT:], list(keeper.latencies)[-RECENT:]
             frames, under_way = keeper.finished, keeper.admitted - keeper.finished
         span = times[-1] - times[0] if len(times) > 1 else 0.0
         names = sorted({name for plan in coordinator.plans for name in plan.devices})
-        return RunStatus(
+        return ClusterStatus(
             time.monotonic() - self.began,
             frames,
             under_way,

@@ -17,13 +17,13 @@ from ..node.messages import (
     PIECE_BYTES,
     Beat,
     Disconnected,
+    FilePiece,
     Message,
     Missing,
-    Piece,
     Prepare,
     Prepared,
-    Refusal,
     Report,
+    RunRefused,
     Stored,
     Survey,
     Trouble,
@@ -87,7 +87,7 @@ class RemoteDevice:
             connection = self._dialled("reports")
             connection.settimeout(BUSY_S)
             try:
-                answer: Welcome | Refusal = receive(connection, Welcome | Refusal, _REPORT_BYTES)
+                answer: Welcome | RunRefused = receive(connection, Welcome | RunRefused, _REPORT_BYTES)
             except Disconnected as end:
                 hang_up(connection)
                 raise RunError(f"device '{self.name}' at {self.address} does not take this run: {end}") from None
@@ -140,7 +140,7 @@ class RemoteDevice:
                     while not is_last:
                         data = file.read(PIECE_BYTES)
                         is_last = at + len(data) >= sizes[digest]
-                        send(connection, Piece(digest, at, data, is_last))
+                        send(connection, FilePiece(digest, at, data, is_last))
                         at += len(data)
                         progress(len(data))
                 self._wait(lambda digest=digest: digest in self._stored)  # type: ignore[misc]
