@@ -63,7 +63,7 @@ class Engine:
             raise InputError(f"the plan takes {plan.memory_bytes} bytes, which this device does not give") from error
         self._bytes = memoryview(self._memory)
         self._base = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
-        self._functions = _functions(plan, library)
+        self._functions = part_functions(plan, library)
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)  # a part may run, or something may be sent
         self._book = FrameBook(plan, first)
@@ -295,7 +295,7 @@ class _Attended:
             self.engine._connections.discard(self.connection)
 
 
-def _functions(plan: NodePlan, library: Path | None) -> list[Callable[..., object]]:
+def part_functions(plan: NodePlan, library: Path | None) -> list[Callable[..., object]]:
     """The run function of each part."""
     if not plan.parts:
         return []
