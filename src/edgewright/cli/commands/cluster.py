@@ -131,3 +131,68 @@ def keys(**given: Any) -> None:
     from ..cluster_keys import write_keys
 
     write_keys(**given)
+
+
+@cluster.command("node")
+@click.argument("keys", type=IN_FILE, metavar="KEYS/")
+@click.option("--listen", metavar="HOST:PORT", help="Where to listen.  [default: 0.0.0.0:7447]")
+@click.option("--store", type=IN_FILE, help="Folder for libraries.  [default: ~/.cache/edgewright/node/NAME]")
+def node(**given: Any) -> None:
+    """A device of a cluster: serves the gateway until it is ended. KEYS/ is what `cluster keys` wrote for it."""
+    from ..cluster_run import serve_node
+
+    serve_node(**given)
+
+
+_page_option = click.option(
+    "--page", type=OutFile(), help="Write a self-contained page: devices, memory, losses, rates."
+)
+
+
+@cluster.command("run", cls=Verb)
+@click.argument("folder", type=IN_FILE, metavar="PLAN/")
+@click.option("--keys", type=IN_FILE, default=Path("keys"), show_default=True, help="What `cluster keys` wrote.")
+@click.option("--input", "inputs", type=IN_FILE, multiple=True, help="Frames: .npy or .npz files, or a folder of them.")
+@click.option(
+    "--frames", type=click.IntRange(1), help="So many frames.  [default: all; without --input, 100 random ones]"
+)
+@click.option(
+    "--compare", "model", type=IN_FILE, metavar="MODEL", help="Compare each result with the untouched model's."
+)
+@click.option("--listen", metavar="HOST:PORT", help="Where this device, the gateway, listens.  [default: 0.0.0.0:7447]")
+@click.option(
+    "--spares/--no-spares", default=True, help="Plan beforehand for the loss of each device.  [default: spares]"
+)
+@click.option("-o", "--output", type=OutFolder(), help="Write each result into this folder, as .npz.")
+@_page_option
+@click.option("--statistics", type=OutFile(), help="Write a line of JSON with the run's state each second.")
+@click.option("--metrics", type=click.IntRange(0, 65535), metavar="PORT", help="Serve figures for Prometheus there.")
+@json_option
+def run(**given: Any) -> None:
+    """Frames through a plan that `cluster plan -o` wrote, from the gateway; nodes run on the other devices.
+
+    A device may be lost at any time, and may come back: no frame is.
+    """
+    from ..cluster_run import run_cluster
+
+    run_cluster(**given)
+
+
+@cluster.command("try", cls=Verb)
+@model_argument
+@click.option("--devices", type=click.IntRange(2, 64), metavar="N", help="So many equal devices.  [default: 4]")
+@click.option("--cluster", "file", type=IN_FILE, metavar="CLUSTER.TOML", help="Devices from a file.")
+@click.option(
+    "--strategy", type=click.Choice(STRATEGIES), default="hybrid", show_default=True, help="How it is divided."
+)
+@click.option("--frames", type=click.IntRange(1), default=20, show_default=True, help="So many random frames.")
+@click.option("--float16", is_flag=True, help="Send real numbers with 16 bits.")
+@click.option("--lose", "lost", multiple=True, metavar="DEVICE", help="Kill this device's process. May be given again.")
+@_page_option
+@shape_option
+@json_option
+def try_out(**given: Any) -> None:
+    """MODEL over nodes that are processes of this machine, each result compared with the untouched model's."""
+    from ..cluster_run import try_cluster
+
+    try_cluster(**given)
