@@ -479,3 +479,27 @@ print("|".join(sys.modules))
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     heavy = {"pydantic", "click", "rich", "onnx", "ortools", "onnxruntime", "networkx", "cryptography", "numpy"}
     assert not heavy & set(loaded.strip().split("|"))
+
+
+LEAN = """
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("pydantic", "rich", "onnx", "onnxruntime", "ortools", "networkx", "jinja2",
+                                      "joblib", "tflite", "flatbuffers", "prometheus_client"):
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Absent())
+from edgewright.cli import main
+main()
+"""
+
+
+def test_the_command_node_runs_where_the_planners_packages_are_not_installed(made, tmp_path):
+    start = [sys.executable, "-c", LEAN, "cluster", "node"]
+    done = subprocess.run([*start, str(tmp_path)], capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.startswith("Error: there is no file '"), done.stderr
+    arguments = [str(made / "pi2"), "--listen", "127.0.0.1:0", "--store", str(tmp_path / "store")]
+    with subprocess.Popen([*start, *arguments], stdout=subprocess.PIPE, text=True) as node:
+        assert node.stdout.readline().startswith("node 'pi2' listens at port ")
+        node.terminate()
+    assert node.returncode == 0
