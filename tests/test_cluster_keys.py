@@ -58,8 +58,10 @@ def refusal(folder: Path) -> str:
 def test_folders_of_devices(made):
     assert {path.name for path in made.iterdir()} == {"ca", *DEVICES}
     assert {path.name for path in (made / "ca").iterdir()} == {"ca.crt", "ca.key", "signing.key", ".gitignore"}
-    expected = {"node.crt", "node.key", "ca.crt", "signing.pub", "README.md", "Containerfile", ".gitignore"}
-    assert {path.name for path in (made / "pi2").iterdir()} == {*expected, "edgewright-node.service"}
+    expected = {"node.crt", "node.key", "ca.crt", "signing.pub", ".gitignore"}
+    assert {path.name for path in (made / "pi1").iterdir()} == expected  # no node runs on the gateway
+    expected |= {"README.md", "Containerfile", "edgewright-node.service"}
+    assert {path.name for path in (made / "pi2").iterdir()} == expected
     assert "edgewright cluster node pi2/" in (made / "pi2" / "README.md").read_text()
     assert (
         "ExecStart=/opt/edgewright/bin/edgewright cluster node /etc/edgewright/pi2\n"
@@ -86,7 +88,7 @@ def test_keys_are_never_readable_by_others_not_even_at_first(tmp_path, monkeypat
     monkeypatch.setattr(os, "open", watched)
     monkeypatch.setattr(os, "chmod", lambda *_: pytest.fail("changed afterwards"))
     make_keys("home", ["a"], "a", tmp_path)
-    assert len(modes) == 12 and set(modes) == {0o600}
+    assert len(modes) == 9 and set(modes) == {0o600}
 
 
 def test_credentials_of_devices(made):
@@ -441,7 +443,7 @@ def test_the_command_writes_keys_and_says_where_they_go(tmp_path, monkeypatch):
     Path("team.toml").write_text(TEAM)
     first = run("team.toml", "--days", "30")
     assert first.exit_code == 0, first.output
-    assert "scp -r keys/pi1 pi1:" in first.output and "edgewright cluster node pi1/" in first.output
+    assert "scp -r keys/pi2 pi2:" in first.output and "edgewright cluster node pi2/" in first.output
     assert len(re.findall(r"\bnew\b", first.output)) == 2
     Path("team.toml").write_text(TEAM.replace("count = 2", "count = 3"))
     answer = json.loads(run("team.toml", "--json").output)
