@@ -41,9 +41,10 @@ from edgewright.cluster.running.local_nodes import LocalNodes
 from edgewright.cluster.running.monitor import Monitor
 from edgewright.cluster.running.preparation import Preparation
 from edgewright.cluster.running.prepared_plan import PreparedPlan
-from edgewright.cluster.simulation import simulate
-from edgewright.network import Network, random_inputs
+from edgewright.cluster.simulation import ClusterRun, simulate
+from edgewright.network import Builder, Network, random_inputs
 from edgewright.network.kernels import execute
+from edgewright.network.operators import Conv2d
 from edgewright.network.reference import compare
 
 CORES = len(os.sched_getaffinity(0))
@@ -64,6 +65,7 @@ class Row:
     measured_fps: float
     predicted_latency_s: float
     measured_latency_s: float
+    message_s: float  # that a message takes more on each cable, as measured before
     is_memory_planned: bool
     is_right: bool
     process_bytes: int
@@ -75,6 +77,11 @@ class Row:
     @property
     def latency_ratio(self) -> float:
         return self.measured_latency_s / self.predicted_latency_s
+
+
+def share_of(devices: int) -> float:
+    """Of a core, for each of so many devices."""
+    return min(1.0, SHARE_OF_CORES * CORES / devices)
 
 
 def run(*command: object) -> str:
@@ -213,7 +220,7 @@ def measured(trial: Trial, plan: PreparedPlan, network: Network, frames: int) ->
 
 
 def case(
-    model: Path,
+    model: str,
     count: int,
     mbit: float,
     frames: int,
@@ -222,10 +229,9 @@ def case(
     namespace: list[str],
     groups: Mapping[str, Path],
 ) -> Row:
-    """One network on so many devices."""
-    network = read_model(model)
-    quota = SHARE_OF_CORES * CORES / count if groups else 1.0
-    quota = min(1.0, quota)
+    """One network on so many devices; "" is one that computes next to nothing."""
+    network = read_model(model) if model else light_network()
+    quota = share_of(count) if groups else 1.0
     speed = mbit * 125_000 * PAYLOAD
     with ExitStack() as held:
         folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="edgewright-")))
@@ -247,30 +253,50 @@ def case(
         preparation = Preparation(
             network, cluster, ClusterGoal(ClusterAim.THROUGHPUT), folder / "keys", folder / "built"
         )
-        planned = preparation.planner.realised(preparation.planner.plan(cluster)).deployment
+        strategy = "hybrid" if model else "horizontal"  # everybody sends to everybody after each layer
+        planned = preparation.planner.realised(preparation.planner.plan(cluster, strategy)).deployment
         assert planned is not None
         plan = preparation.whole(planned)
         seconds = part_seconds(plan)
         deployment = planned.deployment
         times = {(worker.name, part): seconds[part] / quota for worker in deployment.workers for part in worker.parts}
-        many, one = (
-            simulate(
-                deployment,
-                cluster,
-                n,
-                times=times,
-                turns=planned.turns,
-                is_judged=True,
-                under_way=planned.frames_kept,
-            )
-            for n in (frames, 1)
-        )
+
+        def simulated(count: int, delay: float) -> ClusterRun:
+            links = tuple(replace(link, latency_s=delay) for link in cluster.links)
+            late, kept = replace(cluster, links=links), planned.frames_kept
+            return simulate(deployment, late, count, times=times, turns=planned.turns, is_judged=True, under_way=kept)
+
+        many, one = simulated(frames, latency), simulated(1, latency)
         print("ready", flush=True)  # now this process, the gateway's, is given its share of a core
         sys.stdin.readline()
         fps, alone, is_planned, is_right, process = measured(Trial(nodes, coordinator, cluster), plan, network, frames)
+    if not model:  # what a message costs, on each of the two cables on its way
+        zero, second = (simulated(1, delay).latency_s for delay in (0.0, 1.0))
+        latency = max(0.0, alone - zero) / (second - zero)
     return Row(
-        model.stem, count, mbit, quota, many.throughput, fps, one.latency_s, alone, is_planned, is_right, process
+        Path(model).stem,
+        count,
+        mbit,
+        quota,
+        many.throughput,
+        fps,
+        one.latency_s,
+        alone,
+        latency,
+        is_planned,
+        is_right,
+        process,
     )
+
+
+def light_network() -> Network:
+    """Convolutions of 1×1 on a few numbers."""
+    builder, random = Builder("light"), np.random.default_rng(0)
+    name = builder.input("x", (1, 4, 4, 64))
+    for number in range(6):
+        weights = builder.constant(f"w{number}", random.standard_normal((64, 1, 1, 64)).astype(np.float32) / 8)
+        name = builder.layer(Conv2d(), [name, weights], f"conv{number}")
+    return builder.build([name])
 
 
 @click.command()
@@ -287,7 +313,7 @@ def main(
     if inside:
         given = json.loads(inside)
         groups = {name: Path(path) for name, path in given.pop("groups").items()}
-        row = case(Path(given.pop("model")), groups=groups, **given)
+        row = case(groups=groups, **given)
         print(json.dumps(asdict(row)))
         return
     console = Console(width=150)
@@ -295,9 +321,11 @@ def main(
     for model in models:
         for count in map(int, devices.split(",")):
             for speed in map(float, mbit.split(",")):
-                rows.append(in_its_place(model, count, speed, frames, rate, console))
+                cost = in_its_place("", count, speed, frames, rate, 0.0, console).message_s
+                rows.append(in_its_place(str(model), count, speed, frames, rate, cost, console))
                 console.print(
-                    f"{model.stem}, {count} devices, {speed:g} Mbit/s: {rows[-1].fps_ratio:.2f} of the predicted rate, {rows[-1].latency_ratio:.2f} of the latency",
+                    f"{model.stem}, {count} devices, {speed:g} Mbit/s: rate {rows[-1].fps_ratio:.2f}, "
+                    f"latency {rows[-1].latency_ratio:.2f} of what was predicted",
                     style="dim",
                 )
     console.print(shown(rows))
@@ -310,7 +338,9 @@ def main(
         )
 
 
-def in_its_place(model: Path, count: int, mbit: float, frames: int, rate: float, console: Console) -> Row:
+def in_its_place(
+    model: str, count: int, mbit: float, frames: int, rate: float, latency: float, console: Console
+) -> Row:
     """The case in namespaces with quotas, or without what cannot be had."""
     with ExitStack() as held:
         names: list[str] = []
@@ -319,18 +349,17 @@ def in_its_place(model: Path, count: int, mbit: float, frames: int, rate: float,
             names = held.enter_context(namespaces(count, mbit))
         except OSError as error:
             console.print(f"no network namespaces here ({error}): loopback, and predictions for it", style="yellow")
-        share = SHARE_OF_CORES * CORES / count
         try:
-            if share < 1:
-                groups = held.enter_context(quotas(names or [f"device{n + 1}" for n in range(count)], share))
+            devices = names or [f"device{n + 1}" for n in range(count)]
+            groups = held.enter_context(quotas(devices, share_of(count)))
         except OSError as error:
             console.print(f"no CPU quotas here ({error}): devices share the cores", style="yellow")
         given = {
-            "model": str(model), "count": count, "mbit": mbit, "frames": frames, "rate": rate * 1e9, "latency": LATENCY_S,
+            "model": model, "count": count, "mbit": mbit, "frames": frames, "rate": rate * 1e9, "latency": latency,
             "namespace": names, "groups": {name: str(path) for name, path in groups.items()},
         }  # fmt: skip
         prefix = ("ip", "netns", "exec", names[0]) if names else ()
-        command = [*prefix, sys.executable, __file__, str(model), "--inside", json.dumps(given)]
+        command = [*prefix, sys.executable, __file__, __file__, "--inside", json.dumps(given)]
         pipe = subprocess.PIPE
         with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
             assert process.stdin and process.stdout and process.stderr
@@ -346,9 +375,6 @@ def in_its_place(model: Path, count: int, mbit: float, frames: int, rate: float,
         return Row(**json.loads(said.splitlines()[-1]))
 
 
-LATENCY_S = 0.0004
-
-
 def shown(rows: list[Row]) -> Table:
     table = Table(title="Clusters at work: measured beside predicted", title_justify="left", box=None)
     for heading in (
@@ -362,6 +388,7 @@ def shown(rows: list[Row]) -> Table:
         "latency",
         "predicted",
         "ratio",
+        "message",
         "memory",
         "results",
         "process",
@@ -371,7 +398,7 @@ def shown(rows: list[Row]) -> Table:
         table.add_row(
             row.model, str(row.devices), f"{row.mbit:g}", f"{row.quota:.2f}", f"{row.measured_fps:.3g}",
             f"{row.predicted_fps:.3g}", f"{row.fps_ratio:.2f}", f"{1e3 * row.measured_latency_s:.0f} ms",
-            f"{1e3 * row.predicted_latency_s:.0f} ms", f"{row.latency_ratio:.2f}",
+            f"{1e3 * row.predicted_latency_s:.0f} ms", f"{row.latency_ratio:.2f}", f"{2e3 * row.message_s:.2f} ms",
             "as planned" if row.is_memory_planned else "NOT as planned", "right" if row.is_right else "WRONG",
             f"{row.process_bytes / 2**20:.0f} MiB",
         )  # fmt: skip
