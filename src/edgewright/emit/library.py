@@ -141,14 +141,21 @@ class LibraryDraft:
     def stages(self) -> Iterator[PrintedStage]:
         """The stages that take nothing from the run function but arenas."""
         share = self.share
-        if share is None or self.plan.lanes > 1 or share.outlet is not None:
+        if (
+            share is None
+            or self.plan.lanes > 1
+            or share.outlet is not None
+            or bool(share.probe) != bool(share.step_probe)
+        ):
             return
         for index, (_, first, end) in self.schedule.places.items():
             text = "\n".join(line.removeprefix("    ") for line in self.body.lines[first:end])
             words = {*re.findall(r"\w+", text)}
             if words.isdisjoint(self.schedule.variables | NAMES | {"return"}) and "#" not in text:
                 probe = re.sub(r"\bstage\b", str(index), share.row_probe)
-                text = text.replace(f"EW_BETWEEN_ROWS({index})", f"if ({probe}) return 0" if share.may_stop else probe)
+                text = text.replace(
+                    f"EW_BETWEEN_ROWS({index});", f"if ({probe}) return 0;" if share.may_stop else f"{probe};"
+                )
                 yield PrintedStage(self.prefix, index, self.schedule.title(index), text)
 
     def library(self, patterns: StagePatterns | None = None) -> Library:
