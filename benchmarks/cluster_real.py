@@ -34,7 +34,7 @@ from edgewright import read_model
 from edgewright.cluster.devices import Cluster, equal_devices
 from edgewright.cluster.goal import ClusterAim, ClusterGoal
 from edgewright.cluster.node.credentials import load_credentials
-from edgewright.cluster.node.engine import part_functions
+from edgewright.cluster.node.engine import load_parts
 from edgewright.cluster.running.coordinator import Coordinator
 from edgewright.cluster.running.keys import make_keys
 from edgewright.cluster.running.local_nodes import LocalNodes
@@ -163,7 +163,7 @@ def part_seconds(plan: PreparedPlan) -> dict[str, float]:
     for node in plan.nodes.values():
         if node.library is None:
             continue
-        functions = part_functions(node, plan.libraries[node.library.digest])
+        _, functions = load_parts(node, plan.libraries[node.library.digest])
         memory = np.zeros(node.memory_bytes + 64, np.uint8)
         base = memory.ctypes.data + -memory.ctypes.data % 64
         slots = {fifo.number: fifo.starts[0] for fifo in node.fifos if fifo.starts}
