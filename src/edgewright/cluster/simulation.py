@@ -111,7 +111,8 @@ def simulate(
 ) -> ClusterRun:
     """Runs frames through a deployment; they arrive `every_s` seconds, by default as soon as the gateway takes them.
 
-    The gateway has at most so many frames `under_way`: it keeps them until their results are there. `shown` is the frame of the Gantt chart, by default the one in the middle.
+    The gateway has at most so many frames `under_way`: it keeps them until their results are there. `shown` is the
+    frame of the Gantt chart, by default the one in the middle.
     """
     if frames < 1:
         raise InputError(f"a simulation of {frames} frames: ask for at least one")
