@@ -14,8 +14,6 @@ from .fields import Arrays
 from .grouping import grouped
 from .pattern import Pattern, PrintedStage
 
-ROWS_ON_DEMAND = "while ("  # in stages with many structures, which would take much of the stack
-
 
 @dataclass(frozen=True, slots=True)
 class StageProbe:
@@ -52,9 +50,7 @@ class StagePatterns:
         left = [(stage, reader) for stage, reader in stages]
         for has_own_tables in (True, False):
             read = {
-                n: (reader.atoms(stage.text, has_own_tables), stage.index)
-                for n, (stage, reader) in enumerate(left)
-                if not (has_own_tables and ROWS_ON_DEMAND in stage.text)
+                n: (reader.atoms(stage.text, has_own_tables), stage.index) for n, (stage, reader) in enumerate(left)
             }
             groups = grouped(read)
             for group in groups:
