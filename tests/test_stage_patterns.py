@@ -50,7 +50,7 @@ def test_numbers_may_differ_but_not_divisors() -> None:
     types = {field.numbers: field.ctype for field in pattern.fields if field.is_number}
     assert types[(3, 70000, 2)] == "int32_t"
     assert types[(8, 300, 16)] == "int16_t"
-    assert {element for element, _ in patterns.arrays} == {"int16_t"}
+    assert patterns.arrays == {"int16_t": (-4, 5, 1, 900)}
 
 
 def test_a_number_that_follows_from_another_is_no_field() -> None:

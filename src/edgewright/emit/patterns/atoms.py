@@ -94,7 +94,7 @@ class StageReader:
         blocks, given = [0], [dict[str, str]()]  # where the open blocks begin, and names of structures in them
         is_by_rows = ROWS_ON_DEMAND in text
         inner = count = 0  # braces of initialisers that are open; structures
-        for atom in body:
+        for atom in (*_on_new_line(body[:1]), *body[1:]):
             name = str(atom.value).removeprefix("&")
             if atom.kind is AtomKind.TABLE and not self.tables[name].size:
                 known = next((names[name] for names in given if name in names), None)
@@ -117,7 +117,7 @@ class StageReader:
                 blocks.pop()
                 given.pop()
             found.append(atom)
-        return (*_on_new_line(found[:1]), *found[1:])
+        return tuple(found)
 
     def _atoms(self, tokens: Iterator[tuple[str, str, str]]) -> Iterator[Atom]:
         for kind, space, text in tokens:
