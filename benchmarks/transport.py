@@ -1,6 +1,6 @@
 """What carries tensors between two devices best: plain TCP, TCP with TLS, ZeroMQ or Zenoh, on loopback.
 
-    python benchmarks/transport.py [--tensors 400] [--messages 300] [--repeats 8] [--transport NAME] [--json FILE]
+    python benchmarks/transport.py [--tensors 400] [--messages 300] [--repeats 5] [--transport NAME] [--json FILE]
 
 One process sends, one receives into a slot. Delays are one way, of messages sent one at a time; "beside tensors" are
 those of 64 bytes on another channel while tensors are sent without a pause. MB/s and CPU seconds are of tensors of
@@ -192,7 +192,7 @@ def shown(rows: Mapping[str, Mapping[str, float]]) -> Table:
 @click.command()
 @click.option("--tensors", default=400, help="Of 1 MiB, in each run.")
 @click.option("--messages", default=300, help="Of each smaller size.")
-@click.option("--repeats", default=8)
+@click.option("--repeats", default=5)
 @click.option("--transport", "names", type=click.Choice(list(TRANSPORTS)), multiple=True, help="These alone.")
 @click.option("--json", "output", type=click.Path(path_type=Path))
 def main(tensors: int, messages: int, repeats: int, names: tuple[str, ...], output: Path | None) -> None:

@@ -58,8 +58,10 @@ def refusal(folder: Path) -> str:
 def test_folders_of_devices(made):
     assert {path.name for path in made.iterdir()} == {"ca", *DEVICES}
     assert {path.name for path in (made / "ca").iterdir()} == {"ca.crt", "ca.key", "signing.key", ".gitignore"}
-    expected = {"node.crt", "node.key", "ca.crt", "signing.pub", "README.md", "Containerfile", ".gitignore"}
-    assert {path.name for path in (made / "pi2").iterdir()} == {*expected, "edgewright-node.service"}
+    expected = {"node.crt", "node.key", "ca.crt", "signing.pub", ".gitignore"}
+    assert {path.name for path in (made / "pi1").iterdir()} == expected  # no node runs on the gateway
+    expected |= {"README.md", "Containerfile", "edgewright-node.service"}
+    assert {path.name for path in (made / "pi2").iterdir()} == expected
     assert "edgewright cluster node pi2/" in (made / "pi2" / "README.md").read_text()
     assert (
         "ExecStart=/opt/edgewright/bin/edgewright cluster node /etc/edgewright/pi2\n"
@@ -86,7 +88,7 @@ def test_keys_are_never_readable_by_others_not_even_at_first(tmp_path, monkeypat
     monkeypatch.setattr(os, "open", watched)
     monkeypatch.setattr(os, "chmod", lambda *_: pytest.fail("changed afterwards"))
     make_keys("home", ["a"], "a", tmp_path)
-    assert len(modes) == 12 and set(modes) == {0o600}
+    assert len(modes) == 9 and set(modes) == {0o600}
 
 
 def test_credentials_of_devices(made):
@@ -441,7 +443,7 @@ def test_the_command_writes_keys_and_says_where_they_go(tmp_path, monkeypatch):
     Path("team.toml").write_text(TEAM)
     first = run("team.toml", "--days", "30")
     assert first.exit_code == 0, first.output
-    assert "scp -r keys/pi1 pi1:" in first.output and "edgewright cluster node pi1/" in first.output
+    assert "scp -r keys/pi2 pi2:" in first.output and "edgewright cluster node pi2/" in first.output
     assert len(re.findall(r"\bnew\b", first.output)) == 2
     Path("team.toml").write_text(TEAM.replace("count = 2", "count = 3"))
     answer = json.loads(run("team.toml", "--json").output)
@@ -479,3 +481,27 @@ print("|".join(sys.modules))
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     heavy = {"pydantic", "click", "rich", "onnx", "ortools", "onnxruntime", "networkx", "cryptography", "numpy"}
     assert not heavy & set(loaded.strip().split("|"))
+
+
+LEAN = """
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("pydantic", "rich", "onnx", "onnxruntime", "ortools", "networkx", "jinja2",
+                                      "joblib", "tflite", "flatbuffers", "prometheus_client"):
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Absent())
+from edgewright.cli import main
+main()
+"""
+
+
+def test_the_command_node_runs_where_the_planners_packages_are_not_installed(made, tmp_path):
+    start = [sys.executable, "-c", LEAN, "cluster", "node"]
+    done = subprocess.run([*start, str(tmp_path)], capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.startswith("Error: there is no file '"), done.stderr
+    arguments = [str(made / "pi2"), "--listen", "127.0.0.1:0", "--store", str(tmp_path / "store")]
+    with subprocess.Popen([*start, *arguments], stdout=subprocess.PIPE, text=True) as node:
+        assert node.stdout.readline().startswith("node 'pi2' listens at port ")
+        node.terminate()
+    assert node.returncode == 0

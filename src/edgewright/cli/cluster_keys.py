@@ -18,22 +18,24 @@ def write_keys(file: Path, output: Path, days: int, as_json: bool) -> None:
         print_json({"cluster": cluster.name, "ca": str(output / CA), "devices": [_keys_to_dict(keys) for keys in made]})
         return
     console.print(_keys_table(cluster.name, output, made))
-    name = shown(made[0].name)
+    device = next(keys for keys in made if not keys.is_coordinator)  # a cluster has two devices at least
     console.print(
-        f"Copy each folder to its device, such as: scp -r {shown(made[0].folder)} {name}:\n"
-        f"Start the node there: edgewright cluster node {name}/\n"
-        f"Keep {shown(output / CA)} to yourself: whoever has it can make devices of this cluster execute any code.",
+        f"Copy the folders to their devices, such as: scp -r {shown(device.folder)} {shown(device.name)}:\n"
+        f"Start the node there: edgewright cluster node {shown(device.name)}/\n"
+        f"The gateway {shown(cluster.gateway)} keeps all of {shown(output)}, and `edgewright cluster run` signs there. "
+        f"Keep {shown(output / CA)} private: whoever has it can make devices execute any code.",
         soft_wrap=True,
     )
 
 
 def _keys_table(cluster: str, folder: Path, made: tuple[DeviceKeys, ...]) -> Table:
     shows = table(f"Keys of cluster {shown(cluster)}", "Folder", "Copy to", "Role", "Valid until", "")
-    shows.add_row(shown(folder / CA), "nowhere", "CA and signing key", "–", "")
+    shows.add_row(shown(folder / CA), "stays here", "CA and signing key", "–", "")
     for keys in made:
+        place = "stays here" if keys.is_coordinator else shown(keys.name)
         role = "coordinator" if keys.is_coordinator else "device"
         state = "new" if keys.is_new else "unchanged"
-        shows.add_row(shown(keys.folder), shown(keys.name), role, f"{keys.valid_until:%Y-%m-%d}", state)
+        shows.add_row(shown(keys.folder), place, role, f"{keys.valid_until:%Y-%m-%d}", state)
     return shows
 
 

@@ -14,7 +14,6 @@ import numpy as np
 from ..cluster.description import read_cluster
 from ..cluster.devices import GIGABIT, PI4_MACS, Cluster, equal_devices
 from ..cluster.goal import ClusterGoal
-from ..cluster.node.__main__ import serve
 from ..cluster.node.connections import PORT
 from ..cluster.node.credentials import load_credentials
 from ..cluster.plan_file import load_cluster_plan
@@ -53,10 +52,6 @@ class _Outcome:
     reference: str
     coordinator: Coordinator
     history: RunHistory
-
-
-def serve_node(keys: Path, listen: str | None, store: Path | None) -> None:
-    serve(keys, listen or f"0.0.0.0:{PORT}", store)
 
 
 def try_cluster(

@@ -137,11 +137,12 @@ def keys(**given: Any) -> None:
 @click.argument("keys", type=IN_FILE, metavar="KEYS/")
 @click.option("--listen", metavar="HOST:PORT", help="Where to listen.  [default: 0.0.0.0:7447]")
 @click.option("--store", type=IN_FILE, help="Folder for libraries.  [default: ~/.cache/edgewright/node/NAME]")
-def node(**given: Any) -> None:
+def node(keys: Path, listen: str | None, store: Path | None) -> None:
     """A device of a cluster: serves the gateway until it is ended. KEYS/ is what `cluster keys` wrote for it."""
-    from ..cluster_run import serve_node
+    from ...cluster.node.__main__ import serve  # a device has none of the packages that the other verbs need
+    from ...cluster.node.connections import PORT
 
-    serve_node(**given)
+    serve(keys, listen or f"0.0.0.0:{PORT}", store)
 
 
 _page_option = click.option(

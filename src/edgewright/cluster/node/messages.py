@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 import struct
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
 
@@ -20,7 +20,10 @@ PIECE_BYTES = 1 << 18  # of a file, in one message
 _LENGTH = struct.Struct("<I")
 _HEAD = struct.Struct("<IQI")  # before a tensor: FIFO, frame, bytes; a credit has no bytes
 
+MOST_FILES = 4096  # that one order names
+
 Name = str
+Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)]
 M = TypeVar("M")
 
 
@@ -29,7 +32,7 @@ class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True)
 
 
 class Hello(Message, frozen=True):
-    """The first message of a connection, from whoever opened it."""
+    """The first message of a connection, from the side that opened it. All protocols have the same."""
 
     protocol: int
     purpose: str  # orders, reports, files, tensors, credits
@@ -59,7 +62,7 @@ class RunRefused(Message, frozen=True):
 class Survey(Message, frozen=True):
     """Which of these files are missing? Bytes by digest."""
 
-    files: dict[str, int]
+    files: Annotated[dict[str, int], msgspec.Meta(max_length=MOST_FILES)]
 
 
 class Prepare(Message, frozen=True):
@@ -72,9 +75,9 @@ class Prepare(Message, frozen=True):
 class Begin(Message, frozen=True):
     """Drop what is under way, and carry out this plan from this frame on."""
 
-    epoch: int
+    epoch: Count
     plan: str
-    first: int
+    first: Count
 
 
 class Rest(Message, frozen=True):
@@ -119,7 +122,7 @@ class Begun(Message, frozen=True):
 class Trouble(Message, frozen=True):
     """What went wrong; `peer` is the device that could not be reached or misbehaved."""
 
-    epoch: int
+    epoch: Count  # 0 where it is about files or plans
     what: str
     peer: Name = ""
 

@@ -33,7 +33,7 @@ WantedBy=multi-user.target
 
 _CONTAINERFILE = """\
 # The image holds no keys, so that it may lie in a registry:
-#   podman build -t edgewright-node - < Containerfile
+#   podman build -t edgewright-node .
 #   podman run -d --restart always --network host -v "$PWD:/keys:ro" -v edgewright-node:/root edgewright-node
 FROM docker.io/library/python:3.12-slim
 RUN pip install --no-cache-dir {packages} && pip install --no-cache-dir --no-deps edgewright

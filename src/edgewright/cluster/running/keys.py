@@ -149,7 +149,8 @@ def _make_device(name: str, is_coordinator: bool, folder: Path, authority: _Auth
     builder = _builder(_subject(name, authority.cluster), key, until, extensions)
     certificate = _certificate(builder.issuer_name(authority.certificate.subject), authority.key)
     public = authority.signing.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    files = {file: text.encode() for file, text in install_files(authority.cluster, name).items()}
+    texts = {} if is_coordinator else install_files(authority.cluster, name)  # no node runs on the gateway
+    files = {file: text.encode() for file, text in texts.items()}
     keys = {CERTIFICATE: _pem(certificate), KEY: _private_pem(key)}
     _write_folder(folder, {**files, **keys, CA_CERTIFICATE: _pem(authority.certificate), SIGNING_PUBLIC: public})
 
