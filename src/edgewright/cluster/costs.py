@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 
@@ -17,6 +17,7 @@ from ..network import DType, Network, Region
 from ..program.weights import run_time_constants
 from .devices import Cluster, Port
 from .division import Division, DivisionSegment, pipeline_stages
+from .pacing import StageStep, shared_period
 from .sketch import SUM_BYTES, PartSketch, Sketcher, TensorKey
 
 STEEPNESS = 12  # of the mean of memory over time
@@ -255,8 +256,9 @@ class _Costing:
         self.stage_of: list[int] = []
         for stage, segments in enumerate(pipeline_stages(division)):
             for segment in segments:
-                for number in range(len(costs.sketcher.sketch(segment) or ())):
-                    self.rounds.append((segment, number))
+                plain = replace(segment, begins_stage=False) if segment.begins_stage else segment  # its costs are known
+                for number in range(len(costs.sketcher.sketch(plain) or ())):
+                    self.rounds.append((plain, number))
                     self.stage_of.append(stage)
         self.stages = self.stage_of[-1] + 1
         self.alone = [costs.round(place) for place in self.rounds]
@@ -283,20 +285,35 @@ class _Costing:
             ports.update(exchange.inside)
             ports.update(exchange.passed)
         links = [size / self.cluster.link_named[link].bytes_per_second for (link, _), size in ports.items()]
-        period = max(*self._taken(stages), *busy.values(), *links, first)
+        period = max(*stages, *busy.values(), *links, first)
+        if self._shares_devices():
+            period = max(period, shared_period(self._steps(exchanges), STAGE_SLOTS))
         latency = sum(spent) + first + sum(self._time(exchange.passed) for exchange in exchanges[1:])
         weights = self._weights()
         memory, pressure = self._memory(weights, exchanges)
         energy = self._energy(busy, period)
         return DivisionCost(memory, weights, dict(busy), dict(ports), period, latency, energy, pressure)
 
-    def _taken(self, stages: list[float]) -> list[float]:
-        """How long each device is taken by its stages: while it waits in one, it is not counted on to run another."""
-        members: dict[str, set[int]] = defaultdict(set)
-        for each, stage in zip(self.alone, self.stage_of, strict=True):
-            for device in each.seconds:
-                members[device].add(stage)
-        return [sum(stages[stage] for stage in own) for own in members.values()]
+    def _shares_devices(self) -> bool:
+        """Whether a device works for several stages."""
+        members: dict[str, int] = {}
+        return any(
+            members.setdefault(device, stage) != stage
+            for each, stage in zip(self.alone, self.stage_of, strict=True)
+            for device in each.seconds
+        )
+
+    def _steps(self, exchanges: list[Exchange]) -> list[list[StageStep]]:
+        """What each stage does with a frame: its rounds compute, exchange and pass results on."""
+        found: list[list[StageStep]] = [[] for _ in range(self.stages)]
+        for stage, each, exchange in zip(self.stage_of, self.alone, exchanges[1:], strict=True):
+            inside, passed = self._seconds(exchange.inside), self._seconds(exchange.passed)
+            found[stage] += [StageStep(each.seconds), StageStep(inside), StageStep(passed, is_waited_for=False)]
+        return found
+
+    def _seconds(self, sent: Mapping[Port, int]) -> dict[Port, float]:
+        links = self.cluster.link_named
+        return {port: size / links[port[0]].bytes_per_second for port, size in sent.items()}
 
     def _exchanges(self) -> list[Exchange]:
         """Of the frame, then of each round."""

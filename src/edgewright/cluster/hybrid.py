@@ -22,7 +22,11 @@ from .goal import ClusterAim, ClusterGoal
 
 MOST_STARTS = 12  # switch points tried for each number of groups
 MOST_IN_GROUP = 16  # devices that exchange everything with each other
+MOST_FRAMES = 4  # at the same time on a group, in the starts
 IMPROVED = 4  # of the best starts
+PENALTIES = ((4.0,), (1.0, 4.0))  # of broken limits, one after the other
+EFFORT = 3000  # divisions looked at
+LIMITED_EFFORT = 12_000  # where times are limited
 EVENED = 3  # times that channels are divided anew
 
 
@@ -31,6 +35,7 @@ class UnitChoice:
     split: SegmentSplit
     devices: tuple[str, ...]
     is_joined: bool = False  # computed with the unit before
+    begins_stage: bool = False  # works on another frame than the unit before, even on the same devices
 
 
 Choices = tuple[UnitChoice, ...]
@@ -41,13 +46,15 @@ def division_of(choices: Sequence[UnitChoice]) -> Division:
     found: list[DivisionSegment] = []
     for number, choice in enumerate(choices):
         last = found[-1] if found else None
-        if choice.is_joined and last and last.split is choice.split and last.devices == choice.devices:
+        devices = choice.devices[:1] if choice.split is SegmentSplit.WHOLE else choice.devices
+        begins = choice.begins_stage and last is not None and last.devices == devices
+        is_joined = choice.is_joined and not begins
+        if is_joined and last and last.split is choice.split and last.devices == choice.devices:
             found[-1] = replace(last, stop=number + 1)
-        elif choice.split is SegmentSplit.SUMS and choice.is_joined and last and _can_pair(last, choice):
-            found[-1] = DivisionSegment(last.first, number + 1, SegmentSplit.SUMS, choice.devices)
+        elif choice.split is SegmentSplit.SUMS and is_joined and last and _can_pair(last, choice):
+            found[-1] = replace(last, stop=number + 1, split=SegmentSplit.SUMS)
         else:
-            devices = choice.devices[:1] if choice.split is SegmentSplit.WHOLE else choice.devices
-            found.append(DivisionSegment(number, number + 1, choice.split, devices))
+            found.append(DivisionSegment(number, number + 1, choice.split, devices, begins))
     return tuple(found)
 
 
@@ -73,7 +80,17 @@ def best_division(costs: DivisionCosts, goal: ClusterGoal, others: Sequence[Divi
     first = HybridSearch(costs, goal, others)
     best = _evened(first.found(first.starts()[0]), goal)
     search = HybridSearch(best.costs, goal, others)
-    best = _evened(search.found(search.best()), goal)
+    return _finished(search.found(search.best()), goal)
+
+
+def division_near(costs: DivisionCosts, goal: ClusterGoal, division: Division) -> FoundDivision:
+    """The best division found from a known one; an error where it does not keep the limits."""
+    search = HybridSearch(costs, goal)
+    return _finished(search.found(search.near(search.choices_of(division))), goal)
+
+
+def _finished(found: FoundDivision, goal: ClusterGoal) -> FoundDivision:
+    best = _evened(found, goal)
     search = HybridSearch(best.costs, goal)
     best = search.found(search.improved(search.choices_of(best.division)))
     search.check(best.cost)
@@ -96,9 +113,10 @@ class HybridSearch:
     """Looks for the best division of one network; the same answer on any machine."""
 
     def __init__(
-        self, costs: DivisionCosts, goal: ClusterGoal, others: Sequence[Division] = (), effort: int = 3000
+        self, costs: DivisionCosts, goal: ClusterGoal, others: Sequence[Division] = (), effort: int | None = None
     ) -> None:
-        self.costs, self.goal, self.others, self.left = costs, goal, others, effort
+        self.costs, self.goal, self.others = costs, goal, others
+        self.left = effort or (LIMITED_EFFORT if goal.has_limits else EFFORT)
         self.units = costs.sketcher.units
         self.devices = costs.cluster.devices
         self._scores: dict[tuple[ClusterGoal, Division], tuple[float, float]] = {}
@@ -110,23 +128,47 @@ class HybridSearch:
         return sorted(found.values(), key=self._score)
 
     def best(self) -> Choices:
-        """From the best starts for this goal, and from what is best for memory and for throughput alone."""
+        """From the best starts for this goal, and from what is best for memory and for throughput alone.
+
+        Where times are limited, from each family of starts too: at first a broken limit is only a penalty, since the
+        way to good divisions may lead through others that break it.
+        """
         starts = self.starts()
         good = starts[:IMPROVED]
         for aim in (ClusterAim.MEMORY, ClusterAim.THROUGHPUT):
             other = replace(self.goal, aim=aim)
             good.append(self.improved(min(starts, key=lambda each: self._score(each, other)), other))
-        return min((self.improved(choices) for choices in good), key=self._score)
+        found = [self.improved(choices) for choices in good]
+        if self.goal.has_limits:
+            families = [list(self._family(groups)) for groups in self._groupings()]
+            tries = [(family, penalties) for family in families for penalties in PENALTIES]
+            for left, (family, penalties) in zip(range(len(tries), 0, -1), tries, strict=True):
+                found.append(self._softened(family, penalties, self.left * (left - 1) // left))
+        return min(found, key=self._score)
+
+    def near(self, choices: Choices) -> Choices:
+        """Improved from a known division alone."""
+        tries = [self.improved(choices), *(self._softened([choices], penalties, 0) for penalties in PENALTIES)]
+        return min(tries, key=self._score)
+
+    def _softened(self, family: Sequence[Choices], penalties: Sequence[float], least: int) -> Choices:
+        """Improved from the best of some starts, with one penalty for broken limits after the other; leaves effort."""
+        goals = [*(replace(self.goal, penalty=penalty) for penalty in penalties), self.goal]
+        found = min(family, key=lambda each: self._score(each, goals[0]))
+        for goal in goals:
+            found = self.improved(found, goal, least)
+        return found
 
     def choices_of(self, division: Division) -> Choices:
         """The choices that give a division."""
-        return tuple(
-            UnitChoice(segment.split, segment.devices, number > segment.first)
-            if segment.split is not SegmentSplit.SUMS or number == segment.stop - 1
-            else UnitChoice(SegmentSplit.CHANNELS, segment.devices)
-            for segment in division
-            for number in range(segment.first, segment.stop)
-        )
+        found: list[UnitChoice] = []
+        for segment in division:
+            for number in range(segment.first, segment.stop):
+                choice = UnitChoice(segment.split, segment.devices, number > segment.first)
+                if segment.split is SegmentSplit.SUMS and number < segment.stop - 1:
+                    choice = UnitChoice(SegmentSplit.CHANNELS, segment.devices)
+                found.append(replace(choice, begins_stage=segment.begins_stage and number == segment.first))
+        return tuple(found)
 
     def found(self, choices: Choices) -> FoundDivision:
         division = division_of(choices)
@@ -159,12 +201,22 @@ class HybridSearch:
         fastest = max(self.devices, key=lambda device: device.macs_per_second).name
         for name in {self.costs.cluster.gateway: None, fastest: None}:
             yield (UnitChoice(SegmentSplit.WHOLE, (name,), is_joined=True),) * count
-        points = sorted({round(count * part / MOST_STARTS) for part in range(MOST_STARTS + 1)})
         for groups in self._groupings():
-            owners = self._owners(groups)
-            for point in points:
-                splits = [SegmentSplit.ROWS if number < point else SegmentSplit.CHANNELS for number in range(count)]
-                yield tuple(self._possible(*each) for each in enumerate(zip(splits, owners, strict=True)))
+            yield from self._family(groups)
+
+    def _family(self, groups: Sequence[tuple[str, ...]]) -> Iterator[Choices]:
+        """First by rows, then by channels, on these groups one after the other."""
+        count, owners = len(self.units), self._owners(groups)
+        for point in sorted({round(count * part / MOST_STARTS) for part in range(MOST_STARTS + 1)}):
+            yield tuple(self._start(number, number < point, groups, owners) for number in range(count))
+
+    def _start(
+        self, number: int, is_early: bool, groups: Sequence[tuple[str, ...]], owners: Sequence[int]
+    ) -> UnitChoice:
+        choice = self._possible(
+            number, SegmentSplit.ROWS if is_early else SegmentSplit.CHANNELS, groups[owners[number]]
+        )
+        return replace(choice, begins_stage=number > 0 and owners[number - 1] != owners[number])
 
     def _every(self) -> Iterator[Choices]:
         """All divisions in which layers are whole, or divided over all devices; none where these are too many."""
@@ -172,21 +224,23 @@ class HybridSearch:
         splits = (SegmentSplit.ROWS, SegmentSplit.CHANNELS, SegmentSplit.SUMS)
         options = [UnitChoice(split, names) for split in splits]
         options += [UnitChoice(SegmentSplit.WHOLE, (name,)) for name in names]
-        options += [replace(option, is_joined=True) for option in options]
-        if len(options) ** len(self.units) <= self.left:
-            yield from product(options, repeat=len(self.units))
+        more = [replace(option, is_joined=True) for option in options]
+        more += [replace(option, begins_stage=True) for option in options]
+        if len(options) * len(options + more) ** (len(self.units) - 1) <= self.left:
+            yield from product(options, *[options + more] * (len(self.units) - 1))
 
-    def _possible(self, number: int, wanted: tuple[SegmentSplit, tuple[str, ...]]) -> UnitChoice:
+    def _possible(self, number: int, wanted: SegmentSplit, devices: tuple[str, ...]) -> UnitChoice:
         """The split that is wanted, or one that the unit can have."""
-        split, devices = wanted
-        for each in (split, SegmentSplit.CHANNELS, SegmentSplit.ROWS):
+        for each in (wanted, SegmentSplit.CHANNELS, SegmentSplit.ROWS):
             if len(devices) > 1 and self.costs.sketcher.sketch(DivisionSegment(number, number + 1, each, devices)):
                 return UnitChoice(each, devices)
         return UnitChoice(SegmentSplit.WHOLE, devices)
 
     def _groupings(self) -> Iterator[list[tuple[str, ...]]]:
-        """Consecutive devices in 1, 2, 3, ... groups of about the same speed."""
+        """Consecutive devices in 1, 2, 3, ... groups of about the same speed; and all as a group several times."""
         names = [device.name for device in self.devices]
+        if len(names) <= MOST_IN_GROUP:
+            yield from ([tuple(names)] * frames for frames in range(2, MOST_FRAMES + 1))
         speeds = [device.macs_per_second for device in self.devices]
         fewest = -(-len(names) // MOST_IN_GROUP)
         for count in range(fewest, min(len(names), len(self.units)) + 1):
@@ -197,8 +251,8 @@ class HybridSearch:
             if len(groups) == count:
                 yield groups
 
-    def _owners(self, groups: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-        """The group of each unit, so that all groups take about as long."""
+    def _owners(self, groups: Sequence[tuple[str, ...]]) -> list[int]:
+        """The number of each unit's group, so that all groups take about as long."""
         named = self.costs.cluster.device_named
         speeds = [sum(named[name].macs_per_second for name in group) for group in groups]
         shares = list(accumulate(speeds))
@@ -207,21 +261,21 @@ class HybridSearch:
             middle = (done + unit.work / 2) / total * shares[-1]
             while at + 1 < len(groups) and middle > shares[at]:
                 at += 1
-            found.append(groups[at])
+            found.append(at)
             done += unit.work
         return found
 
-    def improved(self, choices: Choices, goal: ClusterGoal | None = None) -> Choices:
-        """Changes one choice at a time, for as long as that helps and effort is left."""
+    def improved(self, choices: Choices, goal: ClusterGoal | None = None, least: int = 0) -> Choices:
+        """Changes one choice at a time, for as long as that helps and more than the least effort is left."""
         best, score = choices, self._score(choices, goal)
         is_better = True
-        while is_better and self.left > 0:
+        while is_better and self.left > least:
             is_better = False
             for number in range(len(best)):
                 for other in self._changed(best, number):
                     if (value := self._score(other, goal)) < score:
                         best, score, is_better = other, value, True
-                    if self.left <= 0:
+                    if self.left <= least:
                         return best
         return best
 
@@ -241,9 +295,22 @@ class HybridSearch:
         for devices in sorted(near - {mine.devices}):
             others.append(replace(mine, devices=devices))
             others.append(UnitChoice(choices[number - 1 if number else 1].split, devices))
+        if number:
+            others.append(replace(mine, begins_stage=not mine.begins_stage))
         for other in others:
             if other != mine:
                 yield (*choices[:number], other, *choices[number + 1 :])
+        if mine.begins_stage:
+            yield from self._stage_moved(choices, number)
+
+    def _stage_moved(self, choices: Choices, number: int) -> Iterator[Choices]:
+        """The choices where the pipeline stage begins one unit earlier, or later."""
+        for other in (number - 1, number + 1):
+            if 0 < other < len(choices) and not choices[other].begins_stage:
+                changed = list(choices)
+                changed[number] = replace(choices[number], begins_stage=False)
+                changed[other] = replace(choices[other], begins_stage=True)
+                yield tuple(changed)
 
 
 def _rotated(devices: tuple[str, ...], by: int) -> tuple[str, ...]:
