@@ -356,31 +356,39 @@ class _Costing:
 
     def _memory(self, weights: Mapping[str, int], exchanges: list[Exchange]) -> tuple[dict[str, int], float]:
         """Of each device, and the mean of all that they hold from round to round."""
-        changes: dict[tuple[str, int], Counter[int]] = defaultdict(Counter)  # by device and stage
         found = Counter(weights)
         found.update({name: more for name, (_, more) in self.costs.margins.items()})
-        for number, each in enumerate(self.alone):
-            stage = self.stage_of[number]
-            for device, size in each.inner.items():
-                changes[device, stage][number] += size
-                changes[device, stage][number + 1] -= size
+        slots: dict[tuple[str, int], Counter[int]] = defaultdict(Counter)  # changes, by device and stage
         for source, exchange in enumerate(exchanges):
             start = max(0, source - 1)
             for (device, rounds), size in exchange.lives.items():
-                changes[device, self.stage_of[start]][start] += size
-                changes[device, self.stage_of[start]][start + rounds + 1] -= size
+                slots[device, self.stage_of[start]][start] += size
+                slots[device, self.stage_of[start]][start + rounds + 1] -= size
             found.update(exchange.kept)
         found.update(self.costs.replay(self.division))
-        levels: list[float] = []
-        peaks: Counter[str] = Counter()
-        for (device, _), by_round in changes.items():
-            used = list(accumulate(by_round[number] for number in sorted(by_round)))
-            levels += [each + found[device] for each in used]
-            peaks[device] += max(used)
+        peaks, inner = Counter[str](), Counter[str]()  # the arena is that of one stage at a time
+        levels: dict[tuple[str, int], list[int]] = {}
+        for place, changes in self._with_inner(slots).items():
+            device, peak = place[0], max(_levels(slots[place]), default=0)
+            levels[place] = [level - peak for level in _levels(changes)]
+            peaks[device] += peak
+            inner[device] = max(inner[device], *levels[place])
         found.update(peaks)
-        most = max(levels)
-        pressure = most * (sum((each / most) ** STEEPNESS for each in levels) / len(levels)) ** (1 / STEEPNESS)
+        held = [found[device] + level for (device, _), places in levels.items() for level in places]
+        found.update(inner)
+        most = max(held)
+        pressure = most * (sum((each / most) ** STEEPNESS for each in held) / len(held)) ** (1 / STEEPNESS)
         return dict(found), pressure
+
+    def _with_inner(self, slots: Mapping[tuple[str, int], Counter[int]]) -> dict[tuple[str, int], Counter[int]]:
+        """Changes of memory from round to round, with what parts need inside."""
+        found = {place: Counter(changes) for place, changes in slots.items()}
+        for number, each in enumerate(self.alone):
+            for device, size in each.inner.items():
+                changes = found.setdefault((device, self.stage_of[number]), Counter())
+                changes[number] += size
+                changes[number + 1] -= size
+        return found
 
     def _energy(self, busy: Mapping[str, float], period: float) -> float:
         """Joules of a frame."""
@@ -388,3 +396,7 @@ class _Costing:
             device.idle_watts * period + (device.active_watts - device.idle_watts) * busy.get(device.name, 0.0)
             for device in self.cluster.devices
         )
+
+
+def _levels(changes: Mapping[int, int]) -> list[int]:
+    return list(accumulate(changes[number] for number in sorted(changes)))

@@ -23,9 +23,8 @@ from .goal import ClusterAim, ClusterGoal
 MOST_STARTS = 12  # switch points tried for each number of groups
 MOST_IN_GROUP = 16  # devices that exchange everything with each other
 MOST_FRAMES = 4  # at the same time on a group, in the starts
-IMPROVED = 4  # of the best starts
 PENALTIES = ((4.0,), (1.0, 4.0))  # of broken limits, one after the other
-EFFORT = 3000  # divisions looked at
+EFFORT = 4000  # divisions looked at
 LIMITED_EFFORT = 12_000  # where times are limited
 EVENED = 3  # times that channels are divided anew
 
@@ -128,34 +127,37 @@ class HybridSearch:
         return sorted(found.values(), key=self._score)
 
     def best(self) -> Choices:
-        """From the best starts for this goal, and from what is best for memory and for throughput alone.
+        """From the best start of each family, and from what is best for memory and for throughput alone.
 
-        Where times are limited, from each family of starts too: at first a broken limit is only a penalty, since the
-        way to good divisions may lead through others that break it.
+        Where times are limited, again with a broken limit as only a penalty at first, since the way to good divisions
+        may lead through others that break it.
         """
         starts = self.starts()
-        good = starts[:IMPROVED]
-        for aim in (ClusterAim.MEMORY, ClusterAim.THROUGHPUT):
-            other = replace(self.goal, aim=aim)
-            good.append(self.improved(min(starts, key=lambda each: self._score(each, other)), other))
-        found = [self.improved(choices) for choices in good]
+        families = [list(self._family(groups)) for groups in self._groupings()]
+        tries: list[tuple[Sequence[Choices], Sequence[ClusterGoal]]] = [(starts, ())]
+        tries += [(family, ()) for family in families]
+        tries += [(starts, [replace(self.goal, aim=aim)]) for aim in (ClusterAim.MEMORY, ClusterAim.THROUGHPUT)]
         if self.goal.has_limits:
-            families = [list(self._family(groups)) for groups in self._groupings()]
-            tries = [(family, penalties) for family in families for penalties in PENALTIES]
-            for left, (family, penalties) in zip(range(len(tries), 0, -1), tries, strict=True):
-                found.append(self._softened(family, penalties, self.left * (left - 1) // left))
+            tries += [(family, goals) for family in families for goals in self._penalised()]
+        found = []
+        for number, (choices, goals) in enumerate(tries):
+            rest = len(tries) - number
+            found.append(self._improved_by(choices, goals, self.left * (rest - 1) // rest))
         return min(found, key=self._score)
+
+    def _penalised(self) -> list[list[ClusterGoal]]:
+        return [[replace(self.goal, penalty=penalty) for penalty in penalties] for penalties in PENALTIES]
 
     def near(self, choices: Choices) -> Choices:
         """Improved from a known division alone."""
-        tries = [self.improved(choices), *(self._softened([choices], penalties, 0) for penalties in PENALTIES)]
+        tries = [self._improved_by([choices], goals, 0) for goals in ([], *self._penalised())]
         return min(tries, key=self._score)
 
-    def _softened(self, family: Sequence[Choices], penalties: Sequence[float], least: int) -> Choices:
-        """Improved from the best of some starts, with one penalty for broken limits after the other; leaves effort."""
-        goals = [*(replace(self.goal, penalty=penalty) for penalty in penalties), self.goal]
-        found = min(family, key=lambda each: self._score(each, goals[0]))
-        for goal in goals:
+    def _improved_by(self, choices: Sequence[Choices], goals: Sequence[ClusterGoal], least: int) -> Choices:
+        """The best of some choices improved for one goal after the other, and for the search's own; leaves effort."""
+        every = [*goals, self.goal]
+        found = min(choices, key=lambda each: self._score(each, every[0]))
+        for goal in every:
             found = self.improved(found, goal, least)
         return found
 
