@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import accumulate
 
 from ..network import DType, Network, Region
 from ..program.weights import run_time_constants
@@ -368,11 +367,17 @@ class _Costing:
         found.update(self.costs.replay(self.division))
         peaks, inner = Counter[str](), Counter[str]()  # the arena is that of one stage at a time
         levels: dict[tuple[str, int], list[int]] = {}
-        for place, changes in self._with_inner(slots).items():
-            device, peak = place[0], max(_levels(slots[place]), default=0)
-            levels[place] = [level - peak for level in _levels(changes)]
+        working = self._inner()
+        for device, stage in dict.fromkeys([*slots, *working]):
+            changes, needs = slots[device, stage], working[device, stage]
+            used, now, peak = list[int](), 0, 0
+            for number in sorted({*changes, *needs}):
+                now += changes[number]
+                peak = max(peak, now)
+                used.append(now + needs.get(number, 0))
+            levels[device, stage] = [level - peak for level in used]
             peaks[device] += peak
-            inner[device] = max(inner[device], *levels[place])
+            inner[device] = max(inner[device], *levels[device, stage])
         found.update(peaks)
         held = [found[device] + level for (device, _), places in levels.items() for level in places]
         found.update(inner)
@@ -380,14 +385,12 @@ class _Costing:
         pressure = most * (sum((each / most) ** STEEPNESS for each in held) / len(held)) ** (1 / STEEPNESS)
         return dict(found), pressure
 
-    def _with_inner(self, slots: Mapping[tuple[str, int], Counter[int]]) -> dict[tuple[str, int], Counter[int]]:
-        """Changes of memory from round to round, with what parts need inside."""
-        found = {place: Counter(changes) for place, changes in slots.items()}
+    def _inner(self) -> dict[tuple[str, int], dict[int, int]]:
+        """What parts need inside, by device and stage, in their rounds."""
+        found: dict[tuple[str, int], dict[int, int]] = defaultdict(dict)
         for number, each in enumerate(self.alone):
             for device, size in each.inner.items():
-                changes = found.setdefault((device, self.stage_of[number]), Counter())
-                changes[number] += size
-                changes[number + 1] -= size
+                found[device, self.stage_of[number]][number] = size
         return found
 
     def _energy(self, busy: Mapping[str, float], period: float) -> float:
@@ -396,7 +399,3 @@ class _Costing:
             device.idle_watts * period + (device.active_watts - device.idle_watts) * busy.get(device.name, 0.0)
             for device in self.cluster.devices
         )
-
-
-def _levels(changes: Mapping[int, int]) -> list[int]:
-    return list(accumulate(changes[number] for number in sorted(changes)))

@@ -22,10 +22,13 @@ from .goal import ClusterAim, ClusterGoal
 
 MOST_STARTS = 12  # switch points tried for each number of groups
 MOST_IN_GROUP = 16  # devices that exchange everything with each other
+SMALL = 16  # units of networks that are searched without and with several stages in a row on the same devices
 MOST_FRAMES = 4  # at the same time on a group, in the starts
 PENALTIES = ((4.0,), (1.0, 4.0))  # of broken limits, one after the other
-EFFORT = 4000  # divisions looked at
-LIMITED_EFFORT = 12_000  # where times are limited
+EFFORT = 1200  # divisions looked at, or more in small networks
+UNIT_EFFORT = 30_000  # units of all divisions looked at
+START_EFFORT = 300  # for each family
+LIMITED_EFFORT = 10_000  # where times are limited
 EVENED = 3  # times that channels are divided anew
 
 
@@ -76,24 +79,32 @@ def best_division(costs: DivisionCosts, goal: ClusterGoal, others: Sequence[Divi
 
     It is no worse than the best of the others, which are divisions for the same costs.
     """
-    first = HybridSearch(costs, goal, others)
+    is_small = len(costs.sketcher.units) < SMALL
+    tries = [_searched(costs, goal, others, repeats) for repeats in ((False, True) if is_small else (True,))]
+    found = min(tries, key=lambda each: goal.score(each.costs, each.cost))
+    HybridSearch(found.costs, goal).check(found.cost)
+    return found
+
+
+def _searched(costs: DivisionCosts, goal: ClusterGoal, others: Sequence[Division], repeats: bool) -> FoundDivision:
+    first = HybridSearch(costs, goal, others, repeats=repeats)
     best = _evened(first.found(first.starts()[0]), goal)
-    search = HybridSearch(best.costs, goal, others)
+    search = HybridSearch(best.costs, goal, others, repeats=repeats)
     return _finished(search.found(search.best()), goal)
 
 
 def division_near(costs: DivisionCosts, goal: ClusterGoal, division: Division) -> FoundDivision:
     """The best division found from a known one; an error where it does not keep the limits."""
     search = HybridSearch(costs, goal)
-    return _finished(search.found(search.near(search.choices_of(division))), goal)
+    found = _finished(search.found(search.near(search.choices_of(division))), goal)
+    search.check(found.cost)
+    return found
 
 
 def _finished(found: FoundDivision, goal: ClusterGoal) -> FoundDivision:
     best = _evened(found, goal)
     search = HybridSearch(best.costs, goal)
-    best = search.found(search.improved(search.choices_of(best.division)))
-    search.check(best.cost)
-    return best
+    return search.found(search.improved(search.choices_of(best.division)))
 
 
 def _evened(found: FoundDivision, goal: ClusterGoal) -> FoundDivision:
@@ -112,11 +123,17 @@ class HybridSearch:
     """Looks for the best division of one network; the same answer on any machine."""
 
     def __init__(
-        self, costs: DivisionCosts, goal: ClusterGoal, others: Sequence[Division] = (), effort: int | None = None
+        self,
+        costs: DivisionCosts,
+        goal: ClusterGoal,
+        others: Sequence[Division] = (),
+        effort: int | None = None,
+        repeats: bool = True,
     ) -> None:
         self.costs, self.goal, self.others = costs, goal, others
-        self.left = effort or (LIMITED_EFFORT if goal.has_limits else EFFORT)
+        self.repeats = repeats  # whether devices may have several stages in a row
         self.units = costs.sketcher.units
+        self.left = effort or (LIMITED_EFFORT if goal.has_limits else max(EFFORT, UNIT_EFFORT // len(self.units)))
         self.devices = costs.cluster.devices
         self._scores: dict[tuple[ClusterGoal, Division], tuple[float, float]] = {}
 
@@ -127,18 +144,21 @@ class HybridSearch:
         return sorted(found.values(), key=self._score)
 
     def best(self) -> Choices:
-        """From the best start of each family, and from what is best for memory and for throughput alone.
+        """From the best starts of as many families as effort allows, and what is best for memory or throughput alone.
 
-        Where times are limited, again with a broken limit as only a penalty at first, since the way to good divisions
-        may lead through others that break it.
+        Where times are limited, of every family, with a broken limit as only a penalty at first, since the way to good
+        divisions may lead through others that break it.
         """
         starts = self.starts()
-        families = [list(self._family(groups)) for groups in self._groupings()]
+        pipelines = [list(self._family(groups)) for groups in self._groupings()]
+        repeated = [list(self._family(groups)) for groups in self._repeated()]
+        leaders = sorted((min(family, key=self._score) for family in pipelines), key=self._score)
         tries: list[tuple[Sequence[Choices], Sequence[ClusterGoal]]] = [(starts, ())]
-        tries += [(family, ()) for family in families]
+        tries += [([leader], ()) for leader in leaders[: self.left // START_EFFORT]]
+        tries.append(([choices for family in repeated for choices in family] or starts, ()))
         tries += [(starts, [replace(self.goal, aim=aim)]) for aim in (ClusterAim.MEMORY, ClusterAim.THROUGHPUT)]
         if self.goal.has_limits:
-            tries += [(family, goals) for family in families for goals in self._penalised()]
+            tries += [(family, goals) for family in (*pipelines, *repeated) for goals in self._penalised()]
         found = []
         for number, (choices, goals) in enumerate(tries):
             rest = len(tries) - number
@@ -203,7 +223,7 @@ class HybridSearch:
         fastest = max(self.devices, key=lambda device: device.macs_per_second).name
         for name in {self.costs.cluster.gateway: None, fastest: None}:
             yield (UnitChoice(SegmentSplit.WHOLE, (name,), is_joined=True),) * count
-        for groups in self._groupings():
+        for groups in (*self._groupings(), *self._repeated()):
             yield from self._family(groups)
 
     def _family(self, groups: Sequence[tuple[str, ...]]) -> Iterator[Choices]:
@@ -239,10 +259,8 @@ class HybridSearch:
         return UnitChoice(SegmentSplit.WHOLE, devices)
 
     def _groupings(self) -> Iterator[list[tuple[str, ...]]]:
-        """Consecutive devices in 1, 2, 3, ... groups of about the same speed; and all as a group several times."""
+        """Consecutive devices in 1, 2, 3, ... groups of about the same speed."""
         names = [device.name for device in self.devices]
-        if len(names) <= MOST_IN_GROUP:
-            yield from ([tuple(names)] * frames for frames in range(2, MOST_FRAMES + 1))
         speeds = [device.macs_per_second for device in self.devices]
         fewest = -(-len(names) // MOST_IN_GROUP)
         for count in range(fewest, min(len(names), len(self.units)) + 1):
@@ -252,6 +270,12 @@ class HybridSearch:
             groups = [tuple(names[a:b]) for a, b in zip([0, *ends], ends, strict=False) if a < b]
             if len(groups) == count:
                 yield groups
+
+    def _repeated(self) -> Iterator[list[tuple[str, ...]]]:
+        """All devices as one group, for 2, 3, ... frames at a time."""
+        names = tuple(device.name for device in self.devices)
+        if self.repeats and len(names) <= MOST_IN_GROUP:
+            yield from ([names] * frames for frames in range(2, MOST_FRAMES + 1))
 
     def _owners(self, groups: Sequence[tuple[str, ...]]) -> list[int]:
         """The number of each unit's group, so that all groups take about as long."""
@@ -297,7 +321,7 @@ class HybridSearch:
         for devices in sorted(near - {mine.devices}):
             others.append(replace(mine, devices=devices))
             others.append(UnitChoice(choices[number - 1 if number else 1].split, devices))
-        if number:
+        if number and self.repeats:
             others.append(replace(mine, begins_stage=not mine.begins_stage))
         for other in others:
             if other != mine:

@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 
 from .devices import Port
 
-COUNTED, LAST = 6, 2  # frames whose time counts, and those after them
+COUNTED, LAST = 4, 1  # frames whose time counts, and those after them
 FRAMES = COUNTED + LAST + 2  # simulated, and one more for each stage
 
 
@@ -59,7 +59,6 @@ class _Pacing:
 
     def __init__(self, stages: Sequence[Sequence[MergedStep]], slots: int) -> None:
         self.stages, self.slots = stages, slots
-        self.free: dict[int, float] = defaultdict(float)  # when a device or port is next free
         self.finished = [0] * len(stages)  # frames
         self.runs = [False] * len(stages)
         self.events: list[tuple[float, int, int]] = []  # time, stage, its next step
@@ -69,12 +68,16 @@ class _Pacing:
         self._begin(0, 0.0, frames)
         results: list[float] = []
         last = len(self.stages) - 1
+        free: dict[int, float] = defaultdict(float)  # when a device or port is next free
         while self.events:
             now, stage, number = heappop(self.events)
             steps = self.stages[stage]
             if number < len(steps):
                 uses, is_waited_for = steps[number]
-                end = self._served(now, uses)
+                end = now
+                for who, seconds in uses:
+                    taken = free[who] = (now if now > free[who] else free[who]) + seconds
+                    end = taken if taken > end else end
                 heappush(self.events, (end if is_waited_for else now, stage, number + 1))
                 continue
             self.finished[stage] += 1
@@ -94,10 +97,3 @@ class _Pacing:
         if is_given and has_slot and not self.runs[stage]:
             self.runs[stage] = True
             heappush(self.events, (now, stage, 0))
-
-    def _served(self, now: float, uses: Sequence[tuple[int, float]]) -> float:
-        end = now
-        for who, seconds in uses:
-            self.free[who] = max(now, self.free[who]) + seconds
-            end = max(end, self.free[who])
-        return end
