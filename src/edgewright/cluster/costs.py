@@ -255,7 +255,7 @@ class _Costing:
         self.stage_of: list[int] = []
         for stage, segments in enumerate(pipeline_stages(division)):
             for segment in segments:
-                plain = replace(segment, begins_stage=False) if segment.begins_stage else segment  # its costs are known
+                plain = replace(segment, begins_stage=False)  # its costs are the same
                 for number in range(len(costs.sketcher.sketch(plain) or ())):
                     self.rounds.append((plain, number))
                     self.stage_of.append(stage)
