@@ -66,7 +66,7 @@ class Engine:
             raise InputError(f"the plan takes {plan.memory_bytes} bytes, which this device does not give") from error
         self._bytes = memoryview(self._memory)
         self._base = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
-        self._library, self._functions = _loaded(plan, library)
+        self._library, self._functions = load_parts(plan, library)
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)  # a part may run, or something may be sent
         self._book = FrameBook(plan, first)
@@ -306,7 +306,7 @@ class Engine:
         self._threads.append(thread)
 
 
-def _loaded(plan: NodePlan, library: Path | None) -> tuple[ctypes.CDLL | None, list[Callable[..., object]]]:
+def load_parts(plan: NodePlan, library: Path | None) -> tuple[ctypes.CDLL | None, list[Callable[..., object]]]:
     """The library, and the run function of each part."""
     if not plan.parts:
         return None, []
