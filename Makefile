@@ -58,6 +58,7 @@ bench: $(STAMP)
 	@mkdir -p out
 	$(BIN)/python benchmarks/search_growth.py --plot out/search_growth.svg
 	$(BIN)/python benchmarks/cluster_simulation.py
+	$(BIN)/python benchmarks/transport.py
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "edgewright needs Python 3.11 or newer"'

@@ -20,7 +20,7 @@ void whole_run_in(uint8_t *arena_ram, const int8_t *in_image, int8_t *out_scores
     WHOLE_PROBE(0);
     /* 0: Conv2d 1x8x8x4 -> 1x8x8x8 (conv) */
     {
-        whole_dsp_conv(&whole_t0, ((int8_t *)(void *)(arena_ram + 512)), ((int8_t *)(void *)(arena_ram)), &whole_t1, (arena_ram + 768));
+        whole_dsp_conv(&whole_t0, ((int8_t *)(void *)(arena_ram + 512)), ((int8_t *)(void *)(arena_ram)), &whole_t1, (uint32_t *)(void *)(arena_ram + 768));
     }
     WHOLE_FENCE();
     WHOLE_PROBE(1);
@@ -43,7 +43,7 @@ void whole_run_in(uint8_t *arena_ram, const int8_t *in_image, int8_t *out_scores
     WHOLE_PROBE(4);
     /* 4: Dense 1x8 -> 1x5 (scores) */
     {
-        whole_dsp_conv(&whole_t6, ((int8_t *)(void *)(arena_ram + 512)), ((int8_t *)(void *)(arena_ram)), &whole_t5, (arena_ram + 8));
+        whole_dsp_conv(&whole_t6, ((int8_t *)(void *)(arena_ram + 512)), ((int8_t *)(void *)(arena_ram)), &whole_t5, (uint32_t *)(void *)(arena_ram + 8));
     }
     WHOLE_FENCE();
     WHOLE_PROBE(5);

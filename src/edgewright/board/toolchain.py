@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -49,6 +49,7 @@ _PACKAGES = {
     Architecture.RV32: "gcc-riscv64-unknown-elf",
     Architecture.AARCH64: "gcc-aarch64-linux-gnu",
 }
+_STATIC_TRIPLE, SHARED_TRIPLE = "aarch64-linux-musl", "aarch64-linux-gnu.2.28"  # glibc of Debian 10
 _at_work: set[int] = set()  # groups of processes
 
 
@@ -113,6 +114,13 @@ def toolchain(target: Target, zig: bool | None = None) -> Toolchain:
     raise EdgewrightError(_missing(target, zig))
 
 
+def shared_toolchain(target: Target) -> Toolchain:
+    """The compiler for shared objects: those for Linux on Arm are for glibc, which Python there is linked with."""
+    found = toolchain(target)
+    flags = tuple(SHARED_TRIPLE if flag == _STATIC_TRIPLE else flag for flag in found.flags)
+    return replace(found, flags=flags)
+
+
 def builds_with_zig(target: Target) -> bool:
     """Whether code for the target is built by Zig here, for want of its usual compiler."""
     return bool(find_spec("ziglang")) and not any(map(shutil.which, _CANDIDATES[target.architecture]))
@@ -171,7 +179,7 @@ def zig_flags(target: Target) -> tuple[str, ...]:
             cpu = "baseline_rv32" if target.has_fpu else "generic_rv32+m+c"
             return ("-target", "riscv32-freestanding-none", f"-mcpu={cpu}", f"-mabi={float_abi}", *bare)
         case Architecture.AARCH64:
-            return ("-target", "aarch64-linux-musl", f"-mcpu={_zig_cpu(target)}", "-fno-sanitize=undefined")
+            return ("-target", _STATIC_TRIPLE, f"-mcpu={_zig_cpu(target)}", "-fno-sanitize=undefined")
         case Architecture.HOST:
             return ("-fno-sanitize=undefined",)
 

@@ -13,9 +13,10 @@ from ..network import Network
 from ..platform import load_board
 from ..platform.target import target_of
 from ..program import Plan
-from ..program.deployment import OUTSIDE, Deployment, Fifo, Relation, RelationKind, Worker
+from ..program.deployment import OUTSIDE, Deployment, Fifo, Prediction, Relation, RelationKind, Worker
 from ..program.deployment_check import checked_deployment
 from ..program.deployment_memory import WEIGHTS, memory_predictions
+from ..program.selection import Packed, packed_bytes
 from .costs import STAGE_SLOTS, DivisionCosts
 from .devices import Cluster
 from .division import Division, pipeline_stages
@@ -34,6 +35,13 @@ class ClusterDeployment:
     memory: Mapping[str, int]  # of each device: weights, arenas, slots, frames kept for replay
     replay: Mapping[str, int]
 
+    @property
+    def frames_kept(self) -> int:
+        """The most frames that are under way: the gateway keeps each until its result is there."""
+        (network,) = self.deployment.networks
+        frame = sum(network.tensors[name].bytes for name in network.inputs)
+        return max(1, max(self.replay.values(), default=0) // max(1, frame))
+
 
 def deployed(costs: DivisionCosts, division: Division) -> ClusterDeployment:
     """The division with a plan for each part, judged."""
@@ -48,7 +56,7 @@ def deployed(costs: DivisionCosts, division: Division) -> ClusterDeployment:
     layout = SlotLayout(deployment, draft.rounds, draft.stages)
     placed = replace(deployment, arenas=layout.arenas)
     checked_deployment(placed, with_plans=False)
-    placed = replace(placed, predictions=memory_predictions(placed))
+    placed = replace(placed, predictions=_with_shared_weights(placed))
     replay = costs.replay(division)
     return ClusterDeployment(placed, layout.turns(), memory_of(placed, costs, replay), replay)
 
@@ -68,6 +76,19 @@ def stored_weights(deployment: Deployment) -> dict[str, int]:
     """Bytes of weights of each device, as the deployment says."""
     said = (each for each in deployment.predictions if each.name.startswith(WEIGHTS))
     return {each.name.removeprefix(WEIGHTS): int(each.value) for each in said}
+
+
+def _with_shared_weights(deployment: Deployment) -> tuple[Prediction, ...]:
+    """Exact figures of memory; parts of one device have equal weights once, where kernels have packed them."""
+    known: dict[str, dict[tuple[str, int], Packed]] = {}
+    for worker in deployment.workers:
+        own = known.setdefault(worker.device, {})
+        for plan in (deployment.plans[part] for part in worker.parts):
+            own.update(
+                ((each.digest, each.bytes), each) for each in plan.packed if (each.digest, each.bytes) not in own
+            )
+    sizes = {f"{WEIGHTS}{device}": packed_bytes(own.values()) for device, own in known.items() if own}
+    return tuple(replace(each, value=sizes.get(each.name, each.value)) for each in memory_predictions(deployment))
 
 
 def device_of_part(name: str) -> str:

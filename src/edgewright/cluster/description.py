@@ -56,6 +56,10 @@ class DeviceEntry(Entry):
     )
     latency: SecondsOrZero | None = Field(default=None, description='the delay of that cable, such as "0.2 ms"')
     half_duplex: Flag = Field(default=False, description="true if one end at a time sends on that cable, else false")
+    address: Text = Field(
+        default="",
+        description='where its node listens, such as "10.0.0.5" or "pi1.local:7447"; a host of its name when left out',
+    )
 
     @property
     def devices(self) -> tuple[str, ...]:
@@ -137,6 +141,8 @@ def _broken_rules(file: ClusterFile) -> Iterator[tuple[str, str]]:
             yield key, f'("{entry.name}") has no speed; expected a board, or a rate such as "2.4 GMAC/s"'
         if entry.link is not None and not entry.board:
             yield f"{key}.link", "is for a board's own link; expected a board beside it, or a bandwidth"
+        if entry.address and (entry.count or 1) > 1:
+            yield f"{key}.address", "is of one device, and there are several; give each a [[device]] of its own"
         for cable in ("link", "bandwidth", "latency"):
             if getattr(entry, cable) is not None and entry.switch is None:
                 yield f"{key}.{cable}", "is of the cable to a switch; expected a switch beside it"
@@ -195,7 +201,7 @@ def _device(entry: DeviceEntry, name: str, board: Board | None) -> ClusterDevice
         ram, flash = ram or board.ram_size, flash or board.flash_size
         idle, active = idle or board.power.idle, active or board.power.active
     assert rate is not None
-    return ClusterDevice(name, rate, ram, flash, idle or 0.0, active or idle or 0.0, entry.board)
+    return ClusterDevice(name, rate, ram, flash, idle or 0.0, active or idle or 0.0, entry.board, entry.address)
 
 
 def board_rate(board: Board) -> float:

@@ -25,6 +25,11 @@ class ClusterDevice:
     idle_watts: float = 0.0
     active_watts: float = 0.0
     board: str = ""  # of the catalogue; "": described by its figures alone
+    address: str = ""  # host, perhaps with a port, where its node listens; "": a host of its name
+
+    @property
+    def address_or_name(self) -> str:
+        return self.address or self.name
 
 
 @dataclass(frozen=True, slots=True)

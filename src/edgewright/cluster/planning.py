@@ -283,6 +283,7 @@ class ClusterPlanner:
                 turns=planned.turns,
                 wire_bytes=wire_bytes(planned.deployment, self.wire_share),
                 is_judged=True,
+                under_way=planned.frames_kept,
             )
             for frames in (SIMULATED_FRAMES + 3 * draft.stages, 1)
         ]

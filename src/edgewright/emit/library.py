@@ -5,7 +5,8 @@ Kernels print their calls; nothing here decides anything that the plan has decid
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,12 +14,13 @@ from ..errors import InputError
 from ..kernels.check import checked_kernels
 from ..kernels.module import Module
 from ..kernels.printing.constants import Constants
+from ..kernels.printing.source import CWriter
 from ..kernels.select import select
 from ..kernels.sites import NetworkFacts, Sites
 from ..memory import with_copies
 from ..network import Network
 from ..platform import Board
-from ..platform.target import Target
+from ..platform.target import Architecture, Target
 from ..program import Plan
 from ..program.codec import network_to_dict
 from ..program.nesting import Nesting, nesting_of
@@ -27,7 +29,8 @@ from ..program.selection import packed_bytes
 from .files import kernel_files, weight_files
 from .header import STOPPED, header
 from .lanes import lanes_file
-from .names import library_name
+from .names import library_name, local_names, parameters
+from .patterns import NAMES, PrintedStage, StagePatterns, StageProbe, StageReader, definitions, kernel_types
 from .schedule import RunFunction, schedule_file
 from .streaming import RowOutlet
 
@@ -89,6 +92,8 @@ class LibraryShare:
     rows: frozenset[int] = frozenset()  # these stages
     outlet: RowOutlet | None = None  # for an output that leaves by rows
     may_stop: bool = False  # both probes are conditions, and end the run where they hold
+    number: int = 0  # of the library
+    step_probe: str = ""  # C that is called before a stage of any library, with `own` for its number and `stage`
 
 
 def _probes(share: LibraryShare | None) -> dict[str, str]:
@@ -113,6 +118,85 @@ def emit(
     Kernels that were selected for another target, or by other options, are selected anew. With `share`, kernels and
     weights are left to the code that it shares, and there is no arena in the library.
     """
+    return drafted(plan, target, network, name, options, share).library()
+
+
+@dataclass(frozen=True)
+class LibraryDraft:
+    """A library whose run function is printed, before its files are: other networks may share code with it."""
+
+    module: Module
+    plan: Plan
+    network: Network
+    schedule: RunFunction
+    body: CWriter
+    code: SharedCode
+    share: LibraryShare | None
+
+    @property
+    def prefix(self) -> str:
+        return self.module.prefix
+
+    @property
+    def stages(self) -> Iterator[PrintedStage]:
+        """The stages that take nothing from the run function but arenas."""
+        share = self.share
+        if (
+            share is None
+            or self.plan.lanes > 1
+            or share.outlet is not None
+            or bool(share.probe) != bool(share.step_probe)
+        ):
+            return
+        for index, (_, first, end) in self.schedule.places.items():
+            text = "\n".join(line.removeprefix("    ") for line in self.body.lines[first:end])
+            words = {*re.findall(r"\w+", re.sub(r"/\*.*?\*/", "", text))}
+            if words.isdisjoint(self.schedule.variables | NAMES | {"return"}) and "#" not in text:
+                probe = re.sub(r"\bstage\b", str(index), share.row_probe)
+                text = text.replace(
+                    f"EW_BETWEEN_ROWS({index});", f"if ({probe}) return 0;" if share.may_stop else f"{probe};"
+                )
+                yield PrintedStage(self.prefix, index, self.schedule.title(index), text)
+
+    def library(self, patterns: StagePatterns | None = None) -> Library:
+        """The library, its stages as functions of `patterns` where they are among them."""
+        prefix, share, plan = self.prefix, self.share, self.plan
+        schedule, target, module = self.schedule, self.module.target, self.module
+        files: dict[str, str | bytes] = {
+            f"{prefix}.h": header(
+                prefix, plan, self.network, schedule.public, module.options, target, share is None, schedule.returns
+            ),
+            f"{prefix}.c": schedule_file(
+                module, schedule, self.body, self.code.prefix, _probes(share), patterns, share.number if share else 0
+            ),
+            **(self.code.files() if share is None else {}),
+            **({f"{prefix}_lanes.c": lanes_file(prefix, target)} if plan.lanes > 1 else {}),
+        }
+        packed = module.constants.packed
+        if share is None and plan.packed not in ((), packed):
+            raise InputError("the plan was made for other weights than these; make it anew")
+        return Library(
+            prefix,
+            replace(plan, packed=packed if share is None else ()),
+            self.network,
+            target,
+            module.options,
+            files,
+            packed_bytes(packed),
+            dict(plan.arenas),
+            tuple(stage.name for stage in plan.program.stages),
+        )
+
+
+def drafted(
+    plan: Plan,
+    target: Target,
+    network: Network | None = None,
+    name: str | None = None,
+    options: Options | None = None,
+    share: LibraryShare | None = None,
+) -> LibraryDraft:
+    """What `emit` prints before it writes files."""
     whole = replace(plan.network, constants=network.constants) if network else plan.network
     prefix = library_name(whole, name)
     code = share.code if share else SharedCode.called(prefix)
@@ -122,33 +206,27 @@ def emit(
         checked_kernels(plan, facts)
     else:
         plan = select(plan, facts)
-    sites = Sites(plan, facts)
+    if share is not None and shares_stages(target) and len(plan.arenas) == 1:
+        (module.arena,) = local_names(parameters(prefix, whole, plan.arenas)).arenas.values()
     own = (share.resident, share.rows, share.outlet, share.may_stop) if share else ()
-    schedule = RunFunction(module, sites, *own)
-    body = schedule.write()
-    files: dict[str, str | bytes] = {
-        f"{prefix}.h": header(
-            prefix, plan, whole, schedule.public, module.options, target, share is None, schedule.returns
-        ),
-        f"{prefix}.c": schedule_file(module, schedule, body, code.prefix, _probes(share)),
-        **(code.files() if share is None else {}),
-        **({f"{prefix}_lanes.c": lanes_file(prefix, target)} if plan.lanes > 1 else {}),
-    }
-    names = tuple(stage.name for stage in plan.program.stages)
-    packed = module.constants.packed
-    if share is None and plan.packed not in ((), packed):
-        raise InputError("the plan was made for other weights than these; make it anew")
-    return Library(
-        prefix,
-        replace(plan, packed=packed if share is None else ()),
-        whole,
-        target,
-        module.options,
-        files,
-        packed_bytes(packed),
-        dict(plan.arenas),
-        names,
-    )
+    schedule = RunFunction(module, Sites(plan, facts), *own)
+    return LibraryDraft(module, plan, whole, schedule, schedule.write(), code, share)
+
+
+def shares_stages(target: Target) -> bool:
+    """Whether stages of several networks share code: for small targets, where a call costs little beside a kernel."""
+    return target.architecture in (Architecture.CORTEX_M, Architecture.RV32)
+
+
+def with_patterns(drafts: Sequence[LibraryDraft], code: SharedCode) -> tuple[list[Library], StagePatterns]:
+    """The libraries of all drafts, with the stages that several of them share."""
+    arenas, stages, types = {draft.module.arena for draft in drafts}, [], kernel_types(code.kernels)
+    for draft in drafts if len(arenas) == 1 and all(arenas) else ():
+        reader = StageReader(code.constants, definitions(draft.module.tables), types)
+        stages += [(stage, reader) for stage in draft.stages]
+    probe = next((draft.share.step_probe for draft in drafts if draft.share), "")
+    patterns = StagePatterns(code.prefix, sorted(arenas), stages, StageProbe(probe, drafts[0].schedule.may_stop))
+    return [draft.library(patterns) for draft in drafts], patterns
 
 
 def check_plan(plan: Plan, network: Network, board: Board | None) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
+from itertools import groupby
 
 from ..kernels.call import CTensor
 from ..kernels.module import Module
@@ -17,9 +19,10 @@ from ..platform.target import Family
 from ..program import Stage
 from ..program.plan import slot_name
 from .files import renamed
-from .header import PAUSED, arena_macro, declared, lies_densely, return_type
+from .header import PAUSED, STOPPED, arena_macro, declared, lies_densely, return_type
 from .lanes import LANED, has_barrier, write_barrier, write_run
 from .names import local_names, parameters
+from .patterns import StagePatterns
 from .stages import StageWriter
 from .storage import LANE, ArenaPointers
 from .streaming import RowOutlet, RowPuller
@@ -61,6 +64,7 @@ class RunFunction:
         self.storage = ArenaPointers(sites, {**self.parameters.arenas, **self._slots})
         pulling = RowPuller(module, self.storage, self.parameters.inputs, self.pulled)
         self.stages = StageWriter(module, self.storage, pulling, rows, self.outlet)
+        self.places: dict[int, tuple[int, int, int]] = {}  # of stages: first line, first of their code, behind the last
 
     def write(self) -> CWriter:
         c = CWriter()
@@ -128,14 +132,17 @@ class RunFunction:
 
     def _stage(self, c: CWriter, index: int, stage: Stage) -> None:
         """The stage; one that is not shared among lanes is run by the first of them."""
+        first = len(c.lines)
         self._begin(c, index)
         with ExitStack() as first_lane:
             first_lane.enter_context(self._by_one(c))
             c.line(f"EW_PROBE({index});")
             if stage.schedule.lanes > 1:
                 first_lane.close()
-            c.line(f"/* {index}: {comment(self._title(stage.name))} */")
+            c.line(f"/* {index}: {comment(self.title(index))} */")
+            body = len(c.lines)
             self.stages.write(c, index, stage)
+            self.places[index] = first, body, len(c.lines)
 
     def _by_one(self, c: CWriter) -> AbstractContextManager[None]:
         """A block for the first lane; nothing besides where there is just one."""
@@ -154,6 +161,12 @@ class RunFunction:
         return f"(uint8_t *)(uintptr_t){self.parameters.inputs[name]}"
 
     @property
+    def variables(self) -> frozenset[str]:
+        """The C variables of the run function but for its arenas."""
+        given = {**self.parameters.inputs, **self.parameters.outputs}.values()
+        return frozenset((*given, *(f"{name}_context" for name in given), *self._slots.values(), *self._counts, PAUSED))
+
+    @property
     def returns(self) -> str:
         return "int32_t" if self.may_stop else return_type(self.plan, self.network)
 
@@ -162,7 +175,9 @@ class RunFunction:
         types = declared(self.module.prefix, self.plan, self.network, self.parameters, self.public)
         return [*parts, *types]
 
-    def _title(self, stage: str) -> str:
+    def title(self, index: int) -> str:
+        """What a stage computes."""
+        stage = self.plan.program.stages[index].name
         if stage not in self.network.by_name:
             return stage
         layer = self.network.by_name[stage]
@@ -202,12 +217,44 @@ def _copy(c: CWriter, source: CTensor, target: CTensor) -> None:
         c.line(f"{target.pointer}[{b}] = {source.pointer}[{a}];")
 
 
-def schedule_file(module: Module, schedule: RunFunction, body: CWriter, common: str, probes: Mapping[str, str]) -> str:
+def with_patterns_called(
+    schedule: RunFunction, body: CWriter, patterns: StagePatterns, number: int
+) -> tuple[list[str], list[str]]:
+    """Definitions of records, and the run function whose stages walk over them where they are of a pattern."""
+    prefix, places = schedule.module.prefix, schedule.places
+    records: list[str] = []
+    lines, done = CWriter(), 0
+    for covered, group in groupby(places, key=lambda index: patterns.covers(prefix, index)):
+        indices = list(group)
+        if covered:
+            name = f"{prefix}_s{indices[0]}"
+            records += patterns.records(prefix, indices, name)
+            lines.lines += body.lines[done : places[indices[0]][0]]
+            done = places[indices[-1]][2]
+            call = patterns.call(indices, name, number)
+            lines.lines += [f"    if ({call})", f"        return {STOPPED};"] if schedule.may_stop else [f"    {call};"]
+    return records, [*lines.lines, *body.lines[done:]]
+
+
+def schedule_file(
+    module: Module,
+    schedule: RunFunction,
+    body: CWriter,
+    common: str,
+    probes: Mapping[str, str],
+    patterns: StagePatterns | None = None,
+    number: int = 0,
+) -> str:
     """NAME.c: tables of the layers, the run function, and the arenas unless the caller brings them.
 
     Kernels and weights are those of the prefix `common`; `probes` are macros of a stage with the C that they call.
     """
-    prefix = module.prefix
+    prefix, tables, lines = module.prefix, module.tables, body.lines
+    if patterns is not None and patterns.patterns:
+        records, lines = with_patterns_called(schedule, body, patterns, number)
+        words = set(re.findall(r"\w+", "\n".join([*records, *lines])))
+        needed = [line for line in tables if words.intersection(re.findall(rf"{prefix}_\w+", line.split(" = ")[0]))]
+        tables = [*needed, *records]
     c = CWriter()
     c.line(f"/* {prefix}: the schedule. Which layer runs when, where its tensors lie. */")
     c.line(f'#include "{prefix}.h"')
@@ -216,10 +263,12 @@ def schedule_file(module: Module, schedule: RunFunction, body: CWriter, common: 
         c.lines += [f"#define {macro}(stage) {called}" for macro, called in probes.items()]
     c.line(f'#include "{common}_kernels.h"')
     c.line(f'#include "{common}_weights.h"')
+    if patterns is not None and patterns.patterns:
+        c.line(f'#include "{common}_patterns.h"')
     c.line()
     c.lines += NO_CONDITIONAL_CONVERSIONS if module.target.family is Family.HELIUM else ()
-    c.lines += [*module.tables, ""] if module.tables else []
-    c.lines += body.lines
+    c.lines += [*tables, ""] if tables else []
+    c.lines += lines
     c.line()
     guard = prefix.upper()
     c.line(f"#ifndef {guard}_CALLER_PLACES_ARENA")

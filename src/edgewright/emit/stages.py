@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..kernels.call import CCall
 from ..kernels.catalogue import BY_NAME
@@ -13,8 +13,8 @@ from ..kernels.printing.nest import elements, printed
 from ..kernels.printing.source import CWriter, Expr, times
 from ..kernels.sites import Loops, channel_ranges
 from ..program import Plan, RowTrace, Stage, sums_bytes
-from ..program.index import AffineExpr, Bounds, IndexExpr, TableExpr, scaled
-from ..program.lower import For, KernelCall, Node, OnDemand, is_one_turn, lower
+from ..program.index import AffineExpr, Bounds, IndexExpr, TableExpr, scaled, tabled
+from ..program.lower import CHUNK, For, KernelCall, Node, OnDemand, is_one_turn, lower
 from ..program.selection import CallKind, Selection
 from .lanes import lane_loop
 from .storage import ArenaPointers
@@ -83,6 +83,9 @@ class StageWriter:
                     self._call(c, node, loops, next(chosen))
 
     def _call(self, c: CWriter, node: KernelCall, loops: Loops, chosen: Selection) -> None:
+        if self.module.arena:
+            tiles = {name: count for name, count in loops.items() if name != CHUNK}
+            node = replace(node, region=tuple((tabled(low, tiles), tabled(high, tiles)) for low, high in node.region))
         with self._scope(c, node) as names:
             call = self._made(node, loops, names, chosen)
             for name in call.layer.inputs:
@@ -104,8 +107,9 @@ class StageWriter:
             yield names
             return
         with c.block():
+            turns = self._turns(node.region)
             for end, name in names.items():
-                c.line(f"const int32_t {name} = {printed(self.module, end)};")
+                c.line(f"const int32_t {name} = {turns.get(end, printed(self.module, end))};")
             if not node.may_be_empty:
                 yield names
                 return
@@ -113,6 +117,19 @@ class StageWriter:
             tests = [f"{self._end(low, names)} < {self._end(high, names)}" for low, high in open_]
             with c.block(f"if ({' && '.join(tests)})"):
                 yield names
+
+    def _turns(self, region: Bounds) -> Mapping[IndexExpr, Expr]:
+        """C of ends of turns that follow each other, from one table of both."""
+        found: dict[IndexExpr, Expr] = {}
+        for low, high in region if self.module.arena else ():
+            if isinstance(low, TableExpr) and isinstance(high, TableExpr) and low.variable == high.variable:
+                for first, second in ((low, high), (high, low)):
+                    if first.values[1:] == second.values[:-1]:
+                        values, name = (*first.values, second.values[-1]), first.variable
+                        found[first] = self.module.one_number(values, f"{name} + 0")
+                        found[second] = self.module.one_number(values, f"{name} + 1")
+                        break
+        return found
 
     def _end(self, end: IndexExpr, names: Mapping[IndexExpr, Expr]) -> Expr:
         return names[end] if end in names else printed(self.module, end)

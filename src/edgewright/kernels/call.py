@@ -91,6 +91,10 @@ class CCall(Site):
 
     def scratch(self, c: CWriter, ctype: str, count: int, name: str = "scratch") -> str:
         """C of a pointer (`ctype *`) to the scratch: in an arena, or declared here as a local array of so many."""
+        if self.module.arena:
+            c.line(f"{ctype} {name}[{1 if self.arena_scratch else count}];")
+            at = self.arena_scratch or f"({self.module.arena} + 0)"
+            return f"({int(bool(self.arena_scratch))} ? ({ctype} *)(void *){at} : {name})"
         if self.arena_scratch is None:
             c.line(f"{ctype} {name}[{count}];")
             return name

@@ -20,6 +20,7 @@ class Module:
     kernels: set[str] = field(default_factory=set)  # names of kernel files, without suffix
     tables: list[str] = field(default_factory=list)  # `static const` definitions of the schedule's source
     known: dict[tuple[str, str, str], str] = field(default_factory=dict)  # their names
+    arena: str = ""  # C of it where stages may share code with others: their C then differs in numbers alone if it can
 
     def table(self, ctype: str, fields: Sequence[Expr]) -> str:
         """The name of a `static const` struct with these fields, in the order of its declaration; equal ones once."""

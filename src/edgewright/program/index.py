@@ -68,6 +68,15 @@ def scaled(expr: IndexExpr, factor: int) -> IndexExpr:
             return expr * factor
 
 
+def tabled(expr: IndexExpr, counts: Mapping[str, int]) -> IndexExpr:
+    """The same as a table where it depends on one of these loop variables alone; by their numbers of iterations."""
+    names = dict.fromkeys(variables(expr))
+    if len(names) != 1 or not names.keys() <= counts.keys():
+        return expr
+    (name,) = names
+    return TableExpr(tuple(value(expr, {name: at}) for at in range(counts[name])), name)
+
+
 def fit(values: Sequence[int], name: str) -> IndexExpr:
     """The simplest expression that has these values where variable `name` is 0, 1, ...
 

@@ -1,7 +1,8 @@
-"""The options of `edgewright cluster plan` and `edgewright cluster simulate`."""
+"""The options of `edgewright cluster` and its verbs."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -113,3 +114,86 @@ def simulate(**given: Any) -> None:
     from ..cluster import simulate_cluster
 
     simulate_cluster(**given)
+
+
+@cluster.command("keys", cls=Verb)
+@click.argument("file", type=IN_FILE, metavar="CLUSTER.TOML")
+@click.option(
+    "-o", "--output", type=OutFolder(), default=Path("keys"), show_default=True, help="Write into this folder."
+)
+@click.option("--days", type=click.IntRange(1, 36_500), default=3650, show_default=True, help="Validity of new keys.")
+@json_option
+def keys(**given: Any) -> None:
+    """Keys for the devices of a cluster: a private CA, and a folder to copy to each device.
+
+    Existing keys stay as they are. Devices that are new in the file get keys of the same CA.
+    """
+    from ..cluster_keys import write_keys
+
+    write_keys(**given)
+
+
+@cluster.command("node")
+@click.argument("keys", type=IN_FILE, metavar="KEYS/")
+@click.option("--listen", metavar="HOST:PORT", help="Where to listen.  [default: 0.0.0.0:7447]")
+@click.option("--store", type=IN_FILE, help="Folder for libraries.  [default: ~/.cache/edgewright/node/NAME]")
+def node(keys: Path, listen: str | None, store: Path | None) -> None:
+    """A device of a cluster: serves the gateway until it is ended. KEYS/ is what `cluster keys` wrote for it."""
+    from ...cluster.node.__main__ import serve  # a device has none of the packages that the other verbs need
+    from ...cluster.node.connections import PORT
+
+    serve(keys, listen or f"0.0.0.0:{PORT}", store)
+
+
+_page_option = click.option(
+    "--page", type=OutFile(), help="Write a self-contained page: devices, memory, losses, rates."
+)
+
+
+@cluster.command("run", cls=Verb)
+@click.argument("folder", type=IN_FILE, metavar="PLAN/")
+@click.option("--keys", type=IN_FILE, default=Path("keys"), show_default=True, help="What `cluster keys` wrote.")
+@click.option("--input", "inputs", type=IN_FILE, multiple=True, help="Frames: .npy or .npz files, or a folder of them.")
+@click.option(
+    "--frames", type=click.IntRange(1), help="So many frames.  [default: all; without --input, 100 random ones]"
+)
+@click.option(
+    "--compare", "model", type=IN_FILE, metavar="MODEL", help="Compare each result with the untouched model's."
+)
+@click.option("--listen", metavar="HOST:PORT", help="Where this device, the gateway, listens.  [default: 0.0.0.0:7447]")
+@click.option(
+    "--spares/--no-spares", default=True, help="Plan beforehand for the loss of each device.  [default: spares]"
+)
+@click.option("-o", "--output", type=OutFolder(), help="Write each result into this folder, as .npz.")
+@_page_option
+@click.option("--statistics", type=OutFile(), help="Write a line of JSON with the run's state each second.")
+@click.option("--metrics", type=click.IntRange(0, 65535), metavar="PORT", help="Serve figures for Prometheus there.")
+@json_option
+def run(**given: Any) -> None:
+    """Frames through a plan that `cluster plan -o` wrote, from the gateway; nodes run on the other devices.
+
+    A device may be lost at any time, and may come back: no frame is.
+    """
+    from ..cluster_run import run_cluster
+
+    run_cluster(**given)
+
+
+@cluster.command("try", cls=Verb)
+@model_argument
+@click.option("--devices", type=click.IntRange(2, 64), metavar="N", help="So many equal devices.  [default: 4]")
+@click.option("--cluster", "file", type=IN_FILE, metavar="CLUSTER.TOML", help="Devices from a file.")
+@click.option(
+    "--strategy", type=click.Choice(STRATEGIES), default="hybrid", show_default=True, help="How it is divided."
+)
+@click.option("--frames", type=click.IntRange(1), default=20, show_default=True, help="So many random frames.")
+@click.option("--float16", is_flag=True, help="Send real numbers with 16 bits.")
+@click.option("--lose", "lost", multiple=True, metavar="DEVICE", help="Kill this device's process. May be given again.")
+@_page_option
+@shape_option
+@json_option
+def try_out(**given: Any) -> None:
+    """MODEL over nodes that are processes of this machine, each result compared with the untouched model's."""
+    from ..cluster_run import try_cluster
+
+    try_cluster(**given)

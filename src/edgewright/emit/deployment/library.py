@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ...platform.target import Target
 from ...program.deployment import Deployment, Part
-from ..library import Library, LibraryShare, SharedCode, emit
+from ..library import Library, LibraryDraft, LibraryShare, SharedCode, drafted, with_patterns
 from .c_deployment import CDeployment, checked_for_c
 from .calls import PartCall
 from .names import LibraryNames, check_names
@@ -52,20 +52,21 @@ def emit_deployment(deployment: Deployment, target: Target, names: LibraryNames)
     """The library that carries out a deployment which was judged, and whose plans have kernels selected."""
     code = checked_for_c(CDeployment(deployment, names))
     shared = SharedCode.of_networks(code.name, [part.network for part in code.parts])
-    libraries = {part.name: _part_library(code, part, target, shared) for part in code.parts}
+    emitted, patterns = with_patterns([_drafted(code, part, target, shared) for part in code.parts], shared)
+    libraries = {part.name: library for part, library in zip(code.parts, emitted, strict=True)}
     writer = DeploymentWriter(code)
     files: dict[str, str | bytes] = {f"{code.name}.h": writer.header(), f"{code.name}.c": writer.source()}
     if code.is_polled:
         files[f"{code.name}_probe.h"] = writer.probe_header()
     for library in libraries.values():
         files |= library.files
-    common = shared.files()
+    common = shared.files() | patterns.files()
     files |= common
     check_names(writer.pieces(libraries, common))
     return DeploymentLibrary(code, target, libraries, files, shared.constants.bytes, 4 * writer.state_words)
 
 
-def _part_library(code: CDeployment, part: Part, target: Target, shared: SharedCode) -> Library:
+def _drafted(code: CDeployment, part: Part, target: Target, shared: SharedCode) -> LibraryDraft:
     number = code.index[part.name]
     share = LibraryShare(
         shared,
@@ -74,5 +75,7 @@ def _part_library(code: CDeployment, part: Part, target: Target, shared: SharedC
         row_probe=f"{code.name}_at_row({number}, stage)",
         rows=frozenset(code.turns(part.name)),
         outlet=PartCall(code, part).outlet,
+        number=number,
+        step_probe=f"{code.name}_at(own, stage)" if code.is_polled else "",
     )
-    return emit(code.deployment.plans[part.name], target, part.network, code.prefix(part), share=share)
+    return drafted(code.deployment.plans[part.name], target, part.network, code.prefix(part), share=share)

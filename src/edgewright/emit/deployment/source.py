@@ -85,7 +85,7 @@ class DeploymentWriter:
     def pieces(self, libraries: Mapping[str, Library], shared: Mapping[str, str | bytes]) -> Iterator[NamedPiece]:
         """The C of the library by the names that the user gave; `shared` are files of kernels and weights."""
         code = self.code
-        common = [str(shared[f"{code.name}_{kind}.h"]) for kind in ("kernels", "weights")]
+        common = [str(text) for name, text in shared.items() if name.endswith(".h")]
         yield NamedPiece(code.names.key(""), "\n".join([self._header((), ()), *common]))
         for part in code.parts:
             library = libraries[part.name]

@@ -16,7 +16,7 @@ from ...platform.target import Target
 from ...program.deployment import Deployment, Part
 from ...program.switching import SwitchingRules, SwitchPolicy, SwitchSchedule
 from ..header import STOPPED
-from ..library import Library, LibraryShare, SharedCode, emit
+from ..library import LibraryShare, SharedCode, drafted, with_patterns
 from ..names import Parameters, local_names
 from .c_deployment import CDeployment, checked_for_c
 from .interface import described_end
@@ -97,10 +97,12 @@ class SwitchWriter:
         rows = frozenset(n for n, steps in enumerate(self.schedule.steps[part.name]) if steps > 1)
         if self.policy is SwitchPolicy.ABORT:
             stop = f"{self.code.name}_stop()"
-            return LibraryShare(shared, f"(stage) < {stages} && {stop}", row_probe=stop, rows=rows, may_stop=True)
+            probe = f"(stage) < {stages} && {stop}"
+            return LibraryShare(shared, probe, row_probe=stop, rows=rows, may_stop=True, step_probe=stop)
         if self.is_counting:
             stage, row = f"{self.code.name}_at({own}, stage)", f"{self.code.name}_at_row({own})"
-            return LibraryShare(shared, stage, row_probe=row, rows=rows)
+            step = f"{self.code.name}_at(own, stage)"
+            return LibraryShare(shared, stage, row_probe=row, rows=rows, number=own, step_probe=step)
         return LibraryShare(shared)
 
     def header(self) -> str:
@@ -267,16 +269,18 @@ def emit_switching(
     writer = SwitchWriter(code, schedule, rules)
     _check(writer)
     shared = SharedCode.of_networks(code.name, [part.network for part in code.parts])
-    libraries: dict[str, Library] = {}
+    drafts = []
     for part in code.parts:
         plan, share = code.deployment.plans[part.name], writer.share(part, shared)
-        libraries[part.name] = emit(plan, target, part.network, code.prefix(part), share=share)
+        drafts.append(drafted(plan, target, part.network, code.prefix(part), share=share))
+    emitted, patterns = with_patterns(drafts, shared)
+    libraries = {part.name: library for part, library in zip(code.parts, emitted, strict=True)}
     files: dict[str, str | bytes] = {f"{code.name}.h": writer.header(), f"{code.name}.c": writer.source()}
     if writer.has_points:
         files[f"{code.name}_probe.h"] = writer.probe_header()
     for library in libraries.values():
         files |= library.files
-    files |= shared.files()
+    files |= patterns.files() | shared.files()
     pieces = [NamedPiece(names.key(""), str(files[f"{code.name}.h"]))]
     pieces += [
         NamedPiece(names.key(name), str(one.files[f"{one.name}.h"]), str(one.files[f"{one.name}.c"]))

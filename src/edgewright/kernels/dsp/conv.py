@@ -177,7 +177,7 @@ def _write(call: CCall, offer: Offer, c: CWriter, begun: str, batch: tuple[Expr,
     rank = len(call.output.strides)
     with loops(c, [batch], "n", backward=call.is_backward) as (n,), c.block():
         where = part_pointer(call, c, part)
-        buffer = call.arena_scratch or call.scratch(c, "uint32_t", offer.scratch // 4, "columns")
+        buffer = call.scratch(c, "uint32_t", offer.scratch // 4, "columns")
         inner = (0,) * max(rank - 2, 0)
         x = call.inputs[0].address((n, *inner, 0)[-rank:])
         y = call.output.address((n, *inner, call.region[-1][0])[-rank:])

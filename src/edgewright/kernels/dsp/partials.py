@@ -152,7 +152,7 @@ def _write_windows(call: CCall, c: CWriter, depth_pass: _DepthPass) -> None:
 
 
 def _columns(call: CCall, c: CWriter, depth_pass: _DepthPass) -> str:
-    return call.arena_scratch or call.scratch(c, "uint32_t", depth_pass.columns // 4, "columns")
+    return call.scratch(c, "uint32_t", depth_pass.columns // 4, "columns")
 
 
 def _write_points(call: CCall, c: CWriter, depth_pass: _DepthPass) -> None:

@@ -204,9 +204,7 @@ def write(call: CCall, offer: Offer, c: CWriter) -> None:
 
 def _scratch(call: CCall, c: CWriter, shape: _Geometry) -> str:
     """Memory for the ring: free arena, the plane that the plan reserves, or the stack."""
-    if call.arena_scratch:
-        return call.scratch(c, "int16_t", 0)
-    if call.plane_at and _has_plane(call, shape):
+    if call.plane_at and not call.arena_scratch and _has_plane(call, shape):
         return f"ew_word_at({call.plane_at})"
     return f"(int16_t *){call.scratch(c, 'int32_t', -(-shape.scratch // 4))}"
 

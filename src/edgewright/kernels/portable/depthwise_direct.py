@@ -111,7 +111,7 @@ def _scratch(call: CCall, c: CWriter, size: int) -> str:
     """Free arena or the stack."""
     if size == 0:
         return "0"
-    return f"(int8_t *){call.arena_scratch}" if call.arena_scratch else call.scratch(c, "int8_t", size)
+    return call.scratch(c, "int8_t", size)
 
 
 def _fields(call: CCall, axes: tuple[int, int], keeps_a_line: bool) -> list[Expr]:

@@ -1,0 +1,88 @@
+"""A run over devices as people watch it: a table that changes while frames go through."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.live import Live
+from rich.table import Table
+
+from .. import text
+from ..cluster.running.monitor import ClusterStatus, DeviceStatus, Monitor
+from ..network.reference import OutputDifference
+from .common import console, shown, table
+
+REFRESH_S = 0.5
+
+
+def status_table(status: ClusterStatus) -> Table:
+    """Devices, what they do, their memory, and what they send."""
+    made = table(
+        f"{status.frames:,} frames, {text.three_digits(status.frames_per_s)} frames/s, plan '{shown(status.plan)}'",
+        "device", "state", ">computes", ">memory", ">as planned", ">process", "sends",
+    )  # fmt: skip
+    for device in status.devices:
+        sent = ", ".join(f"{text.rounded_size(size)} to {shown(name)}" for name, size in device.sent.items())
+        made.add_row(
+            shown(device.name),
+            shown(state(device)),
+            f"{device.computing:.0%}" if device.has_share else "",
+            text.size(device.allocated_bytes) if device.allocated_bytes else "",
+            text.size(device.planned_bytes) if device.has_share else "",
+            text.rounded_size(device.resident_bytes) if device.resident_bytes else "",
+            sent,
+        )
+    return made
+
+
+def state(device: DeviceStatus) -> str:
+    """What a device does, in a few words."""
+    if not device.is_there:
+        return "lost"
+    if not device.has_share:
+        return "has no part"
+    if device.waits_for:
+        return f"waits for {device.waits_for}" if device.waits_for != device.name else "waits for memory"
+    return "computes"
+
+
+def run_figures(status: ClusterStatus, worst: OutputDifference | None, reference: str) -> str:
+    """The whole run in a sentence."""
+    figures = (
+        f"{status.frames:,} frames: {text.three_digits(status.frames_per_s)} frames/s, "
+        f"latency {text.duration(status.latency_s)}"
+    )
+    if status.recoveries:
+        figures += f", {text.plural(status.recoveries, 'loss')} survived"
+    if worst is None:
+        return figures
+    how = (
+        "equal to"
+        if worst.largest == 0
+        else f"within tolerance of ({worst.largest:.2g} off, {worst.allowed:.2g} allowed)"
+    )
+    return f"{figures}; all results are {how} {reference}"
+
+
+@contextmanager
+def following(monitor: Monitor) -> Iterator[Callable[[], None]]:
+    """On a terminal, while the block runs: the table, twice a second. What is yielded ends it before the block does."""
+    if not console.is_terminal:
+        yield lambda: None
+        return
+    over = threading.Event()
+    with Live(status_table(monitor.status()), console=console, transient=True, auto_refresh=False) as live:
+
+        def refresh() -> None:
+            while not over.wait(REFRESH_S):
+                live.update(status_table(monitor.status()), refresh=True)
+
+        thread = threading.Thread(target=refresh, name="edgewright-live", daemon=True)
+        thread.start()
+        try:
+            yield over.set
+        finally:
+            over.set()
+            thread.join()

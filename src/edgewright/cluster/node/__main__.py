@@ -1,0 +1,47 @@
+"""`python -m edgewright.cluster.node KEYS/`: a node, without anything that plans need."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from ...errors import EdgewrightError
+from .connections import PORT
+from .credentials import load_credentials
+from .server import ClusterNode
+
+STORE = "~/.cache/edgewright/node"
+
+
+def serve(keys: Path, listen: str, store: Path | None) -> None:
+    """Serves until it is ended by a signal."""
+    credentials = load_credentials(keys)
+    folder = store or Path(STORE).expanduser() / credentials.name
+    over = threading.Event()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(name, lambda *_: over.set())
+    node = ClusterNode(credentials, listen, folder, lambda text: print(text, file=sys.stderr, flush=True))
+    print(f"node '{credentials.name}' listens at port {node.port}", flush=True)
+    over.wait()
+    node.close()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m edgewright.cluster.node", description="A device of a cluster.")
+    parser.add_argument("keys", type=Path, help="the folder that `edgewright cluster keys` wrote for this device")
+    parser.add_argument("--listen", default=f"0.0.0.0:{PORT}", help="host and port (default: %(default)s)")
+    parser.add_argument("--store", type=Path, help=f"the folder for files (default: {STORE}/NAME)")
+    given = parser.parse_args()
+    try:
+        serve(given.keys, given.listen, given.store)
+    except EdgewrightError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,146 @@
+"""What may happen next on a device: which part may run, what may be sent, what may come. No threads, no sockets.
+
+The rules are those of a Deployment (`program.deployment`). A part runs when its inputs hold the frame and its outputs
+have a slot for it. A frame comes over a link when its slot is free, which the receiver says beforehand: a credit. A
+slot is free when all have read what lay there, and when whoever shares its bytes has had his turn. Frames that come
+from outside are kept by the gateway until their results are there; it sends them from where they are kept, also to
+itself. Results are copied out as soon as they are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from .node_plan import NodeFifo, NodePlan, Number
+
+
+@dataclass
+class _Progress:
+    """How far a FIFO is on this device. All numbers are of the next frame."""
+
+    fifo: NodeFifo
+    written: int
+    granted: int  # that others may send
+    read: dict[Number, int] = field(default_factory=dict)  # by parts of this device
+    sent: dict[str, int] = field(default_factory=dict)  # to each device
+    credited: dict[str, int] = field(default_factory=dict)  # that each device has room for
+
+
+class FrameBook:
+    """The state of all FIFOs and workers of a device from one frame on."""
+
+    def __init__(self, plan: NodePlan, first: int) -> None:
+        self.plan, self.first = plan, first
+        self.admitted = first  # at the gateway: the next frame that has not come from outside
+        self.progress = {fifo.number: self._begun(fifo) for fifo in plan.fifos}
+        self._turns: dict[Number, list[tuple[Number, int]]] = {}
+        for turn in plan.turns:
+            self._turns.setdefault(turn.then, []).append((turn.first, turn.frames))
+        self._next = [(0, first)] * len(plan.workers)  # of each worker: a part's place, and the frame
+
+    def _begun(self, fifo: NodeFifo) -> _Progress:
+        first, devices = self.first, fifo.sent_to
+        read, sent = dict.fromkeys(fifo.readers, first), dict.fromkeys(devices, first)
+        return _Progress(fifo, first, first, read, sent, dict(sent))
+
+    # What may happen
+
+    def runnable(self) -> Iterator[tuple[int, Number, int]]:
+        """Workers that may run their next part: (worker, part, frame)."""
+        for worker in range(len(self._next)):
+            part, frame = self.next_of(worker)
+            if self.waits_for(part, frame) is None:
+                yield worker, part, frame
+
+    def next_of(self, worker: int) -> tuple[Number, int]:
+        """The part that a worker runs next, and the frame."""
+        place, frame = self._next[worker]
+        return self.plan.workers[worker][place], frame
+
+    def waits_for(self, number: Number, frame: int) -> str | None:
+        """The device that a part waits for, to read or to write; None when it may run."""
+        part, here = self.plan.parts[number], self.plan.device
+        for each in part.reads:
+            if self.progress[each].written <= frame:
+                return self.progress[each].fifo.origin
+        for each in part.writes:
+            if not self._is_free(self.progress[each], frame):
+                late = (device for device, sent in self.progress[each].sent.items() if sent < frame)
+                return next(late, here)
+        return None
+
+    def new_credits(self) -> Iterator[tuple[NodeFifo, int]]:
+        """Frames that may come now; each is told once. They come from another device, or are kept at this one."""
+        for progress in self.progress.values():
+            fifo = progress.fifo
+            if fifo.origin != self.plan.device or (fifo.is_given and fifo.starts):
+                while self._has_room(progress, progress.granted):
+                    progress.granted += 1
+                    yield fifo, progress.granted - 1
+
+    def _has_room(self, progress: _Progress, frame: int) -> bool:
+        if progress.fifo.starts:
+            return self._is_free(progress, frame)
+        return frame < self.admitted  # a result: there is room for those of frames that are under way
+
+    def sendable(self) -> tuple[NodeFifo, int, str] | None:
+        """What is to be sent next, and to which device: the oldest frame first."""
+        best: tuple[int, Number, str] | None = None
+        for number, progress in self.progress.items():
+            there = self.admitted if progress.fifo.is_given else progress.written
+            for device, frame in progress.sent.items():
+                if frame < min(there, progress.credited[device]) and (best is None or frame < best[0]):
+                    best = frame, number, device
+        return (self.progress[best[1]].fifo, best[0], best[2]) if best else None
+
+    def is_expected(self, number: Number, frame: int, size: int, origin: str) -> bool:
+        """Whether a tensor may come: it is the next of its FIFO, credited, of its size and from the right device."""
+        progress = self.progress.get(number)
+        if progress is None or progress.fifo.origin != origin:
+            return False
+        return frame == progress.written < progress.granted and size == progress.fifo.wire_bytes
+
+    def slot(self, number: Number, frame: int) -> int:
+        """Where a frame lies in memory."""
+        starts = self.progress[number].fifo.starts
+        return starts[frame % len(starts)]
+
+    # What has happened
+
+    def ran(self, worker: int) -> None:
+        """A worker's next part has run."""
+        number, frame = self.next_of(worker)
+        for each in self.plan.parts[number].writes:
+            self.progress[each].written = frame + 1
+        for each in self.plan.parts[number].reads:
+            self.progress[each].read[number] = frame + 1
+        place = self._next[worker][0] + 1
+        self._next[worker] = (place, frame) if place < len(self.plan.workers[worker]) else (0, frame + 1)
+
+    def came(self, number: Number, frame: int) -> None:
+        self.progress[number].written = frame + 1
+
+    def sent(self, number: Number, frame: int, device: str) -> None:
+        self.progress[number].sent[device] = frame + 1
+
+    def credited(self, number: Number, frame: int, device: str) -> bool:
+        """A device has room for a frame; False if that cannot be."""
+        progress = self.progress.get(number)
+        if progress is None or progress.credited.get(device) != frame:
+            return False
+        progress.credited[device] = frame + 1
+        return True
+
+    def _is_free(self, progress: _Progress, frame: int) -> bool:
+        fifo = progress.fifo
+        return self._is_read(progress, frame - len(fifo.starts)) and all(
+            self._is_read(self.progress[first], frame - frames) for first, frames in self._turns.get(fifo.number, ())
+        )
+
+    def _is_read(self, progress: _Progress, frame: int) -> bool:
+        """Whether nobody needs a frame in its slot any more."""
+        if frame < self.first:
+            return True
+        sent = () if progress.fifo.is_given else progress.sent.values()
+        return all(done > frame for done in (*progress.read.values(), *sent)) and progress.written > frame

@@ -1,0 +1,128 @@
+"""What differs between stages of one pattern: fields of records, and numbers that follow from others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+
+from .atoms import Atom, AtomKind
+
+INTEGERS = {
+    "int8_t": (-(1 << 7), 1 << 7),
+    "uint8_t": (0, 1 << 8),
+    "int16_t": (-(1 << 15), 1 << 15),
+    "uint16_t": (0, 1 << 16),
+    "int32_t": (-(1 << 31), 1 << 31),
+}
+Value = int | tuple[int, ...] | str
+Arrays = Mapping[str, tuple[int, ...]]  # by type of integer: the values of all arrays, which overlap where they can
+
+
+@dataclass(frozen=True, slots=True)
+class RecordField:
+    """A field of a record: a value for each stage of the pattern."""
+
+    ctype: str
+    values: tuple[Value, ...]
+    element: str = ""  # the type of integer of arrays; the field then says where each begins among all of that type
+
+    @property
+    def bytes(self) -> int:
+        return {"int8_t": 1, "uint8_t": 1, "int16_t": 2, "uint16_t": 2}.get(self.ctype, 4)
+
+    @property
+    def is_number(self) -> bool:
+        return self.ctype in INTEGERS and not self.element
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        return tuple(value for value in self.values if isinstance(value, int))
+
+    def is_of_layers(self, layers: Sequence[int]) -> bool:
+        """Whether all stages of a layer have the same; `layers` has the number of each stage's."""
+        return len({*zip(layers, self.values, strict=True)}) == len(set(layers))
+
+    def declared(self, name: str) -> str:
+        return f"{self.ctype}{'' if self.ctype.endswith('*') else ' '}{name};"
+
+    def initialiser(self, at: int, arrays: Arrays) -> str:
+        """C of the value for stage number `at`."""
+        value = self.values[at]
+        return str(_place(value, arrays[self.element]) if isinstance(value, tuple) else value)
+
+
+def field_of(column: Sequence[Atom]) -> RecordField | None:
+    """The field for an atom of all stages; None where it is the same in all."""
+    atom, values = column[0], tuple(one.value for one in column)
+    is_own = atom.kind in (AtomKind.TABLE, AtomKind.NUMBERS)  # of a network's own file, which others do not see
+    if atom.kind in (AtomKind.WORD, AtomKind.SIZE) or (len(set(values)) == 1 and not is_own):
+        return None
+    match atom.kind:
+        case AtomKind.FUNCTION:
+            return RecordField(f"{atom.key} *", values)
+        case AtomKind.CONSTANT | AtomKind.TABLE:
+            return RecordField(f"const {atom.key.removesuffix('[]')} *", values)
+        case AtomKind.NUMBERS:
+            numbers = [n for value in values if isinstance(value, tuple) for n in value]
+            return RecordField("uint16_t", values, _narrowest(numbers))
+    return RecordField(_narrowest([value for value in values if isinstance(value, int)]), values)
+
+
+def arrays_of(fields: Iterable[RecordField]) -> Arrays:
+    """The arrays that the fields stand for."""
+    found: dict[str, tuple[int, ...]] = {}
+    arrays = {(field.element, value) for field in fields for value in field.values if isinstance(value, tuple)}
+    for element, values in sorted(arrays, key=lambda pair: (pair[0], -len(pair[1]), pair[1])):
+        whole = found.setdefault(element, ())
+        if _place(values, whole) < 0:
+            most = min(len(values), len(whole))
+            shared = next(n for n in range(most, -1, -1) if whole[len(whole) - n :] == values[:n])
+            found[element] = whole + values[shared:]
+    return found
+
+
+def _place(values: tuple[int, ...], whole: tuple[int, ...]) -> int:
+    """Where the values begin among others; below 0 where they are not."""
+    places = range(len(whole) - len(values) + 1)
+    return next((at for at in places if whole[at : at + len(values)] == values), -1)
+
+
+def _narrowest(numbers: Sequence[int]) -> str:
+    return next(ctype for ctype, (low, end) in INTEGERS.items() if low <= min(numbers) and max(numbers) < end)
+
+
+def derived(fields: Sequence[RecordField]) -> Mapping[RecordField, tuple[str, tuple[RecordField, ...]]]:
+    """The numbers that follow from others in the same way in all stages: C with the places of those others."""
+    taken: list[RecordField] = []
+    found: dict[RecordField, tuple[str, tuple[RecordField, ...]]] = {}
+    numbers = dict.fromkeys(field for field in fields if field.is_number)
+    for own in sorted(numbers, key=lambda field: max(map(abs, field.numbers))):
+        relation = next(_relations(own, taken), None)
+        if relation is None:
+            taken.append(own)
+        else:
+            found[own] = relation
+    return found
+
+
+def _relations(own: RecordField, others: Sequence[RecordField]) -> Iterator[tuple[str, tuple[RecordField, ...]]]:
+    """As one of the others and a summand or a factor, or as the product of two."""
+    for base in others:
+        if text := _relation(own.numbers, base.numbers):
+            yield text, (base,)
+    for a, b in combinations_with_replacement(others, 2):
+        if all(value == x * y for value, x, y in zip(own.numbers, a.numbers, b.numbers, strict=True)):
+            yield "{} * {}", (a, b)
+
+
+def _relation(values: Sequence[int], base: Sequence[int]) -> str:
+    """C that makes these values of the others: a summand or a factor that is the same for all."""
+    pairs = set(zip(values, base, strict=True))
+    value, other = next(iter(pairs))
+    if all(a - b == value - other for a, b in pairs):
+        return f"{{}} {'+' if value > other else '-'} {abs(value - other)}"
+    value, other = next((a, b) for a, b in pairs if a or b)
+    if other and value % other == 0 and all(a == b * (value // other) for a, b in pairs):
+        return f"{{}} * {value // other}"
+    return ""

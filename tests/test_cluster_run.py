@@ -1,0 +1,59 @@
+"""A cluster of processes on loopback: results, memory, and devices that die, stop, come back."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from cluster_trials import Trial, trial_of
+from edgewright.cluster.running.monitor import Monitor
+from test_cluster_plans import convolutions
+
+VICTIM = "device2"
+
+
+@pytest.fixture(scope="module")
+def trial(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trial]:
+    with trial_of(convolutions(3, 8, 8, 8, size=16, classes=10), 3, tmp_path_factory.mktemp("cluster")) as trial:
+        yield trial
+
+
+def test_results_come_in_order_in_the_memory_that_was_planned(trial: Trial):
+    coordinator = trial.connected()
+    try:
+        count = 0
+        for number, result in enumerate(coordinator(trial.source(50))):
+            trial.check(number, result)
+            count += 1
+        assert count == 50
+        for device in Monitor(coordinator).status().devices:
+            assert device.allocated_bytes == device.planned_bytes > 0, device.name
+    finally:
+        coordinator.close()
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_device_that_dies_or_stops_costs_no_frame_and_may_come_back(trial: Trial, how: signal.Signals):
+    coordinator, victim = trial.connected(), trial.nodes.processes[VICTIM]
+    try:
+        count, came_back = 0, 0
+        for number, result in enumerate(coordinator(trial.source(1000, 0.005))):
+            trial.check(number, result)
+            count += 1
+            if number == 100:
+                victim.send_signal(how)
+            elif number == 300 and how is signal.SIGKILL:
+                trial.nodes.restart(VICTIM)
+            elif number == 500 and how is signal.SIGSTOP:
+                victim.send_signal(signal.SIGCONT)
+            came_back = came_back or (number if number > 300 and coordinator.plan is trial.plans[0] else 0)
+        assert count == 1000
+        (loss,) = coordinator.recoveries
+        assert loss.device == VICTIM and loss.resumed is not None
+        assert loss.resumed - loss.noticed < 2.0
+        assert came_back, "the device did not join again"
+    finally:
+        victim.send_signal(signal.SIGCONT) if victim.poll() is None else None
+        coordinator.close()
