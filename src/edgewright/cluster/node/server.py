@@ -296,6 +296,10 @@ def check_core(plan: NodePlan) -> None:
     library = plan.library
     if library is None:
         return
+    if architecture().startswith("armv"):
+        raise InputError(
+            f"'{plan.device}' runs a 32-bit system ({architecture()}), for which nothing is compiled; install a 64-bit one"
+        )
     if library.architecture != architecture():
         raise InputError(
             f"the library for '{plan.device}' was built for {library.architecture}, and the device is "
