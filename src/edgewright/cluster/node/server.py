@@ -298,7 +298,7 @@ def check_core(plan: NodePlan) -> None:
         return
     if architecture().startswith("armv"):
         raise InputError(
-            f"'{plan.device}' has a 32-bit system ({architecture()}), for which nothing is compiled; install one of 64 bits"
+            f"'{plan.device}' has a 32-bit system ({architecture()}), which nothing is compiled for; install 64 bits"
         )
     if library.architecture != architecture():
         raise InputError(
