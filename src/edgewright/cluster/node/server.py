@@ -25,6 +25,7 @@ from .credentials import Credentials, Peer
 from .current_engine import CurrentEngine
 from .engine import Dial, Engine
 from .messages import (
+    MOST_WORDS,
     PIECE_BYTES,
     PROTOCOL,
     Beat,
@@ -159,7 +160,7 @@ class _Session:
         """Tells the coordinator, unless it concerns an epoch that is over."""
         engine = self.current.engine
         if engine is not None and engine.epoch == epoch:
-            self._reports.put(Trouble(epoch, what[:1000], peer))
+            self._reports.put(Trouble(epoch, what[:MOST_WORDS], peer))
 
     # Connections
 
@@ -204,7 +205,7 @@ class _Session:
                         self.node.store.finish(piece.digest)
                         self._reports.put(Stored(piece.digest))
                 except EdgewrightError as error:
-                    self._reports.put(Trouble(0, str(error)[:1000]))
+                    self._reports.put(Trouble(0, str(error)[:MOST_WORDS]))
                     return
 
     @contextmanager
@@ -233,7 +234,7 @@ class _Session:
             elif isinstance(order, Rest):
                 self.current.replace(None)
         except EdgewrightError as error:
-            self._reports.put(Trouble(getattr(order, "epoch", 0), str(error)[:1000]))
+            self._reports.put(Trouble(getattr(order, "epoch", 0), str(error)[:MOST_WORDS]))
 
     def _missing(self, files: dict[str, int]) -> dict[str, int]:
         """What is missing of these files. On a full disk, those of earlier runs are deleted first."""
