@@ -143,6 +143,7 @@ class _Session:
         self._reports: queue.SimpleQueue[Report | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._connections: set[ssl.SSLSocket] = set()
+        self._awaited: frozenset[str] = frozenset()  # digests of files to come
         self._began, self._has_orders = time.monotonic(), False
 
     def end(self, why: str) -> None:
@@ -199,6 +200,8 @@ class _Session:
             while True:
                 piece: FilePiece = receive(connection, FilePiece, 2 * PIECE_BYTES)
                 try:
+                    if piece.digest not in self._awaited:
+                        raise InputError(f"file {piece.digest[:12]} was sent, and is not missing here")
                     if piece.data:
                         self.node.store.append(piece.digest, piece.offset, piece.data)
                     if piece.is_last:
@@ -226,7 +229,9 @@ class _Session:
     def _obey(self, order: Message) -> None:
         try:
             if isinstance(order, Survey):
-                self._reports.put(Missing(self._missing(order.files)))
+                missing = self._missing(order.files)
+                self._awaited = frozenset(missing)
+                self._reports.put(Missing(missing))
             elif isinstance(order, Prepare):
                 self._prepare(order)
             elif isinstance(order, Begin):

@@ -196,7 +196,7 @@ class RemoteDevice:
                         self._refused = report.what
                     self._lock.notify_all()
                 self._notify(self, report)
-        except Disconnected as end:
+        except Exception as end:  # whatever it is, the device is not listened to any more
             self.lose(f"no sign of life for {LEASE_S:g} s" if "timed out" in str(end) else str(end))
         finally:
             self._reports.close()
