@@ -302,6 +302,10 @@ def check_core(plan: NodePlan) -> None:
     library = plan.library
     if library is None:
         return
+    if architecture().startswith("armv"):
+        raise InputError(
+            f"'{plan.device}' has a 32-bit system ({architecture()}), which nothing is compiled for; install 64 bits"
+        )
     if library.architecture != architecture():
         raise InputError(
             f"the library for '{plan.device}' was built for {library.architecture}, and the device is "
