@@ -17,6 +17,7 @@ from cluster_trials import Trial, trial_of
 from edgewright.cluster.node.connections import Listener
 from edgewright.cluster.node.credentials import COORDINATOR, load_credentials
 from edgewright.cluster.running.keys import make_keys
+from edgewright.errors import RunError
 from test_cluster_keys import Authority, anybody
 from test_cluster_plans import convolutions
 
@@ -143,7 +144,14 @@ def test_a_gateway_survives_whatever_a_device_reports(trial: Trial, seed: int):
         trial.nodes.addresses[SECOND], load_credentials(trial.keys / SECOND), false.serve, lambda _text: None
     )
     try:
-        coordinator = trial.connected()
+        refusal = ""
+        try:
+            coordinator = trial.connected()
+        except RunError as error:
+            refusal = str(error)
+        if refusal:  # before the run begins
+            assert f"'{SECOND}'" in refusal
+            return
         for number, result in enumerate(coordinator(trial.source(30))):
             trial.check(number, result)
         coordinator.close()
