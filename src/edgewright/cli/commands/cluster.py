@@ -189,6 +189,7 @@ def run(**given: Any) -> None:
     "--strategy", type=click.Choice(STRATEGIES), default="hybrid", show_default=True, help="How it is divided."
 )
 @click.option("--frames", type=click.IntRange(1), default=20, show_default=True, help="So many random frames.")
+@click.option("--board", help="Compile for this Linux board instead, and run one frame through the parts under QEMU.")
 @click.option("--float16", is_flag=True, help="Send real numbers with 16 bits.")
 @click.option("--lose", "lost", multiple=True, metavar="DEVICE", help="Kill this device's process. May be given again.")
 @_page_option
