@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from rich.live import Live
 from rich.table import Table
@@ -56,14 +57,19 @@ def run_figures(status: ClusterStatus, worst: OutputDifference | None, reference
     )
     if status.recoveries:
         figures += f", {text.plural(status.recoveries, 'loss')} survived"
-    if worst is None:
-        return figures
-    how = (
-        "equal to"
-        if worst.largest == 0
-        else f"within tolerance of ({worst.largest:.2g} off, {worst.allowed:.2g} allowed)"
-    )
-    return f"{figures}; all results are {how} {reference}"
+    return f"{figures}; all results are {comparison(worst, reference)}" if worst else figures
+
+
+def comparison(worst: OutputDifference, reference: str) -> str:
+    """How results compare with the reference's, after "are"."""
+    if worst.largest == 0:
+        return f"equal to those of {reference}"
+    off = f"{worst.largest:.2g} off, {worst.allowed:.2g} allowed"
+    return f"{'within' if worst.passes else 'outside'} the tolerance of those of {reference} ({off})"
+
+
+def difference_to_dict(worst: OutputDifference) -> dict[str, Any]:
+    return {"equal": worst.passes, "difference": worst.largest, "allowed": worst.allowed}
 
 
 @contextmanager

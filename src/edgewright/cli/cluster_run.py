@@ -19,6 +19,7 @@ from ..cluster.node.credentials import load_credentials
 from ..cluster.plan_file import load_cluster_plan
 from ..cluster.planning import checked_cluster
 from ..cluster.running.coordinator import Coordinator
+from ..cluster.running.emulated import emulated_outputs
 from ..cluster.running.keys import make_keys
 from ..cluster.running.local_nodes import LocalNodes
 from ..cluster.running.metrics import json_lines, prometheus
@@ -34,8 +35,8 @@ from ..files import made_folder, write_atomic
 from ..network import Array, Network, Shape, random_inputs
 from ..network.reference import OutputDifference, badness, compare, to_file_layout
 from ..report.cluster_run_page import RunHistory, cluster_run_page
-from .cluster_live import following, run_figures, status_table
-from .common import console, print_json, print_notes, print_written, read_model, working
+from .cluster_live import comparison, difference_to_dict, following, run_figures, status_table
+from .common import console, print_json, print_notes, print_written, read_model, shown, working
 
 HOST = "host"  # the board that this machine is
 SLACK = 2.0  # times the error that 16 bits on the wire had on random inputs
@@ -60,6 +61,7 @@ def try_cluster(
     file: Path | None,
     strategy: str,
     frames: int,
+    board: str | None,
     float16: bool,
     lost: tuple[str, ...],
     page: Path | None,
@@ -75,6 +77,11 @@ def try_cluster(
             raise InputError(f"--lose {name}: expected one of {', '.join(names)}")
     network = read_model(model, shapes)
     share = FLOAT16_SHARE if float16 else 1.0
+    if board is not None:
+        if lost or float16:
+            raise InputError("with --board parts run under QEMU, and nothing is sent; leave --lose and --float16 out")
+        _emulate(network, model, _here(cluster, board), strategy, as_json)
+        return
     with ExitStack() as held:
         folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="edgewright-")))
         keys = folder / "keys"
@@ -164,9 +171,36 @@ def run_cluster(
     print_written([output, statistics])
 
 
-def _here(cluster: Cluster) -> Cluster:
-    """The cluster with this machine for each device: what is compiled runs here, and limits stay."""
-    devices = tuple(replace(device, board=HOST) for device in cluster.devices)
+def _emulate(network: Network, model: Path, cluster: Cluster, strategy: str, as_json: bool) -> None:
+    """One frame through parts that are compiled for another core."""
+    with tempfile.TemporaryDirectory(prefix="edgewright-") as name:
+        folder = Path(name)
+        make_keys(cluster.name, list(cluster.device_named), cluster.gateway, folder / "keys")
+        preparation = Preparation(network, cluster, ClusterGoal(), folder / "keys", folder / "built", strategy=strategy)
+        with working(f"dividing {network.name} over {len(cluster.devices)} devices"):
+            planned = preparation.planner.realised(preparation.planner.plan(cluster, strategy)).deployment
+        assert planned is not None
+        with working("compiling the parts"):
+            plan = preparation.whole(planned)
+        frame = random_inputs(network)
+        with working("running a frame under QEMU"):
+            found = emulated_outputs(plan, planned.deployment, cluster, preparation.builder, frame)
+        truth = judge(model, network, Options())
+        worst = compare(network, found, truth.run(frame))
+    board = cluster.devices[0].board
+    if as_json:
+        print_json({"board": board, "frames": 1, "reference": truth.name, **difference_to_dict(worst)})
+    else:
+        console.print(
+            f"1 frame on {len(cluster.devices)} × {shown(board)}, under QEMU: {comparison(worst, truth.name)}"
+        )
+    if not worst.passes:
+        raise RunError(f"results are not those of {truth.name}: {worst}")
+
+
+def _here(cluster: Cluster, board: str = HOST) -> Cluster:
+    """The cluster with this board, or this machine, for each device: what is compiled runs here, and limits stay."""
+    devices = tuple(replace(device, board=board) for device in cluster.devices)
     return replace(cluster, name="trial", devices=devices)
 
 
@@ -292,9 +326,7 @@ def _show(outcome: _Outcome, page: Path | None, as_json: bool) -> None:
                 **outcome.status.to_dict(),
                 "losses": recoveries_to_list(recoveries),
                 "reference": outcome.reference,
-                "equal": outcome.worst.passes if outcome.worst else None,
-                "difference": outcome.worst.largest if outcome.worst else None,
-                "allowed": outcome.worst.allowed if outcome.worst else None,
+                **(difference_to_dict(outcome.worst) if outcome.worst else {}),
             }
         )
     else:

@@ -22,8 +22,11 @@ _HEAD = struct.Struct("<IQI")  # before a tensor: FIFO, frame, bytes; a credit h
 
 MOST_FILES = 4096  # that one order names
 
-Name = str
+MOST_WORDS = 1000  # characters that say what went wrong
+
+Name = Annotated[str, msgspec.Meta(max_length=256)]
 Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)]
+Seconds = Annotated[float, msgspec.Meta(ge=0)]
 M = TypeVar("M")
 
 
@@ -103,7 +106,7 @@ class FilePiece(Message, frozen=True):
 class Missing(Message, frozen=True):
     """What is there already of each file that is not complete."""
 
-    offsets: dict[str, int]
+    offsets: dict[str, Count]
 
 
 class Stored(Message, frozen=True):
@@ -115,15 +118,15 @@ class Prepared(Message, frozen=True):
 
 
 class Begun(Message, frozen=True):
-    epoch: int
-    allocated: int  # bytes of arenas and slots
+    epoch: Count
+    allocated: Count  # bytes of arenas and slots
 
 
 class Trouble(Message, frozen=True):
     """What went wrong; `peer` is the device that could not be reached or misbehaved."""
 
     epoch: Count  # 0 where it is about files or plans
-    what: str
+    what: Annotated[str, msgspec.Meta(max_length=MOST_WORDS)]
     peer: Name = ""
 
 
@@ -131,12 +134,12 @@ class Pulse(Message, frozen=True):
     """I am here, and this is what I do: counts and seconds are since the epoch began."""
 
     epoch: int
-    elapsed_s: float
-    runs: int  # parts that have run
-    computing_s: float
-    sent: dict[Name, int]  # bytes to each device
-    awaited: str  # what the next part waits for
-    resident: int  # bytes of the process in RAM
+    elapsed_s: Seconds
+    runs: Count  # parts that have run
+    computing_s: Seconds
+    sent: Annotated[dict[Name, Count], msgspec.Meta(max_length=MOST_FILES)]  # bytes to each device
+    awaited: Name  # what the next part waits for
+    resident: Count  # bytes of the process in RAM
 
 
 Report = Welcome | RunRefused | Missing | Stored | Prepared | Begun | Trouble | Pulse
@@ -160,7 +163,7 @@ def receive(connection: socket.socket, kind: type[M] | object, most: int = MOST_
     data = receive_bytes(connection, size)
     try:
         return msgspec.msgpack.decode(data, type=kind)
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise Disconnected(f"a message cannot be read: {error}") from None
 
 
@@ -176,9 +179,12 @@ def receive_head(connection: socket.socket) -> tuple[int, int, int]:
 
 
 def receive_bytes(connection: socket.socket, size: int) -> bytearray:
-    """So many bytes."""
-    data = bytearray(size)
-    receive_into(connection, memoryview(data))
+    """This number of bytes. Memory is taken as they come, since the number is only a claim."""
+    data = bytearray()
+    while len(data) < size:
+        piece = bytearray(min(size - len(data), PIECE_BYTES))
+        receive_into(connection, memoryview(piece))
+        data += piece
     return data
 
 

@@ -25,6 +25,7 @@ from .credentials import Credentials, Peer
 from .current_engine import CurrentEngine
 from .engine import Dial, Engine
 from .messages import (
+    MOST_WORDS,
     PIECE_BYTES,
     PROTOCOL,
     Beat,
@@ -142,6 +143,7 @@ class _Session:
         self._reports: queue.SimpleQueue[Report | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._connections: set[ssl.SSLSocket] = set()
+        self._awaited: frozenset[str] = frozenset()  # digests of files to come
         self._began, self._has_orders = time.monotonic(), False
 
     def end(self, why: str) -> None:
@@ -159,7 +161,7 @@ class _Session:
         """Tells the coordinator, unless it concerns an epoch that is over."""
         engine = self.current.engine
         if engine is not None and engine.epoch == epoch:
-            self._reports.put(Trouble(epoch, what[:1000], peer))
+            self._reports.put(Trouble(epoch, what[:MOST_WORDS], peer))
 
     # Connections
 
@@ -198,13 +200,15 @@ class _Session:
             while True:
                 piece: FilePiece = receive(connection, FilePiece, 2 * PIECE_BYTES)
                 try:
+                    if piece.digest not in self._awaited:
+                        raise InputError(f"file {piece.digest[:12]} was sent, and is not missing here")
                     if piece.data:
                         self.node.store.append(piece.digest, piece.offset, piece.data)
                     if piece.is_last:
                         self.node.store.finish(piece.digest)
                         self._reports.put(Stored(piece.digest))
                 except EdgewrightError as error:
-                    self._reports.put(Trouble(0, str(error)[:1000]))
+                    self._reports.put(Trouble(0, str(error)[:MOST_WORDS]))
                     return
 
     @contextmanager
@@ -225,7 +229,9 @@ class _Session:
     def _obey(self, order: Message) -> None:
         try:
             if isinstance(order, Survey):
-                self._reports.put(Missing(self._missing(order.files)))
+                missing = self._missing(order.files)
+                self._awaited = frozenset(missing)
+                self._reports.put(Missing(missing))
             elif isinstance(order, Prepare):
                 self._prepare(order)
             elif isinstance(order, Begin):
@@ -233,7 +239,7 @@ class _Session:
             elif isinstance(order, Rest):
                 self.current.replace(None)
         except EdgewrightError as error:
-            self._reports.put(Trouble(getattr(order, "epoch", 0), str(error)[:1000]))
+            self._reports.put(Trouble(getattr(order, "epoch", 0), str(error)[:MOST_WORDS]))
 
     def _missing(self, files: dict[str, int]) -> dict[str, int]:
         """What is missing of these files. On a full disk, those of earlier runs are deleted first."""
@@ -296,6 +302,10 @@ def check_core(plan: NodePlan) -> None:
     library = plan.library
     if library is None:
         return
+    if architecture().startswith("armv"):
+        raise InputError(
+            f"'{plan.device}' has a 32-bit system ({architecture()}), which nothing is compiled for; install 64 bits"
+        )
     if library.architecture != architecture():
         raise InputError(
             f"the library for '{plan.device}' was built for {library.architecture}, and the device is "

@@ -243,8 +243,9 @@ class Coordinator:
             self._suspect(event, remote.name)
 
     def _suspect(self, trouble: Trouble, reporter: str) -> None:
-        """One device cannot reach another. Which of them is lost shows soon; if neither, the other one is given up."""
-        blamed = trouble.peer if trouble.peer in self.remotes else reporter
+        """One device cannot reach another. If neither is lost soon, the one that was lost more often is given up."""
+        pair = [name for name in (trouble.peer, reporter) if name in self.remotes]
+        blamed = max(pair, key=self._losses.__getitem__, default=self.name)
         if not trouble.peer and reporter == self.name:
             raise RunError(f"the gateway's own share failed: {trouble.what}")
         if not trouble.peer:

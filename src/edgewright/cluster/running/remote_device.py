@@ -132,6 +132,8 @@ class RemoteDevice:
         self.order(Survey(dict(sizes)))
         self._wait(lambda: self._missing is not None)
         missing, self._missing = self._missing or {}, None
+        if any(digest not in sizes or not 0 <= there <= sizes[digest] for digest, there in missing.items()):
+            raise RunError(f"device '{self.name}' asks for files that it does not need; install edgewright there anew")
         progress(sum(sizes.values()) - sum(sizes[digest] - there for digest, there in missing.items()))
         if not missing:
             return
@@ -194,7 +196,7 @@ class RemoteDevice:
                         self._refused = report.what
                     self._lock.notify_all()
                 self._notify(self, report)
-        except Disconnected as end:
+        except Exception as end:  # whatever it is, the device is not listened to any more
             self.lose(f"no sign of life for {LEASE_S:g} s" if "timed out" in str(end) else str(end))
         finally:
             self._reports.close()
