@@ -123,6 +123,8 @@ def test_scenarios_that_share_code_are_exact(tmp_path: Path, policy: SwitchPolic
         codes.append(tried.run.code_bytes)
         weights.append(library.weight_bytes)
     assert "app_patterns.c" in library.files
-    assert library.weight_bytes < 1.2 * weights[0] and "dsp_windows" in str(library.files["app_kernels.c"]) or not plan
-    if not plan:
+    if plan:
+        assert "dsp_windows" in str(library.files["app_kernels.c"])
+        assert library.weight_bytes < 1.1 * weights[0]
+    else:
         assert codes[1] < 1.35 * codes[0]
