@@ -136,6 +136,11 @@ def run_cluster(
         home = load_credentials(keys / cluster.gateway)
         coordinator = Coordinator(home, listen or f"0.0.0.0:{PORT}", _say)
         held.callback(coordinator.close)
+        figures = Monitor(coordinator).status
+        if statistics:
+            held.enter_context(json_lines(statistics, figures))
+        if metrics is not None:
+            held.enter_context(prometheus(metrics, figures))
         addresses = {device.name: device.address_or_name for device in cluster.devices}
         coordinator.connect({name: addresses[name] for name in cluster.device_named})
         preparation = Preparation(
@@ -163,8 +168,6 @@ def run_cluster(
             network,
             {},
             output=output,
-            statistics=statistics,
-            metrics=metrics,
             as_json=as_json,
         )
     _show(outcome, page, as_json)
@@ -229,11 +232,14 @@ def _frames(network: Network, paths: Sequence[Path], count: int | None) -> Itera
     """Frames from files, in the order of their names; random ones without files."""
     if not paths:
         return _random_frames(network, count or 100)
+    if missing := [path for path in paths if not path.exists()]:
+        raise InputError(f"there is no file or folder '{missing[0]}'; give .npy or .npz files, or a folder of them")
     files = [file for path in paths for file in (sorted(path.iterdir()) if path.is_dir() else [path])]
     files = [file for file in files if file.suffix in (".npy", ".npz")]
     if not files:
         raise InputError(f"'{paths[0]}' has no frames; expected .npy or .npz files")
-    load_inputs(network, files[:1])  # an error before anything is prepared
+    for file in files:  # an error before anything is prepared
+        load_inputs(network, [file])
 
     def loaded() -> Iterator[Inputs]:
         for file in files:
@@ -251,8 +257,6 @@ def _carried_out(
     events: dict[int, Callable[[], None]],
     *,
     output: Path | None = None,
-    statistics: Path | None = None,
-    metrics: int | None = None,
     slack: float = 0.0,
     as_json: bool = False,
 ) -> _Outcome:
@@ -263,7 +267,7 @@ def _carried_out(
     truth = judge(model, network, Options()) if model else None
     monitor, history = Monitor(coordinator), RunHistory()
     waiting: list[Inputs] = []  # frames whose results are to be compared
-    wanted: dict[int, dict[str, Array]] = {}  # of frames that come again, by their identity
+    wanted: dict[int, tuple[Inputs, dict[str, Array]]] = {}  # of frames that come again, by their identity
     worst: OutputDifference | None = None
 
     def source() -> Iterator[Inputs]:
@@ -279,10 +283,6 @@ def _carried_out(
         for number, result in enumerate(results):
             if not is_begun:
                 is_begun = True
-                if statistics:
-                    held.enter_context(json_lines(statistics, monitor.status))
-                if metrics is not None:
-                    held.enter_context(prometheus(metrics, monitor.status))
                 if not as_json:
                     tell = held.enter_context(following(monitor))
             if event := events.get(number):
@@ -291,10 +291,10 @@ def _carried_out(
             if truth:
                 frame = waiting.pop(0)
                 if id(frame) not in wanted:
-                    wanted[id(frame)] = truth.run(frame)
+                    wanted[id(frame)] = frame, truth.run(frame)
                     if len(wanted) > SAMPLES:
                         wanted.pop(next(iter(wanted)))
-                found = _compared(network, result, wanted[id(frame)], slack)
+                found = _compared(network, result, wanted[id(frame)][1], slack)
                 worst = found if worst is None or badness(found) > badness(worst) else worst
             if output:
                 _write_result(output, number, network, result)
