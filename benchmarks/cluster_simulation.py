@@ -184,7 +184,7 @@ def timed_runs(devices: int, frames: int) -> dict[str, dict[str, float]]:
     kinds: Mapping[str, dict[str, Any]] = {
         "links alone": {},
         "WAN, 20 ms": {"wan": WanLatency(0.02)},
-        "a failure per device and hour": {"churn": Churn(1.0, away_s=5.0)},
+        "two failures per device and hour": {"churn": Churn(2.0, away_s=1.0, seed=1)},
     }
     found = {}
     for kind, options in kinds.items():

@@ -20,6 +20,8 @@ from edgewright.cluster.division import Division, DivisionSegment, SegmentSplit
 from edgewright.cluster.goal import ClusterAim, ClusterGoal
 from edgewright.cluster.hybrid import FoundDivision, UnitChoice, best_division, division_of
 from edgewright.cluster.judge import cluster_errors
+from edgewright.cluster.pacing import StageStep, shared_period
+from edgewright.cluster.simulation import simulate
 from edgewright.cluster.strategies import Strategies
 from edgewright.errors import Infeasible
 from edgewright.network import Builder, Network
@@ -195,8 +197,9 @@ def test_faster_devices_get_more_rows_and_channels():
 def every_division(count: int, names: tuple[str, ...]) -> set[Division]:
     """All ways to give units, alone or joined to the one before, whole to a device or divided over all."""
     splits = [split for split in SegmentSplit if split not in (SegmentSplit.WHOLE, SegmentSplit.TILES)]
-    options = [UnitChoice(split, names, joined) for split in splits for joined in (False, True)]
-    options += [UnitChoice(SegmentSplit.WHOLE, (name,), joined) for name in names for joined in (False, True)]
+    ways = [(False, False), (True, False), (False, True)]  # joined to the unit before, a pipeline stage of its own
+    options = [UnitChoice(split, names, *way) for split in splits for way in ways]
+    options += [UnitChoice(SegmentSplit.WHOLE, (name,), *way) for name in names for way in ways]
     return {division_of(choices) for choices in product(options, repeat=count)}
 
 
@@ -219,3 +222,46 @@ def test_hybrid_is_no_worse_than_any_other_strategy(seed: int):
         goal = ClusterGoal(aim)
         scores = {name: goal.score(found.costs, found.cost) for name, found in divisions(network, cluster, goal)}
         assert scores["hybrid"] == min(scores.values()), aim
+
+
+def test_a_limit_of_throughput_is_kept_with_the_least_memory_of_all_divisions():
+    network = convolutions(4, 8, 16, 8, size=16)
+    costs = DivisionCosts(network, equal_devices(2, 1e8, 1e7))
+    tried = [cost for each in every_division(3, ("device1", "device2")) if (cost := costs.cost(each))]
+    slow, fast = max(cost.period for cost in tried), min(cost.period for cost in tried)
+    for share in (0.2, 0.5, 0.8):
+        limit = fast + share * (slow - fast) / 2
+        least = min(cost.fullest for cost in tried if cost.period <= limit)
+        goal = ClusterGoal(ClusterAim.MEMORY, min_throughput=1 / limit)
+        found = best_division(costs, goal).cost
+        assert found.period <= limit * (1 + 1e-9) and found.fullest <= least
+
+
+def test_devices_compute_one_frame_while_another_is_sent():
+    """Two pipeline stages on the same devices: more frames per second for more memory, right in every order."""
+    devices, cluster = tuple(CLUSTER.device_named), equal_devices(3, macs_per_second=2e8, bytes_per_second=1e7)
+    costs = DivisionCosts(NETWORK, cluster)
+    found = []
+    for begins in (False, True):
+        choices = [UnitChoice(SegmentSplit.CHANNELS, devices, begins_stage=begins and unit == 2) for unit in range(4)]
+        planned = deployed(costs, division_of(choices))
+        for order in range(4):
+            assert errors(planned, NETWORK, cluster.gateway, order) == []
+        run = simulate(planned.deployment, cluster, 12, turns=planned.turns, is_judged=True)
+        cost = costs.cost(division_of(choices))
+        assert cost is not None and cost.period == pytest.approx(1 / run.throughput, rel=0.2)
+        found.append((run.throughput, max(planned.memory.values()), cost.period))
+    (slow, small, _), (fast, large, _) = found
+    assert fast > 1.2 * slow and large > small
+
+
+def test_the_period_of_stages_that_share_devices():
+    """By hand: one computes for 2 s and sends for 3 s, the other for 1 s and 2 s; 8 s is one after the other."""
+
+    def stage(compute: float, send: float, device: str = "a", port: str = "a") -> list[StageStep]:
+        return [StageStep({device: compute}), StageStep({(port, "up"): send})]
+
+    assert shared_period([stage(2, 3), stage(1, 2)], slots=1) == pytest.approx(8)
+    assert shared_period([stage(2, 3), stage(1, 2)], slots=2) == pytest.approx(7)  # computing overlaps by 1 s
+    assert shared_period([stage(2, 3), stage(1, 2, port="b")], slots=2) == pytest.approx(5)  # the first stage
+    assert shared_period([stage(2, 3), stage(1, 2, "b", "b")], slots=2) == pytest.approx(5)

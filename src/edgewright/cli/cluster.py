@@ -122,6 +122,7 @@ def simulate_cluster(
             turns=saved.planned.turns,
             wire_bytes=wire_bytes(deployment, saved.wire_share),
             is_judged=True,
+            under_way=saved.planned.frames_kept,
         )
     if as_json:
         print_json(run_to_dict(run))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from rich.live import Live
 from rich.table import Table
@@ -56,21 +57,26 @@ def run_figures(status: ClusterStatus, worst: OutputDifference | None, reference
     )
     if status.recoveries:
         figures += f", {text.plural(status.recoveries, 'loss')} survived"
-    if worst is None:
-        return figures
-    how = (
-        "equal to"
-        if worst.largest == 0
-        else f"within tolerance of ({worst.largest:.2g} off, {worst.allowed:.2g} allowed)"
-    )
-    return f"{figures}; all results are {how} {reference}"
+    return f"{figures}; all results are {comparison(worst, reference)}" if worst else figures
+
+
+def comparison(worst: OutputDifference, reference: str) -> str:
+    """How results compare with the reference's, after "are"."""
+    if worst.largest == 0:
+        return f"equal to those of {reference}"
+    off = f"{worst.largest:.2g} off, {worst.allowed:.2g} allowed"
+    return f"{'within' if worst.passes else 'outside'} the tolerance of those of {reference} ({off})"
+
+
+def difference_to_dict(worst: OutputDifference) -> dict[str, Any]:
+    return {"equal": worst.passes, "difference": worst.largest, "allowed": worst.allowed}
 
 
 @contextmanager
-def following(monitor: Monitor) -> Iterator[Callable[[], None]]:
-    """On a terminal, while the block runs: the table, twice a second. What is yielded ends it before the block does."""
+def following(monitor: Monitor) -> Iterator[None]:
+    """On a terminal, while the block runs: the table, twice a second."""
     if not console.is_terminal:
-        yield lambda: None
+        yield
         return
     over = threading.Event()
     with Live(status_table(monitor.status()), console=console, transient=True, auto_refresh=False) as live:
@@ -82,7 +88,7 @@ def following(monitor: Monitor) -> Iterator[Callable[[], None]]:
         thread = threading.Thread(target=refresh, name="edgewright-live", daemon=True)
         thread.start()
         try:
-            yield over.set
+            yield
         finally:
             over.set()
             thread.join()

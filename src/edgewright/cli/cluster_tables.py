@@ -43,8 +43,13 @@ def plan_to_dict(plan: ClusterPlan) -> dict[str, Any]:
         },
         "links": [{"link": link, "from": end, "bytes": size} for (link, end), size in cost.port_bytes.items()],
         "segments": [
-            {"layers": list(plan.layers(segment)), "split": segment.split.value, "devices": list(segment.devices)}
-            for segment in plan.division
+            {
+                "stage": stage,
+                "layers": list(plan.layers(segment)),
+                "split": segment.split.value,
+                "devices": list(segment.devices),
+            }
+            for stage, segment in plan.staged
         ],
     }
 
@@ -63,13 +68,13 @@ def plans_table(plans: Sequence[ClusterPlan]) -> Table:
 
 def segments_table(plan: ClusterPlan) -> Table:
     """Who computes what."""
-    made = table(f"{shown(plan.network.name)}: {plan.strategy}", "layers", "split", "devices")
-    for segment in plan.division:
+    made = table(f"{shown(plan.network.name)}: {plan.strategy}", ">stage", "layers", "split", "devices")
+    for stage, segment in plan.staged:
         layers = plan.layers(segment)
         named = shown(layers[0]) + (f" to {shown(layers[-1])}" if len(layers) > 1 else "")
         devices = segment.devices
         who = ", ".join(map(shown, devices)) if len(devices) < 4 else f"{shown(devices[0])} to {shown(devices[-1])}"
-        made.add_row(named, segment.split.words, who)
+        made.add_row(str(stage), named, segment.split.words, who)
     return made
 
 

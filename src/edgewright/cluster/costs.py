@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import accumulate
 
 from ..network import DType, Network, Region
 from ..program.weights import run_time_constants
 from .devices import Cluster, Port
 from .division import Division, DivisionSegment, pipeline_stages
+from .pacing import StageStep, shared_period
 from .sketch import SUM_BYTES, PartSketch, Sketcher, TensorKey
 
 STEEPNESS = 12  # of the mean of memory over time
@@ -255,8 +255,9 @@ class _Costing:
         self.stage_of: list[int] = []
         for stage, segments in enumerate(pipeline_stages(division)):
             for segment in segments:
-                for number in range(len(costs.sketcher.sketch(segment) or ())):
-                    self.rounds.append((segment, number))
+                plain = replace(segment, begins_stage=False)  # its costs are the same
+                for number in range(len(costs.sketcher.sketch(plain) or ())):
+                    self.rounds.append((plain, number))
                     self.stage_of.append(stage)
         self.stages = self.stage_of[-1] + 1
         self.alone = [costs.round(place) for place in self.rounds]
@@ -283,20 +284,35 @@ class _Costing:
             ports.update(exchange.inside)
             ports.update(exchange.passed)
         links = [size / self.cluster.link_named[link].bytes_per_second for (link, _), size in ports.items()]
-        period = max(*self._taken(stages), *busy.values(), *links, first)
+        period = max(*stages, *busy.values(), *links, first)
+        if self._shares_devices():
+            period = max(period, shared_period(self._steps(exchanges), STAGE_SLOTS))
         latency = sum(spent) + first + sum(self._time(exchange.passed) for exchange in exchanges[1:])
         weights = self._weights()
         memory, pressure = self._memory(weights, exchanges)
         energy = self._energy(busy, period)
         return DivisionCost(memory, weights, dict(busy), dict(ports), period, latency, energy, pressure)
 
-    def _taken(self, stages: list[float]) -> list[float]:
-        """How long each device is taken by its stages: while it waits in one, it is not counted on to run another."""
-        members: dict[str, set[int]] = defaultdict(set)
-        for each, stage in zip(self.alone, self.stage_of, strict=True):
-            for device in each.seconds:
-                members[device].add(stage)
-        return [sum(stages[stage] for stage in own) for own in members.values()]
+    def _shares_devices(self) -> bool:
+        """Whether a device works for several stages."""
+        members: dict[str, int] = {}
+        return any(
+            members.setdefault(device, stage) != stage
+            for each, stage in zip(self.alone, self.stage_of, strict=True)
+            for device in each.seconds
+        )
+
+    def _steps(self, exchanges: list[Exchange]) -> list[list[StageStep]]:
+        """What each stage does with a frame: its rounds compute, exchange and pass results on."""
+        found: list[list[StageStep]] = [[] for _ in range(self.stages)]
+        for stage, each, exchange in zip(self.stage_of, self.alone, exchanges[1:], strict=True):
+            inside, passed = self._seconds(exchange.inside), self._seconds(exchange.passed)
+            found[stage] += [StageStep(each.seconds), StageStep(inside), StageStep(passed, is_waited_for=False)]
+        return found
+
+    def _seconds(self, sent: Mapping[Port, int]) -> dict[Port, float]:
+        links = self.cluster.link_named
+        return {port: size / links[port[0]].bytes_per_second for port, size in sent.items()}
 
     def _exchanges(self) -> list[Exchange]:
         """Of the frame, then of each round."""
@@ -339,31 +355,43 @@ class _Costing:
 
     def _memory(self, weights: Mapping[str, int], exchanges: list[Exchange]) -> tuple[dict[str, int], float]:
         """Of each device, and the mean of all that they hold from round to round."""
-        changes: dict[tuple[str, int], Counter[int]] = defaultdict(Counter)  # by device and stage
         found = Counter(weights)
         found.update({name: more for name, (_, more) in self.costs.margins.items()})
-        for number, each in enumerate(self.alone):
-            stage = self.stage_of[number]
-            for device, size in each.inner.items():
-                changes[device, stage][number] += size
-                changes[device, stage][number + 1] -= size
+        slots: dict[tuple[str, int], Counter[int]] = defaultdict(Counter)  # changes, by device and stage
         for source, exchange in enumerate(exchanges):
             start = max(0, source - 1)
             for (device, rounds), size in exchange.lives.items():
-                changes[device, self.stage_of[start]][start] += size
-                changes[device, self.stage_of[start]][start + rounds + 1] -= size
+                slots[device, self.stage_of[start]][start] += size
+                slots[device, self.stage_of[start]][start + rounds + 1] -= size
             found.update(exchange.kept)
         found.update(self.costs.replay(self.division))
-        levels: list[float] = []
-        peaks: Counter[str] = Counter()
-        for (device, _), by_round in changes.items():
-            used = list(accumulate(by_round[number] for number in sorted(by_round)))
-            levels += [each + found[device] for each in used]
-            peaks[device] += max(used)
+        peaks, inner = Counter[str](), Counter[str]()  # the arena is that of one stage at a time
+        levels: dict[tuple[str, int], list[int]] = {}
+        working = self._inner()
+        for device, stage in dict.fromkeys([*slots, *working]):
+            changes, needs = slots[device, stage], working[device, stage]
+            used, now, peak = list[int](), 0, 0
+            for number in sorted({*changes, *needs}):
+                now += changes[number]
+                peak = max(peak, now)
+                used.append(now + needs.get(number, 0))
+            levels[device, stage] = [level - peak for level in used]
+            peaks[device] += peak
+            inner[device] = max(inner[device], *levels[device, stage])
         found.update(peaks)
-        most = max(levels)
-        pressure = most * (sum((each / most) ** STEEPNESS for each in levels) / len(levels)) ** (1 / STEEPNESS)
+        held = [found[device] + level for (device, _), places in levels.items() for level in places]
+        found.update(inner)
+        most = max(held)
+        pressure = most * (sum((each / most) ** STEEPNESS for each in held) / len(held)) ** (1 / STEEPNESS)
         return dict(found), pressure
+
+    def _inner(self) -> dict[tuple[str, int], dict[int, int]]:
+        """What parts need inside, by device and stage, in their rounds."""
+        found: dict[tuple[str, int], dict[int, int]] = defaultdict(dict)
+        for number, each in enumerate(self.alone):
+            for device, size in each.inner.items():
+                found[device, self.stage_of[number]][number] = size
+        return found
 
     def _energy(self, busy: Mapping[str, float], period: float) -> float:
         """Joules of a frame."""

@@ -35,6 +35,13 @@ class ClusterDeployment:
     memory: Mapping[str, int]  # of each device: weights, arenas, slots, frames kept for replay
     replay: Mapping[str, int]
 
+    @property
+    def frames_kept(self) -> int:
+        """The most frames that are under way: the gateway keeps each until its result is there."""
+        (network,) = self.deployment.networks
+        frame = sum(network.tensors[name].bytes for name in network.inputs)
+        return max(1, max(self.replay.values(), default=0) // max(1, frame))
+
 
 def deployed(costs: DivisionCosts, division: Division) -> ClusterDeployment:
     """The division with a plan for each part, judged."""

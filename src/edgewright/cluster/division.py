@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from itertools import accumulate, groupby
+from itertools import accumulate
 
 from ..errors import Unsupported
 from ..network import Region
@@ -35,14 +35,21 @@ class DivisionSegment:
     stop: int
     split: SegmentSplit
     devices: tuple[str, ...]
+    begins_stage: bool = False  # a pipeline stage begins here even if the segment before is on the same devices
 
 
 Division = tuple[DivisionSegment, ...]  # in the order of the units, of which each belongs to one segment
 
 
 def pipeline_stages(division: Division) -> list[tuple[DivisionSegment, ...]]:
-    """Segments that follow each other on the same devices, which have one frame at a time between them."""
-    return [tuple(group) for _, group in groupby(division, key=lambda segment: segment.devices)]
+    """Runs of segments that have one frame at a time between them: on the same devices, unless a stage begins."""
+    found: list[list[DivisionSegment]] = []
+    for segment in division:
+        if found and found[-1][-1].devices == segment.devices and not segment.begins_stage:
+            found[-1].append(segment)
+        else:
+            found.append([segment])
+    return [tuple(stage) for stage in found]
 
 
 def row_regions(shape: Sequence[int], shares: Sequence[float]) -> list[Region]:

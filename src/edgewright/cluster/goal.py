@@ -32,6 +32,12 @@ class ClusterGoal:
     min_throughput: float | None = None  # frames per second
     max_latency: float | None = None  # seconds
     max_energy: float | None = None  # joules per frame
+    penalty: float | None = None  # of broken limits, which else come before everything
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether times or energy are limited."""
+        return any(limit is not None for limit in (self.min_throughput, self.max_latency, self.max_energy))
 
     def check(self, costs: DivisionCosts) -> None:
         """An error where the cluster lacks figures that the goal asks about, or cannot hold the weights."""
@@ -82,7 +88,8 @@ class ClusterGoal:
         smooth = self._combined(cost.pressure, cost.period, cost.latency, cost.energy)
         excesses = [excess for excess, _ in self.broken(costs, cost)]
         excess = max(excesses, default=0.0) + 1e-2 * sum(excesses)  # else one full device beats many a little too full
-        return excess, self.value(cost) + SMOOTHNESS * smooth + 1e-3 * rest
+        value = self.value(cost) + SMOOTHNESS * smooth + 1e-3 * rest
+        return (excess, value) if self.penalty is None else (0.0, value + self.penalty * excess)
 
     def broken(self, costs: DivisionCosts, cost: DivisionCost) -> Iterator[tuple[float, str]]:
         """The limits that a division does not keep: by what factor less one, and in words."""

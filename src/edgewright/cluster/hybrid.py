@@ -22,7 +22,13 @@ from .goal import ClusterAim, ClusterGoal
 
 MOST_STARTS = 12  # switch points tried for each number of groups
 MOST_IN_GROUP = 16  # devices that exchange everything with each other
-IMPROVED = 4  # of the best starts
+SMALL = 16  # units of networks that are searched without and with several stages in a row on the same devices
+MOST_FRAMES = 4  # at the same time on a group, in the starts
+PENALTIES = ((4.0,), (1.0, 4.0))  # of broken limits, one after the other
+EFFORT = 900  # divisions looked at, or more in small networks
+UNIT_EFFORT = 30_000  # units of all divisions looked at
+START_EFFORT = 300  # for each family
+LIMITED_EFFORT = 10_000  # where times are limited
 EVENED = 3  # times that channels are divided anew
 
 
@@ -31,6 +37,7 @@ class UnitChoice:
     split: SegmentSplit
     devices: tuple[str, ...]
     is_joined: bool = False  # computed with the unit before
+    begins_stage: bool = False  # works on another frame than the unit before, even on the same devices
 
 
 Choices = tuple[UnitChoice, ...]
@@ -41,13 +48,15 @@ def division_of(choices: Sequence[UnitChoice]) -> Division:
     found: list[DivisionSegment] = []
     for number, choice in enumerate(choices):
         last = found[-1] if found else None
-        if choice.is_joined and last and last.split is choice.split and last.devices == choice.devices:
+        devices = choice.devices[:1] if choice.split is SegmentSplit.WHOLE else choice.devices
+        begins = choice.begins_stage and last is not None and last.devices == devices
+        is_joined = choice.is_joined and not begins
+        if is_joined and last and last.split is choice.split and last.devices == choice.devices:
             found[-1] = replace(last, stop=number + 1)
-        elif choice.split is SegmentSplit.SUMS and choice.is_joined and last and _can_pair(last, choice):
-            found[-1] = DivisionSegment(last.first, number + 1, SegmentSplit.SUMS, choice.devices)
+        elif choice.split is SegmentSplit.SUMS and is_joined and last and _can_pair(last, choice):
+            found[-1] = replace(last, stop=number + 1, split=SegmentSplit.SUMS)
         else:
-            devices = choice.devices[:1] if choice.split is SegmentSplit.WHOLE else choice.devices
-            found.append(DivisionSegment(number, number + 1, choice.split, devices))
+            found.append(DivisionSegment(number, number + 1, choice.split, devices, begins))
     return tuple(found)
 
 
@@ -70,14 +79,32 @@ def best_division(costs: DivisionCosts, goal: ClusterGoal, others: Sequence[Divi
 
     It is no worse than the best of the others, which are divisions for the same costs.
     """
-    first = HybridSearch(costs, goal, others)
+    is_small = len(costs.sketcher.units) < SMALL
+    tries = [_searched(costs, goal, others, repeats) for repeats in ((False, True) if is_small else (True,))]
+    found = min(tries, key=lambda each: goal.score(each.costs, each.cost))
+    HybridSearch(found.costs, goal).check(found.cost)
+    return found
+
+
+def _searched(costs: DivisionCosts, goal: ClusterGoal, others: Sequence[Division], repeats: bool) -> FoundDivision:
+    first = HybridSearch(costs, goal, others, repeats=repeats)
     best = _evened(first.found(first.starts()[0]), goal)
-    search = HybridSearch(best.costs, goal, others)
-    best = _evened(search.found(search.best()), goal)
+    search = HybridSearch(best.costs, goal, others, repeats=repeats)
+    return _finished(search.found(search.best()), goal)
+
+
+def division_near(costs: DivisionCosts, goal: ClusterGoal, division: Division) -> FoundDivision:
+    """The best division found from a known one; an error where it does not keep the limits."""
+    search = HybridSearch(costs, goal)
+    found = _finished(search.found(search.near(search.choices_of(division))), goal)
+    search.check(found.cost)
+    return found
+
+
+def _finished(found: FoundDivision, goal: ClusterGoal) -> FoundDivision:
+    best = _evened(found, goal)
     search = HybridSearch(best.costs, goal)
-    best = search.found(search.improved(search.choices_of(best.division)))
-    search.check(best.cost)
-    return best
+    return search.found(search.improved(search.choices_of(best.division)))
 
 
 def _evened(found: FoundDivision, goal: ClusterGoal) -> FoundDivision:
@@ -96,10 +123,17 @@ class HybridSearch:
     """Looks for the best division of one network; the same answer on any machine."""
 
     def __init__(
-        self, costs: DivisionCosts, goal: ClusterGoal, others: Sequence[Division] = (), effort: int = 3000
+        self,
+        costs: DivisionCosts,
+        goal: ClusterGoal,
+        others: Sequence[Division] = (),
+        effort: int | None = None,
+        repeats: bool = True,
     ) -> None:
-        self.costs, self.goal, self.others, self.left = costs, goal, others, effort
+        self.costs, self.goal, self.others = costs, goal, others
+        self.repeats = repeats  # whether devices may have several stages in a row
         self.units = costs.sketcher.units
+        self.left = effort or (LIMITED_EFFORT if goal.has_limits else max(EFFORT, UNIT_EFFORT // len(self.units)))
         self.devices = costs.cluster.devices
         self._scores: dict[tuple[ClusterGoal, Division], tuple[float, float]] = {}
 
@@ -110,23 +144,53 @@ class HybridSearch:
         return sorted(found.values(), key=self._score)
 
     def best(self) -> Choices:
-        """From the best starts for this goal, and from what is best for memory and for throughput alone."""
+        """From the best starts of as many families as effort allows, and what is best for memory or throughput alone.
+
+        Where times are limited, of every family, with a broken limit as only a penalty at first, since the way to good
+        divisions may lead through others that break it.
+        """
         starts = self.starts()
-        good = starts[:IMPROVED]
-        for aim in (ClusterAim.MEMORY, ClusterAim.THROUGHPUT):
-            other = replace(self.goal, aim=aim)
-            good.append(self.improved(min(starts, key=lambda each: self._score(each, other)), other))
-        return min((self.improved(choices) for choices in good), key=self._score)
+        pipelines = [list(self._family(groups)) for groups in self._groupings()]
+        repeated = [list(self._family(groups)) for groups in self._repeated()]
+        leaders = sorted((min(family, key=self._score) for family in pipelines), key=self._score)
+        tries: list[tuple[Sequence[Choices], Sequence[ClusterGoal]]] = [(starts, ())]
+        tries += [([leader], ()) for leader in leaders[: self.left // START_EFFORT]]
+        tries.append(([choices for family in repeated for choices in family] or starts, ()))
+        tries += [(starts, [replace(self.goal, aim=aim)]) for aim in (ClusterAim.MEMORY, ClusterAim.THROUGHPUT)]
+        if self.goal.has_limits:
+            tries += [(family, goals) for family in (*pipelines, *repeated) for goals in self._penalised()]
+        found = []
+        for number, (choices, goals) in enumerate(tries):
+            rest = len(tries) - number
+            found.append(self._improved_by(choices, goals, self.left * (rest - 1) // rest))
+        return min(found, key=self._score)
+
+    def _penalised(self) -> list[list[ClusterGoal]]:
+        return [[replace(self.goal, penalty=penalty) for penalty in penalties] for penalties in PENALTIES]
+
+    def near(self, choices: Choices) -> Choices:
+        """Improved from a known division alone."""
+        tries = [self._improved_by([choices], goals, 0) for goals in ([], *self._penalised())]
+        return min(tries, key=self._score)
+
+    def _improved_by(self, choices: Sequence[Choices], goals: Sequence[ClusterGoal], least: int) -> Choices:
+        """The best of some choices improved for one goal after the other, and for the search's own; leaves effort."""
+        every = [*goals, self.goal]
+        found = min(choices, key=lambda each: self._score(each, every[0]))
+        for goal in every:
+            found = self.improved(found, goal, least)
+        return found
 
     def choices_of(self, division: Division) -> Choices:
         """The choices that give a division."""
-        return tuple(
-            UnitChoice(segment.split, segment.devices, number > segment.first)
-            if segment.split is not SegmentSplit.SUMS or number == segment.stop - 1
-            else UnitChoice(SegmentSplit.CHANNELS, segment.devices)
-            for segment in division
-            for number in range(segment.first, segment.stop)
-        )
+        found: list[UnitChoice] = []
+        for segment in division:
+            for number in range(segment.first, segment.stop):
+                choice = UnitChoice(segment.split, segment.devices, number > segment.first)
+                if segment.split is SegmentSplit.SUMS and number < segment.stop - 1:
+                    choice = UnitChoice(SegmentSplit.CHANNELS, segment.devices)
+                found.append(replace(choice, begins_stage=segment.begins_stage and number == segment.first))
+        return tuple(found)
 
     def found(self, choices: Choices) -> FoundDivision:
         division = division_of(choices)
@@ -159,12 +223,22 @@ class HybridSearch:
         fastest = max(self.devices, key=lambda device: device.macs_per_second).name
         for name in {self.costs.cluster.gateway: None, fastest: None}:
             yield (UnitChoice(SegmentSplit.WHOLE, (name,), is_joined=True),) * count
-        points = sorted({round(count * part / MOST_STARTS) for part in range(MOST_STARTS + 1)})
-        for groups in self._groupings():
-            owners = self._owners(groups)
-            for point in points:
-                splits = [SegmentSplit.ROWS if number < point else SegmentSplit.CHANNELS for number in range(count)]
-                yield tuple(self._possible(*each) for each in enumerate(zip(splits, owners, strict=True)))
+        for groups in (*self._groupings(), *self._repeated()):
+            yield from self._family(groups)
+
+    def _family(self, groups: Sequence[tuple[str, ...]]) -> Iterator[Choices]:
+        """First by rows, then by channels, on these groups one after the other."""
+        count, owners = len(self.units), self._owners(groups)
+        for point in sorted({round(count * part / MOST_STARTS) for part in range(MOST_STARTS + 1)}):
+            yield tuple(self._start(number, number < point, groups, owners) for number in range(count))
+
+    def _start(
+        self, number: int, is_early: bool, groups: Sequence[tuple[str, ...]], owners: Sequence[int]
+    ) -> UnitChoice:
+        choice = self._possible(
+            number, SegmentSplit.ROWS if is_early else SegmentSplit.CHANNELS, groups[owners[number]]
+        )
+        return replace(choice, begins_stage=number > 0 and owners[number - 1] != owners[number])
 
     def _every(self) -> Iterator[Choices]:
         """All divisions in which layers are whole, or divided over all devices; none where these are too many."""
@@ -172,14 +246,14 @@ class HybridSearch:
         splits = (SegmentSplit.ROWS, SegmentSplit.CHANNELS, SegmentSplit.SUMS)
         options = [UnitChoice(split, names) for split in splits]
         options += [UnitChoice(SegmentSplit.WHOLE, (name,)) for name in names]
-        options += [replace(option, is_joined=True) for option in options]
-        if len(options) ** len(self.units) <= self.left:
-            yield from product(options, repeat=len(self.units))
+        more = [replace(option, is_joined=True) for option in options]
+        more += [replace(option, begins_stage=True) for option in options]
+        if len(options) * len(options + more) ** (len(self.units) - 1) <= self.left:
+            yield from product(options, *[options + more] * (len(self.units) - 1))
 
-    def _possible(self, number: int, wanted: tuple[SegmentSplit, tuple[str, ...]]) -> UnitChoice:
+    def _possible(self, number: int, wanted: SegmentSplit, devices: tuple[str, ...]) -> UnitChoice:
         """The split that is wanted, or one that the unit can have."""
-        split, devices = wanted
-        for each in (split, SegmentSplit.CHANNELS, SegmentSplit.ROWS):
+        for each in (wanted, SegmentSplit.CHANNELS, SegmentSplit.ROWS):
             if len(devices) > 1 and self.costs.sketcher.sketch(DivisionSegment(number, number + 1, each, devices)):
                 return UnitChoice(each, devices)
         return UnitChoice(SegmentSplit.WHOLE, devices)
@@ -197,8 +271,14 @@ class HybridSearch:
             if len(groups) == count:
                 yield groups
 
-    def _owners(self, groups: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-        """The group of each unit, so that all groups take about as long."""
+    def _repeated(self) -> Iterator[list[tuple[str, ...]]]:
+        """All devices as one group, for 2, 3, ... frames at a time."""
+        names = tuple(device.name for device in self.devices)
+        if self.repeats and len(names) <= MOST_IN_GROUP:
+            yield from ([names] * frames for frames in range(2, MOST_FRAMES + 1))
+
+    def _owners(self, groups: Sequence[tuple[str, ...]]) -> list[int]:
+        """The number of each unit's group, so that all groups take about as long."""
         named = self.costs.cluster.device_named
         speeds = [sum(named[name].macs_per_second for name in group) for group in groups]
         shares = list(accumulate(speeds))
@@ -207,21 +287,21 @@ class HybridSearch:
             middle = (done + unit.work / 2) / total * shares[-1]
             while at + 1 < len(groups) and middle > shares[at]:
                 at += 1
-            found.append(groups[at])
+            found.append(at)
             done += unit.work
         return found
 
-    def improved(self, choices: Choices, goal: ClusterGoal | None = None) -> Choices:
-        """Changes one choice at a time, for as long as that helps and effort is left."""
+    def improved(self, choices: Choices, goal: ClusterGoal | None = None, least: int = 0) -> Choices:
+        """Changes one choice at a time, for as long as that helps and more than the least effort is left."""
         best, score = choices, self._score(choices, goal)
         is_better = True
-        while is_better and self.left > 0:
+        while is_better and self.left > least:
             is_better = False
             for number in range(len(best)):
                 for other in self._changed(best, number):
                     if (value := self._score(other, goal)) < score:
                         best, score, is_better = other, value, True
-                    if self.left <= 0:
+                    if self.left <= least:
                         return best
         return best
 
@@ -241,9 +321,22 @@ class HybridSearch:
         for devices in sorted(near - {mine.devices}):
             others.append(replace(mine, devices=devices))
             others.append(UnitChoice(choices[number - 1 if number else 1].split, devices))
+        if number and self.repeats:
+            others.append(replace(mine, begins_stage=not mine.begins_stage))
         for other in others:
             if other != mine:
                 yield (*choices[:number], other, *choices[number + 1 :])
+        if mine.begins_stage:
+            yield from self._stage_moved(choices, number)
+
+    def _stage_moved(self, choices: Choices, number: int) -> Iterator[Choices]:
+        """The choices where the pipeline stage begins one unit earlier, or later."""
+        for other in (number - 1, number + 1):
+            if 0 < other < len(choices) and not choices[other].begins_stage:
+                changed = list(choices)
+                changed[number] = replace(choices[number], begins_stage=False)
+                changed[other] = replace(choices[other], begins_stage=True)
+                yield tuple(changed)
 
 
 def _rotated(devices: tuple[str, ...], by: int) -> tuple[str, ...]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,7 +16,7 @@ from .deploying import ClusterDeployment, deployed, round_of_part, stored_weight
 from .devices import Cluster, Port
 from .division import Division, DivisionSegment, pipeline_stages
 from .goal import ClusterGoal
-from .hybrid import FoundDivision
+from .hybrid import FoundDivision, division_near
 from .simulation import ClusterRun, simulate
 from .strategies import HYBRID, Strategies
 from .wire import float16_error, wire_bytes
@@ -108,7 +109,8 @@ class ClusterPlan:
     @property
     def period(self) -> float:
         """Seconds from result to result when frames come without pause."""
-        return 1 / self.run.throughput if self.run else self.cost.period
+        simulated = 1 / self.run.throughput if self.run else 0.0
+        return simulated or self.cost.period  # below a nanosecond it is not simulated
 
     @property
     def latency(self) -> float:
@@ -146,6 +148,12 @@ class ClusterPlan:
     @property
     def stages(self) -> int:
         return len(pipeline_stages(self.division))
+
+    @property
+    def staged(self) -> Iterator[tuple[int, DivisionSegment]]:
+        """Each segment with the number of its pipeline stage."""
+        stages = enumerate(pipeline_stages(self.division), 1)
+        return ((number, segment) for number, stage in stages for segment in stage)
 
     @property
     def is_optimal(self) -> bool:
@@ -208,6 +216,10 @@ class ClusterPlanner:
 
     def plan(self, cluster: Cluster, strategy: str = HYBRID) -> ClusterPlan:
         """The strategy's division with estimated figures; an error where limits are broken or it does not apply."""
+        if not self.network.layers:
+            raise InputError(
+                f"'{self.network.name}' has no layers to divide: its outputs are its inputs. Give another model"
+            )
         strategies = self._strategies(cluster)
         self.goal.check(strategies.costs)
         if strategy not in strategies.table:
@@ -235,14 +247,14 @@ class ClusterPlanner:
             made = self._realised(draft)
             if not made.broken_limits:
                 return made
-            draft = self._planned(self._corrected(made), made.strategy)
+            draft = self._corrected(made)
         raise Infeasible(
             f"strategy '{draft.strategy}' keeps the limits by its estimates, but not once its parts are planned: "
             f"{'; '.join(made.broken_limits[:3])}. Ask for a little less memory (--ram), or for more throughput"
         )
 
-    def _corrected(self, made: ClusterPlan) -> Strategies:
-        """Strategies that expect what a plan came to more than was estimated."""
+    def _corrected(self, made: ClusterPlan) -> ClusterPlan:
+        """A plan by estimates that expect what another plan came to more than was estimated."""
         goal, margins = self.goal, {name: self._margin(made, name) for name in made.memory}
         slower, later = max(1.0, made.period / made.cost.period), max(1.0, made.latency / made.cost.latency)
         goal = replace(
@@ -250,8 +262,12 @@ class ClusterPlanner:
             min_throughput=goal.min_throughput and goal.min_throughput * slower,
             max_latency=goal.max_latency and goal.max_latency / later,
         )
-        costs = DivisionCosts(self.network, made.cluster, self.wire_share)
-        return Strategies(costs.with_margins(margins), goal)
+        if made.strategy == HYBRID:
+            with suppress(Infeasible):
+                found = division_near(made.found.costs.with_margins(margins), goal, made.division)
+                return replace(made, found=found)
+        costs = DivisionCosts(self.network, made.cluster, self.wire_share).with_margins(margins)
+        return self._planned(Strategies(costs, goal), made.strategy)
 
     def _margin(self, made: ClusterPlan, name: str) -> tuple[int, int]:
         """By how many bytes of weights, and of everything else, estimates of a device were too low."""
@@ -272,6 +288,7 @@ class ClusterPlanner:
                 turns=planned.turns,
                 wire_bytes=wire_bytes(planned.deployment, self.wire_share),
                 is_judged=True,
+                under_way=planned.frames_kept,
             )
             for frames in (SIMULATED_FRAMES + 3 * draft.stages, 1)
         ]

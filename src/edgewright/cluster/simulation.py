@@ -18,7 +18,7 @@ from ..dataflow.cnn.durations import exact_time
 from ..dataflow.deployments.sharing import SlotTurn
 from ..dataflow.deployments.slots import GivenTimes
 from ..dataflow.deployments.timed import TimedDeployment
-from ..dataflow.graph import Graph
+from ..dataflow.graph import Channel, Graph, Rates
 from ..dataflow.throughput.contention import NEVER, ContendedExecution, Resource
 from ..errors import InputError
 from ..program.deployment import Deployment
@@ -107,10 +107,12 @@ def simulate(
     turns: tuple[SlotTurn, ...] = (),
     wire_bytes: WireBytes | None = None,
     is_judged: bool = False,
+    under_way: int | None = None,
 ) -> ClusterRun:
     """Runs frames through a deployment; they arrive `every_s` seconds, by default as soon as the gateway takes them.
 
-    `shown` is the frame of the Gantt chart, by default the one in the middle.
+    The gateway has at most so many frames `under_way`: it keeps them until their results are there. `shown` is the
+    frame of the Gantt chart, by default the one in the middle.
     """
     if frames < 1:
         raise InputError(f"a simulation of {frames} frames: ask for at least one")
@@ -119,7 +121,7 @@ def simulate(
         links, median = timed.links, exact_time(wan.median_s)
         timed = replace(timed, links=replace(links, delay=lambda a, b: exact_time(links.delay(a, b)) + median))
     sizes = {name: (wire_bytes or _bytes_of(deployment))(fifo) for name, (fifo, _) in timed.senders.items()}
-    run = _Simulation(timed, cluster, frames, every_s, wan, churn, frames // 2 if shown is None else shown)
+    run = _Simulation(timed, cluster, frames, every_s, wan, churn, frames // 2 if shown is None else shown, under_way)
     return run.result(sizes)
 
 
@@ -139,9 +141,10 @@ class _Simulation:
         wan: WanLatency | None,
         churn: Churn | None,
         shown: int,
+        under_way: int | None,
     ) -> None:
         self.timed, self.cluster, self.frames, self.wan, self.shown = timed, cluster, frames, wan, shown
-        self.graph = _arriving(timed, every_s)
+        self.graph = _arriving(timed, every_s, under_way)
         self.draw = Random(wan.seed if wan else 0)
         self.busy, self.fired = Counter[str](), Counter[str]()
         self.arrivals: list[float] = []
@@ -233,13 +236,18 @@ def port_row(port: Resource) -> str:
     return f"{link} from {sender}" if sender else link
 
 
-def _arriving(timed: TimedDeployment, every_s: float) -> Graph:
-    """The graph in which a frame takes so long to arrive."""
-    source, every = timed.ends[0], exact_time(every_s)
+def _arriving(timed: TimedDeployment, every_s: float, under_way: int | None) -> Graph:
+    """The graph in which a frame takes so long to arrive, and waits while so many others are under way."""
+    source, sink = timed.ends
+    every, graph = exact_time(every_s), timed.graph
     actors = (
-        replace(actor, times=(every,) * actor.phases) if actor.name == source else actor for actor in timed.graph.actors
+        replace(actor, times=(every,) * actor.phases) if actor.name == source else actor for actor in graph.actors
     )
-    return replace(timed.graph, actors=tuple(actors))
+    kept: tuple[Channel, ...] = ()
+    if under_way is not None:
+        once = Rates((1,) * next(actor.phases for actor in graph.actors if actor.name == source))
+        kept = (Channel("kept frames", sink, source, once, once, under_way),)
+    return replace(graph, actors=tuple(actors), channels=(*graph.channels, *kept))
 
 
 def _firings(timed: TimedDeployment, frames: int) -> Mapping[str, int]:

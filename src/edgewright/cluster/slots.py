@@ -2,7 +2,7 @@
 
 Inside a pipeline stage there is one frame at a time, so a slot is needed from the round in which it is filled to the
 round that reads it last. A slot of which copies go to other devices is kept a round longer, while these are sent.
-Arenas of workers, and slots of what passes between stages, have bytes of their own.
+Workers of a device take turns and share an arena. It, and slots of what passes between stages, have bytes of their own.
 """
 
 from __future__ import annotations
@@ -41,11 +41,9 @@ class SlotLayout:
         self.arenas = {(device, "ram"): self._placed(device) for device in self.devices}
 
     def _placed(self, device: str) -> ArenaLayout:
-        workers, end = {}, 0
-        for worker in self.deployment.workers:
-            if worker.device == device:
-                workers[worker.name] = end
-                end += sum(worker_arenas(self.deployment, worker).values())
+        mine = [worker for worker in self.deployment.workers if worker.device == device]
+        workers = dict.fromkeys((worker.name for worker in mine), 0)  # one part of a device runs at a time
+        end = max(sum(worker_arenas(self.deployment, worker).values()) for worker in mine)
         slots: dict[TensorRegion, tuple[int, ...]] = {}
         for fifo in self._fifos(device):
             if fifo.slots > 1:

@@ -150,7 +150,7 @@ class LibraryDraft:
             return
         for index, (_, first, end) in self.schedule.places.items():
             text = "\n".join(line.removeprefix("    ") for line in self.body.lines[first:end])
-            words = {*re.findall(r"\w+", text)}
+            words = {*re.findall(r"\w+", re.sub(r"/\*.*?\*/", "", text))}
             if words.isdisjoint(self.schedule.variables | NAMES | {"return"}) and "#" not in text:
                 probe = re.sub(r"\bstage\b", str(index), share.row_probe)
                 text = text.replace(

@@ -64,7 +64,7 @@ def checked_share(network: Network, layer: Layer, share: Region) -> Region:
 
 
 def share_reads(network: Network, layer: Layer, sums: PartialSums) -> ShareReads:
-    """What is read to sum over the share."""
+    """What is read to sum over the share: of the first inputs. Only the first sum of real numbers adds a bias."""
     shapes = network.shapes(layer)
     answer = alone(layer.op, sums.region, shapes)
     assert isinstance(answer, AloneOperator) and answer.keep is None, f"{layer.name}: {answer}"
@@ -79,7 +79,13 @@ def share_reads(network: Network, layer: Layer, sums: PartialSums) -> ShareReads
         op = replace(op, kernel=(reads[0].shape[1], reads[0].shape[2]))
     if not isinstance(op, Reduce):
         op = replace(op, activation=None)
-    return ShareReads(op, tuple(reads))
+    is_first = all(sums.share.bounds[axis][0] == 0 for axis in reduction_axes(layer.op, shapes))
+    return ShareReads(op, tuple(reads if is_first and not has_integer_sums(network, layer) else reads[:2]))
+
+
+def has_integer_sums(network: Network, layer: Layer) -> bool:
+    """Whether partial sums are integers, to which a bias is added when all are there."""
+    return network.tensors[layer.output].dtype is not DType.FLOAT32
 
 
 def add_partial(draft: PartDraft, layer: Layer, sums: PartialSums) -> str:
@@ -87,20 +93,13 @@ def add_partial(draft: PartDraft, layer: Layer, sums: PartialSums) -> str:
     network = draft.whole
     found = share_reads(network, layer, sums)
     made = _sums_tensor(network, layer, sums.region)
-    names = list(zip(layer.inputs, found.reads, strict=True))
-    op: Op = PartialSum(found.op)
-    if made.dtype is DType.INT32:
-        names = names[:2]
-    else:
-        op = _real_sum(found.op)
-        is_first = all(sums.share.bounds[axis][0] == 0 for axis in reduction_axes(layer.op, network.shapes(layer)))
-        names = names if is_first else names[:2]
-    inputs = [draft.read(name, region) for name, region in names]
+    op = PartialSum(found.op) if has_integer_sums(network, layer) else _real_sum(found.op)
+    inputs = [draft.read(name, region) for name, region in zip(layer.inputs, found.reads, strict=False)]
     return draft.add(op, inputs, layer.name, f"{layer.output}.sums", made)
 
 
 def _sums_tensor(network: Network, layer: Layer, region: Region) -> Tensor:
-    dtype = DType.FLOAT32 if network.tensors[layer.output].dtype is DType.FLOAT32 else DType.INT32
+    dtype = DType.INT32 if has_integer_sums(network, layer) else DType.FLOAT32
     return Tensor(f"{layer.output}.sums", region.shape, dtype)
 
 

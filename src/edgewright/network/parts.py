@@ -14,7 +14,7 @@ from ..errors import ModelError, Unsupported
 from .alone import WidenedRegion, alone, computable
 from .network import Layer, Network
 from .part_draft import PartDraft, pieces, reads, tensor_part
-from .partial import PartialSums, add_finish, add_partial, checked_share, checked_shares, share_reads
+from .partial import PartialSums, add_finish, add_partial, checked_share, checked_shares, has_integer_sums, share_reads
 from .region import Region
 
 
@@ -161,7 +161,7 @@ def demanded(
                     f"layer '{layer.name}' gives partial sums, so that the same part cannot read or finish them"
                 )
             computed[layer.name] = target.region
-            operands = list(zip(layer.inputs, share_reads(network, layer, target).reads, strict=True))
+            operands = list(zip(layer.inputs, share_reads(network, layer, target).reads, strict=False))
         else:
             region = _computed(network, layer, target, inner, layer.name in finished)
             computed[layer.name] = wanted[layer.output] = region
@@ -192,8 +192,10 @@ def _computed(network: Network, layer: Layer, target: Region | None, inner: Regi
 
 
 def _reads(network: Network, layer: Layer, region: Region, is_finished: bool) -> list[tuple[str, Region]]:
-    """What is read of each input; a layer that finishes sums reads its bias alone."""
+    """What is read of each input; a layer that finishes integer sums reads its bias alone, one of real sums nothing."""
     if is_finished:
+        if not has_integer_sums(network, layer):
+            return []
         needs = layer.op.needs(region, network.shapes(layer))
         return list(zip(layer.inputs[2:], needs[2:], strict=True))
     return [(layer.inputs[i], read) for i, read in reads(pieces(network, layer, region))]

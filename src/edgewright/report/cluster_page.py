@@ -22,6 +22,7 @@ MOST_PORTS, MOST_NAMED = 60, 4
 @dataclass(frozen=True, slots=True)
 class ClusterSegmentRow:
     number: int
+    stage: int
     layers: str
     split: str
     devices: str
@@ -128,11 +129,11 @@ def cluster_cards(plan: ClusterPlan) -> Iterator[Card]:
 def _segments(plan: ClusterPlan) -> Iterator[ClusterSegmentRow]:
     units = plan.found.costs.sketcher.units
     total = sum(unit.work for unit in units) or 1
-    for number, segment in enumerate(plan.division):
+    for number, (stage, segment) in enumerate(plan.staged):
         names = [text.printable(name) for name in segment.devices]
         who = ", ".join(names) if len(names) < MOST_NAMED else f"{names[0]} to {names[-1]} ({len(names)})"
         work = sum(unit.work for unit in units[segment.first : segment.stop])
-        yield ClusterSegmentRow(number + 1, layer_range(plan, number), segment.split.words, who, work / total)
+        yield ClusterSegmentRow(number + 1, stage, layer_range(plan, number), segment.split.words, who, work / total)
 
 
 def _links(plan: ClusterPlan) -> Iterator[ClusterLinkRow]:

@@ -20,11 +20,11 @@ def serve(keys: Path, listen: str, store: Path | None) -> None:
     """Serves until it is ended by a signal."""
     credentials = load_credentials(keys)
     folder = store or Path(STORE).expanduser() / credentials.name
-    node = ClusterNode(credentials, listen, folder, lambda text: print(text, file=sys.stderr, flush=True))
-    print(f"node '{credentials.name}' listens at port {node.port}", flush=True)
     over = threading.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: over.set())
+    node = ClusterNode(credentials, listen, folder, lambda text: print(text, file=sys.stderr, flush=True))
+    print(f"node '{credentials.name}' listens at port {node.port}", flush=True)
     over.wait()
     node.close()
 

@@ -6,20 +6,24 @@ import errno
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 
 from ...errors import InputError, RunError
 from .credentials import Credentials, Peer, peer_of
-from .messages import PROTOCOL, Disconnected, Hello, checked_protocol, receive, send
+from .messages import PROTOCOL, Disconnected, Hello, receive, send
 
 PORT = 7447
 CONNECT_S, HANDSHAKE_S = 3.0, 5.0  # how long others may take
-GONE_S = 2.0  # data that nobody acknowledges for so long ends a connection
-STRANGERS = 32  # connections that have not said yet who they are; more are closed at once
+GONE_S = 2.0  # data that nobody acknowledges for this long ends a connection
+STRANGERS = 32  # connections that have not proved yet who they are; one more, and the oldest of them is closed
+MOST_SERVED = 1024  # connections of other devices
+QUIET_S = 1.0  # between two lines of the log about strangers
 _HELLO_BYTES = 1 << 12
 
 Serve = Callable[[ssl.SSLSocket, Peer, Hello], None]  # until the connection ends; it is closed afterwards
+Watch = Callable[[socket.socket], None]  # is given a connection before it is open, to be able to hang up
 
 
 def host_and_port(address: str) -> tuple[str, int]:
@@ -32,45 +36,65 @@ def host_and_port(address: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def dial(address: str, device: str, credentials: Credentials, hello: Hello) -> ssl.SSLSocket:
+def dial(
+    address: str, device: str, credentials: Credentials, hello: Hello, watch: Watch = lambda _connection: None
+) -> ssl.SSLSocket:
     """A connection to a device, which proves that it is the one; RunError says why there is none."""
     where = f"device '{device}' at {address}"
-    plain: socket.socket | None = None
+    host, port = host_and_port(address)
+    context = credentials.client_context()
+    failure = f"{where} cannot be reached: it has no address"
     try:
-        plain = socket.create_connection(host_and_port(address), timeout=CONNECT_S)
-        _tune(plain)
-        plain.settimeout(HANDSHAKE_S)
-        connection = credentials.client_context().wrap_socket(plain)
+        places = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, ValueError) as error:
-        if plain is not None:
-            plain.close()
         raise RunError(f"{where} cannot be reached: {_words(error)}") from None
-    try:
-        found = peer_of(connection).name
-        if found != device:
-            raise RunError(f"{where} says that it is '{found}'; check the addresses in the cluster file")
-        send(connection, hello)
-        connection.settimeout(None)
-    except (Disconnected, InputError) as error:
-        connection.close()
-        raise RunError(f"{where} cannot be reached: {error}") from None
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+    for family, _, _, _, place in places:
+        connection = context.wrap_socket(socket.socket(family), do_handshake_on_connect=False)
+        try:
+            watch(connection)
+            _tune(connection)
+            connection.settimeout(CONNECT_S)
+            connection.connect(place)
+            connection.settimeout(HANDSHAKE_S)
+            connection.do_handshake()
+            found = peer_of(connection).name
+            if found != device:
+                raise RunError(f"{where} says that it is '{found}'; check the addresses in the cluster file")
+            send(connection, hello)
+            connection.settimeout(None)
+            return connection
+        except (OSError, ValueError, Disconnected, InputError) as error:
+            connection.close()
+            failure = f"{where} cannot be reached: {_words(error)}"
+        except BaseException:
+            connection.close()
+            raise
+    raise RunError(failure)
+
+
+def hang_up(connection: socket.socket) -> None:
+    """Ends a connection and wakes the thread that waits for it, which closes it.
+
+    To close it here would give its number to the next connection while that thread still reads from it; and
+    `SSLSocket.shutdown` would let that thread send a last message without TLS.
+    """
+    with suppress(OSError, ValueError):
+        socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
 
 class Listener:
     """Waits for connections, each of which gets a thread once its certificate and its first message are good.
 
-    Strangers get no answer, and cannot keep others out: they have little time, and few of them are waited for.
+    Strangers get no answer, and cannot keep others out: they have little time, and the newest connections are kept.
     """
 
     def __init__(self, address: str, credentials: Credentials, serve: Serve, log: Callable[[str], None]) -> None:
         host, port = host_and_port(address)
         self._serve, self._log = serve, log
         self._context = credentials.server_context()
-        self._strangers = threading.BoundedSemaphore(STRANGERS)
+        self._lock = threading.Lock()
+        self._strangers: dict[socket.socket, None] = {}  # the oldest first
+        self._served, self._refused, self._quiet_until = 0, 0, 0.0
         self._socket = _listening(host, port)
         self.port: int = self._socket.getsockname()[1]
         self._is_closed = False
@@ -91,31 +115,57 @@ class Listener:
                     return
                 threading.Event().wait(0.1)  # too many open files, or a connection that ended at once
                 continue
-            if not self._strangers.acquire(blocking=False):
+            try:
+                connection = self._context.wrap_socket(plain, server_side=True, do_handshake_on_connect=False)
+                threading.Thread(target=self._answer, args=(connection, str(address[0])), daemon=True).start()
+            except (OSError, ValueError, RuntimeError):  # it ended at once, or there are too many threads
                 plain.close()
-                continue
-            threading.Thread(target=self._greet, args=(plain, str(address[0])), daemon=True).start()
 
-    def _greet(self, plain: socket.socket, address: str) -> None:
-        connection: socket.socket = plain
+    def _answer(self, connection: ssl.SSLSocket, address: str) -> None:
+        with self._lock:
+            if len(self._strangers) >= STRANGERS:
+                hang_up(next(iter(self._strangers)))
+            self._strangers[connection] = None
         try:
             try:
-                _tune(plain)
-                plain.settimeout(HANDSHAKE_S)
-                connection = secure = self._context.wrap_socket(plain, server_side=True)
-                peer = peer_of(secure)
-                hello: Hello = receive(secure, Hello, _HELLO_BYTES)
-                checked_protocol(hello.protocol, f"device '{peer.name}'")
-                secure.settimeout(None)
-            except (OSError, ValueError, Disconnected, InputError, RunError) as error:
-                self._log(f"refused a connection from {address}: {_words(error)}")
-                return
+                peer, hello = self._greeted(connection)
             finally:
-                self._strangers.release()
-            self._serve(secure, peer, hello)
+                with self._lock:
+                    del self._strangers[connection]
+            with self._lock:
+                if self._served >= MOST_SERVED:
+                    raise RunError(f"'{peer.name}' would be connection {MOST_SERVED + 1}")
+                self._served += 1
+            try:
+                self._serve(connection, peer, hello)
+            finally:
+                with self._lock:
+                    self._served -= 1
+        except (OSError, ValueError, Disconnected, InputError, RunError) as error:
+            self._note(f"refused a connection from {address}: {_words(error)}")
         finally:
             with suppress(OSError, ValueError):
                 connection.close()
+
+    def _greeted(self, connection: ssl.SSLSocket) -> tuple[Peer, Hello]:
+        """Who it is, and what for."""
+        _tune(connection)
+        connection.settimeout(HANDSHAKE_S)
+        connection.do_handshake()
+        peer = peer_of(connection)
+        hello: Hello = receive(connection, Hello, _HELLO_BYTES)
+        connection.settimeout(None)
+        return peer, hello
+
+    def _note(self, refusal: str) -> None:
+        """Logs it, but not a line for each of many."""
+        with self._lock:
+            self._refused += 1
+            if time.monotonic() < self._quiet_until:
+                return
+            others, self._refused = self._refused - 1, 0
+            self._quiet_until = time.monotonic() + QUIET_S
+        self._log(f"{refusal} (and {others} before)" if others else refusal)
 
 
 def hello(purpose: str, run: str, epoch: int = 0) -> Hello:

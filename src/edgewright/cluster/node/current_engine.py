@@ -17,6 +17,7 @@ class CurrentEngine:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
+        self._replacing = threading.Lock()
         self._engine: Engine | None = None
         self._is_over = False
 
@@ -26,20 +27,20 @@ class CurrentEngine:
 
     def replace(self, begin: Callable[[], Engine] | None) -> Engine | None:
         """Ends what is under way, and begins anew: the old plan's memory is free before the next takes its own."""
-        with self._changed:
-            old, self._engine = self._engine, None
-        if old:
-            old.close()
-        if begin is None:
-            return None
-        engine = begin()
-        with self._changed:
-            if self._is_over:
+        with self._replacing:
+            with self._changed:
+                old, self._engine = self._engine, None
+            if old:
+                old.close()
+                del old
+            if begin is None or self._is_over:
                 return None
-            self._engine = engine
-            self._changed.notify_all()
-        engine.start()
-        return engine
+            engine = begin()
+            with self._changed:
+                self._engine = engine
+                self._changed.notify_all()
+            engine.start()
+            return engine
 
     def end(self) -> None:
         """Ends what is under way; nothing will begin any more."""

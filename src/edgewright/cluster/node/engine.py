@@ -6,6 +6,7 @@ copy in between. An engine never recovers: when anything goes wrong it says so, 
 
 from __future__ import annotations
 
+import _ctypes
 import ctypes
 import mmap
 import queue
@@ -13,16 +14,18 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
 from ...errors import InputError, RunError
+from .connections import Watch, hang_up
 from .frame_book import FrameBook
 from .messages import Disconnected, Pulse, receive_head, receive_into, send_bytes, send_head
 from .node_plan import NodeFifo, NodePlan, Number
 
-Dial = Callable[[str, str], socket.socket]  # a device, and what the connection is for
+Dial = Callable[[str, str, Watch], socket.socket]  # a device, and what the connection is for
 Report = Callable[[str, str], None]  # what went wrong, and with which device
 
 
@@ -63,7 +66,7 @@ class Engine:
             raise InputError(f"the plan takes {plan.memory_bytes} bytes, which this device does not give") from error
         self._bytes = memoryview(self._memory)
         self._base = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
-        self._functions = _functions(plan, library)
+        self._library, self._functions = load_parts(plan, library)
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)  # a part may run, or something may be sent
         self._book = FrameBook(plan, first)
@@ -71,7 +74,8 @@ class Engine:
             device: queue.SimpleQueue() for device in {fifo.origin for fifo in plan.fifos} - {plan.device}
         }
         self._is_closed = False
-        self._connections: set[socket.socket] = set()
+        self._connections: set[socket.socket] = set()  # that this device has opened
+        self._served: set[socket.socket] = set()  # that others have opened
         self._threads: list[threading.Thread] = []
         self.runs, self.computing_s = 0, 0.0
         self.sent_bytes: Counter[str] = Counter()
@@ -102,13 +106,20 @@ class Engine:
         with self._lock:
             self._is_closed = True
             self._changed.notify_all()
-            connections = tuple(self._connections)
+            connections = (*self._connections, *self._served)
         for told in self._credits.values():
             told.put(None)
         for connection in connections:
             hang_up(connection)
         for thread in self._threads:
             thread.join()
+        with self._lock:
+            self._changed.wait_for(lambda: not self._served)
+        for connection in self._connections:
+            connection.close()
+        if self._library is not None:
+            _ctypes.dlclose(self._library._handle)
+            self._library = None
 
     def pulse(self, resident: int) -> Pulse:
         """What the device does now."""
@@ -200,7 +211,8 @@ class Engine:
                     return
             with self._lock:
                 self._book.sent(fifo.number, frame, device)
-                self.sent_bytes[device] += fifo.wire_bytes
+                if device != self.plan.device:
+                    self.sent_bytes[device] += fifo.wire_bytes
                 self._tell()
 
     def _send_credits(self, device: str, told: queue.SimpleQueue[tuple[Number, int] | None]) -> None:
@@ -257,48 +269,48 @@ class Engine:
         return self._bytes[start : start + fifo.bytes]
 
     def _opened(self, device: str, purpose: str) -> socket.socket:
-        connection = self._dial(device, purpose)
-        with self._lock:
-            self._connections.add(connection)
-            if self._is_closed:
-                hang_up(connection)
-        return connection
+        return self._dial(device, purpose, self._watch)
 
-    def _attended(self, connection: socket.socket) -> _Attended:
-        return _Attended(self, connection)
+    def _watch(self, connection: socket.socket) -> None:
+        with self._lock:
+            if self._is_closed:
+                raise Disconnected("the epoch is over")
+            self._connections.add(connection)
+
+    @contextmanager
+    def _attended(self, connection: socket.socket) -> Iterator[None]:
+        """While a connection of another device is served: `close` ends it, and waits for that."""
+        with self._lock:
+            if self._is_closed:
+                raise Disconnected("the epoch is over")
+            self._served.add(connection)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._served.discard(connection)
+                self._changed.notify_all()
 
     def _trouble(self, what: str, device: str) -> None:
         if not self._is_closed:
             self._report(what, device)
 
     def _thread(self, name: str, work: Callable[..., None], *given: object) -> None:
-        thread = threading.Thread(target=work, args=given, name=f"edgewright-{name}", daemon=True)
-        self._threads.append(thread)
+        def reported() -> None:
+            try:
+                work(*given)
+            except Exception as error:  # an epoch that stands still without a word would never end
+                self._trouble(f"{name} failed: {type(error).__name__}: {error}", "")
+
+        thread = threading.Thread(target=reported, name=f"edgewright-{name}", daemon=True)
         thread.start()
+        self._threads.append(thread)
 
 
-class _Attended:
-    """While a connection is served: it is closed with the engine, and what ends it is reported."""
-
-    def __init__(self, engine: Engine, connection: socket.socket) -> None:
-        self.engine, self.connection = engine, connection
-
-    def __enter__(self) -> None:
-        engine = self.engine
-        with engine._lock:
-            engine._connections.add(self.connection)
-            if engine._is_closed:
-                hang_up(self.connection)
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        with self.engine._lock:
-            self.engine._connections.discard(self.connection)
-
-
-def _functions(plan: NodePlan, library: Path | None) -> list[Callable[..., object]]:
-    """The run function of each part."""
+def load_parts(plan: NodePlan, library: Path | None) -> tuple[ctypes.CDLL | None, list[Callable[..., object]]]:
+    """The library, and the run function of each part."""
     if not plan.parts:
-        return []
+        return None, []
     assert library is not None
     try:
         loaded = ctypes.CDLL(str(library))
@@ -307,7 +319,7 @@ def _functions(plan: NodePlan, library: Path | None) -> list[Callable[..., objec
         raise InputError(f"the library of plan '{plan.name}' cannot be loaded: {error}") from error
     for function in functions:
         function.restype = None
-    return functions  # type: ignore[return-value]
+    return loaded, functions  # type: ignore[return-value]
 
 
 def short(content: memoryview) -> memoryview:
@@ -324,13 +336,3 @@ def receive_short(connection: socket.socket, place: memoryview) -> None:
     numbers = np.empty(len(place) // 4, np.float16)
     receive_into(connection, numbers.view(np.uint8).data)
     np.frombuffer(place, np.float32)[:] = numbers
-
-
-def hang_up(connection: socket.socket) -> None:
-    """Ends a connection, and whoever waits for it."""
-    try:
-        connection.shutdown(socket.SHUT_RDWR)
-    except (OSError, ValueError):
-        pass
-    finally:
-        connection.close()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 import struct
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
 
@@ -20,7 +20,13 @@ PIECE_BYTES = 1 << 18  # of a file, in one message
 _LENGTH = struct.Struct("<I")
 _HEAD = struct.Struct("<IQI")  # before a tensor: FIFO, frame, bytes; a credit has no bytes
 
-Name = str
+MOST_FILES = 4096  # that one order names
+
+MOST_WORDS = 1000  # characters that say what went wrong
+
+Name = Annotated[str, msgspec.Meta(max_length=256)]
+Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)]
+Seconds = Annotated[float, msgspec.Meta(ge=0)]
 M = TypeVar("M")
 
 
@@ -29,7 +35,7 @@ class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True)
 
 
 class Hello(Message, frozen=True):
-    """The first message of a connection, from whoever opened it."""
+    """The first message of a connection, from the side that opened it. All protocols have the same."""
 
     protocol: int
     purpose: str  # orders, reports, files, tensors, credits
@@ -59,7 +65,7 @@ class RunRefused(Message, frozen=True):
 class Survey(Message, frozen=True):
     """Which of these files are missing? Bytes by digest."""
 
-    files: dict[str, int]
+    files: Annotated[dict[str, int], msgspec.Meta(max_length=MOST_FILES)]
 
 
 class Prepare(Message, frozen=True):
@@ -72,9 +78,9 @@ class Prepare(Message, frozen=True):
 class Begin(Message, frozen=True):
     """Drop what is under way, and carry out this plan from this frame on."""
 
-    epoch: int
+    epoch: Count
     plan: str
-    first: int
+    first: Count
 
 
 class Rest(Message, frozen=True):
@@ -100,7 +106,7 @@ class FilePiece(Message, frozen=True):
 class Missing(Message, frozen=True):
     """What is there already of each file that is not complete."""
 
-    offsets: dict[str, int]
+    offsets: dict[str, Count]
 
 
 class Stored(Message, frozen=True):
@@ -112,15 +118,15 @@ class Prepared(Message, frozen=True):
 
 
 class Begun(Message, frozen=True):
-    epoch: int
-    allocated: int  # bytes of arenas and slots
+    epoch: Count
+    allocated: Count  # bytes of arenas and slots
 
 
 class Trouble(Message, frozen=True):
     """What went wrong; `peer` is the device that could not be reached or misbehaved."""
 
-    epoch: int
-    what: str
+    epoch: Count  # 0 where it is about files or plans
+    what: Annotated[str, msgspec.Meta(max_length=MOST_WORDS)]
     peer: Name = ""
 
 
@@ -128,12 +134,12 @@ class Pulse(Message, frozen=True):
     """I am here, and this is what I do: counts and seconds are since the epoch began."""
 
     epoch: int
-    elapsed_s: float
-    runs: int  # parts that have run
-    computing_s: float
-    sent: dict[Name, int]  # bytes to each device
-    awaited: str  # what the next part waits for
-    resident: int  # bytes of the process in RAM
+    elapsed_s: Seconds
+    runs: Count  # parts that have run
+    computing_s: Seconds
+    sent: Annotated[dict[Name, Count], msgspec.Meta(max_length=MOST_FILES)]  # bytes to each device
+    awaited: Name  # what the next part waits for
+    resident: Count  # bytes of the process in RAM
 
 
 Report = Welcome | RunRefused | Missing | Stored | Prepared | Begun | Trouble | Pulse
@@ -157,7 +163,7 @@ def receive(connection: socket.socket, kind: type[M] | object, most: int = MOST_
     data = receive_bytes(connection, size)
     try:
         return msgspec.msgpack.decode(data, type=kind)
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise Disconnected(f"a message cannot be read: {error}") from None
 
 
@@ -173,9 +179,12 @@ def receive_head(connection: socket.socket) -> tuple[int, int, int]:
 
 
 def receive_bytes(connection: socket.socket, size: int) -> bytearray:
-    """So many bytes."""
-    data = bytearray(size)
-    receive_into(connection, memoryview(data))
+    """This number of bytes. Memory is taken as they come, since the number is only a claim."""
+    data = bytearray()
+    while len(data) < size:
+        piece = bytearray(min(size - len(data), PIECE_BYTES))
+        receive_into(connection, memoryview(piece))
+        data += piece
     return data
 
 

@@ -80,7 +80,7 @@ def read_plan(content: bytes) -> NodePlan:
     """The plan, if it is sound: every address inside the memory, every number one that there is."""
     try:
         plan = msgspec.json.decode(content, type=NodePlan)
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise Damaged(str(error), "plan of the device") from None
     for problem in _problems(plan):
         raise Damaged(problem, "plan of the device")

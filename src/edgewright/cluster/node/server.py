@@ -11,19 +11,21 @@ import queue
 import shutil
 import ssl
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from ...errors import EdgewrightError, InputError
+from ...errors import EdgewrightError, InputError, RunError
 from ...run.machine import architecture, processor_features, resident_bytes
-from .connections import Listener, dial, hello
+from .connections import Listener, Watch, dial, hang_up, hello
 from .credentials import Credentials, Peer
 from .current_engine import CurrentEngine
-from .engine import Engine, hang_up
+from .engine import Dial, Engine
 from .messages import (
+    MOST_WORDS,
     PIECE_BYTES,
     PROTOCOL,
     Beat,
@@ -45,6 +47,7 @@ from .messages import (
     Survey,
     Trouble,
     Welcome,
+    checked_protocol,
     receive,
     send,
 )
@@ -77,29 +80,37 @@ class ClusterNode:
             session.end("the node was closed")
 
     def _serve(self, connection: ssl.SSLSocket, peer: Peer, greeting: Hello) -> None:
+        purpose = greeting.purpose[:20]
         try:
-            if greeting.purpose in ("tensors", "credits"):
-                self._serve_device(connection, peer, greeting)
-            elif not peer.is_coordinator:
-                self.log(
-                    f"refused '{peer.name}': its certificate is not the gateway's, and it asked for {greeting.purpose}"
-                )
-            elif greeting.purpose == "reports":
+            if purpose == "reports" and peer.is_coordinator:
                 self._serve_reports(connection, peer, greeting)
-            elif session := self._session_of(greeting):
-                {"orders": session.take_orders, "files": session.take_files}[greeting.purpose](connection)
-        except KeyError:
-            self.log(f"refused '{peer.name}': it asked for '{greeting.purpose[:20]}'")
+                return
+            checked_protocol(greeting.protocol, f"device '{peer.name}'")
+            session = self._session_of(greeting)
+            if purpose in ("tensors", "credits"):
+                if session:
+                    self._serve_device(session, connection, peer, greeting)
+            elif not peer.is_coordinator:
+                raise RunError(f"'{peer.name}' asked for {purpose}, and its certificate is not the gateway's")
+            elif purpose not in ("orders", "files"):
+                raise RunError(f"'{peer.name}' asked for '{purpose}', which is not known here")
+            elif session:
+                (session.take_orders if purpose == "orders" else session.take_files)(connection)
         except Disconnected as end:
-            self.log(f"{greeting.purpose} of '{peer.name}' ended: {end}")
+            self.log(f"{purpose} of '{peer.name}' ended: {end}")
 
     def _serve_reports(self, connection: ssl.SSLSocket, peer: Peer, greeting: Hello) -> None:
         """A coordinator that comes begins a run, if there is none."""
+        if greeting.protocol != PROTOCOL:
+            send(connection, welcome(self))  # it says which edgewright this is
+            return
         with self._lock:
-            if self._session is not None:
-                send(connection, RunRefused(f"it works for another run, which '{self._session.coordinator}' began"))
-                return
-            session = self._session = _Session(self, greeting.run, peer.name)
+            other = self._session
+            if other is None:
+                session = self._session = _Session(self, greeting.run, peer.name)
+        if other is not None:
+            send(connection, RunRefused(f"it works for another run, which '{other.coordinator}' began"))
+            return
         self.log(f"run {greeting.run[:12]} of '{peer.name}' begins")
         try:
             session.send_reports(connection)
@@ -109,13 +120,12 @@ class ClusterNode:
                 self._session = None
             self.log(f"run {greeting.run[:12]} is over: {session.why}")
 
-    def _serve_device(self, connection: ssl.SSLSocket, peer: Peer, greeting: Hello) -> None:
+    def _serve_device(self, session: _Session, connection: ssl.SSLSocket, peer: Peer, greeting: Hello) -> None:
         """Another device of the run, in the epoch that it is in."""
-        if session := self._session_of(greeting):
-            try:
-                session.current.serve(connection, peer.name, greeting)
-            except Disconnected as end:
-                session.trouble(greeting.epoch, str(end), peer.name)
+        try:
+            session.current.serve(connection, peer.name, greeting)
+        except Disconnected as end:
+            session.trouble(greeting.epoch, str(end), peer.name)
 
     def _session_of(self, greeting: Hello) -> _Session | None:
         with self._lock:
@@ -132,7 +142,9 @@ class _Session:
         self.current = CurrentEngine()
         self._reports: queue.SimpleQueue[Report | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
-        self._connections: list[ssl.SSLSocket] = []
+        self._connections: set[ssl.SSLSocket] = set()
+        self._awaited: frozenset[str] = frozenset()  # digests of files to come
+        self._began, self._has_orders = time.monotonic(), False
 
     def end(self, why: str) -> None:
         with self._lock:
@@ -149,60 +161,77 @@ class _Session:
         """Tells the coordinator, unless it concerns an epoch that is over."""
         engine = self.current.engine
         if engine is not None and engine.epoch == epoch:
-            self._reports.put(Trouble(epoch, what[:1000], peer))
+            self._reports.put(Trouble(epoch, what[:MOST_WORDS], peer))
 
     # Connections
 
     def send_reports(self, connection: ssl.SSLSocket) -> None:
         """Reports as they come, and a sign of life where there are none."""
-        self._attend(connection)
-        send(connection, self._welcome())
-        while not self.why:
-            try:
-                report = self._reports.get(timeout=BEAT_S)
-            except queue.Empty:
-                report = self._pulse()
-            if report is not None:
-                send(connection, report)
+        with self._attended(connection):
+            send(connection, welcome(self.node))
+            while not self.why:
+                try:
+                    report = self._reports.get(timeout=BEAT_S)
+                except queue.Empty:
+                    report = self._pulse()
+                if report is not None:
+                    send(connection, report)
+                if not self._has_orders and time.monotonic() > self._began + COORDINATOR_S:
+                    self.end("the coordinator gives no orders")
 
     def take_orders(self, connection: ssl.SSLSocket) -> None:
-        self._attend(connection)
-        connection.settimeout(COORDINATOR_S)
+        why = "it failed"
         try:
-            while True:
-                order: Order = receive(connection, Order)
-                if not isinstance(order, Beat):
-                    self._obey(order)
+            with self._attended(connection):
+                self._has_orders = True
+                connection.settimeout(COORDINATOR_S)
+                while True:
+                    order: Order = receive(connection, Order)
+                    if not isinstance(order, Beat):
+                        self._obey(order)
         except Disconnected as end:
-            self.end(f"the coordinator is gone ({end})")
+            why = f"the coordinator is gone ({end})"
+        finally:
+            self.end(why)
 
     def take_files(self, connection: ssl.SSLSocket) -> None:
         """Pieces of files, until the connection ends."""
-        self._attend(connection)
-        while True:
-            piece: FilePiece = receive(connection, FilePiece, 2 * PIECE_BYTES)
-            try:
-                if piece.data:
-                    self.node.store.append(piece.digest, piece.offset, piece.data)
-                if piece.is_last:
-                    self.node.store.finish(piece.digest)
-                    self._reports.put(Stored(piece.digest))
-            except EdgewrightError as error:
-                self._reports.put(Trouble(0, str(error)))
-                return
+        with self._attended(connection):
+            while True:
+                piece: FilePiece = receive(connection, FilePiece, 2 * PIECE_BYTES)
+                try:
+                    if piece.digest not in self._awaited:
+                        raise InputError(f"file {piece.digest[:12]} was sent, and is not missing here")
+                    if piece.data:
+                        self.node.store.append(piece.digest, piece.offset, piece.data)
+                    if piece.is_last:
+                        self.node.store.finish(piece.digest)
+                        self._reports.put(Stored(piece.digest))
+                except EdgewrightError as error:
+                    self._reports.put(Trouble(0, str(error)[:MOST_WORDS]))
+                    return
 
-    def _attend(self, connection: ssl.SSLSocket) -> None:
+    @contextmanager
+    def _attended(self, connection: ssl.SSLSocket) -> Iterator[None]:
+        """While a connection is served: it ends with the run."""
         with self._lock:
-            self._connections.append(connection)
             if self.why:
-                hang_up(connection)
+                raise Disconnected(f"the run is over: {self.why}")
+            self._connections.add(connection)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._connections.discard(connection)
 
     # Orders
 
     def _obey(self, order: Message) -> None:
         try:
             if isinstance(order, Survey):
-                self._reports.put(Missing(self.node.store.reserve(order.files)))
+                missing = self._missing(order.files)
+                self._awaited = frozenset(missing)
+                self._reports.put(Missing(missing))
             elif isinstance(order, Prepare):
                 self._prepare(order)
             elif isinstance(order, Begin):
@@ -210,7 +239,16 @@ class _Session:
             elif isinstance(order, Rest):
                 self.current.replace(None)
         except EdgewrightError as error:
-            self._reports.put(Trouble(getattr(order, "epoch", 0), str(error)[:1000]))
+            self._reports.put(Trouble(getattr(order, "epoch", 0), str(error)[:MOST_WORDS]))
+
+    def _missing(self, files: dict[str, int]) -> dict[str, int]:
+        """What is missing of these files. On a full disk, those of earlier runs are deleted first."""
+        store = self.node.store
+        try:
+            return store.reserve(files)
+        except RunError:
+            store.keep_only({*files, *(plan.library.digest for plan in self._plans.values() if plan.library)})
+            return store.reserve(files)
 
     def _prepare(self, order: Prepare) -> None:
         if not self.node.credentials.is_signed(order.plan, order.signature):
@@ -218,7 +256,7 @@ class _Session:
         plan = read_plan(order.plan)
         if plan.device != self.node.credentials.name:
             raise InputError(f"a plan came that is for device '{plan.device}'")
-        if len(self._plans) >= PLANS:
+        if len(self._plans) >= PLANS and plan.name not in self._plans:
             raise InputError(f"more than {PLANS} plans came")
         check_core(plan)
         if plan.library:
@@ -236,9 +274,10 @@ class _Session:
         if engine:
             self._reports.put(Begun(order.epoch, engine.allocated))
 
-    def _dialler(self, plan: NodePlan, epoch: int) -> Callable[[str, str], ssl.SSLSocket]:
-        def opened(device: str, purpose: str) -> ssl.SSLSocket:
-            return dial(plan.addresses[device], device, self.node.credentials, hello(purpose, self.run, epoch))
+    def _dialler(self, plan: NodePlan, epoch: int) -> Dial:
+        def opened(device: str, purpose: str, watch: Watch) -> ssl.SSLSocket:
+            greeting = hello(purpose, self.run, epoch)
+            return dial(plan.addresses[device], device, self.node.credentials, greeting, watch)
 
         return opened
 
@@ -246,13 +285,16 @@ class _Session:
         engine, resident = self.current.engine, resident_bytes()
         return engine.pulse(resident) if engine else Pulse(0, 0.0, 0, 0.0, {}, "", resident)
 
-    def _welcome(self) -> Welcome:
-        ram = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        disk = 0
-        with suppress(OSError):
-            disk = shutil.disk_usage(self.node.store.folder).free
-        name = self.node.credentials.name
-        return Welcome(PROTOCOL, name, version("edgewright"), architecture(), processor_features(), ram, disk)
+
+def welcome(node: ClusterNode) -> Welcome:
+    """What a device says of itself."""
+    ram = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    disk, release = 0, "of an unknown version"
+    with suppress(OSError):
+        disk = shutil.disk_usage(node.store.folder).free
+    with suppress(PackageNotFoundError):
+        release = version("edgewright")
+    return Welcome(PROTOCOL, node.credentials.name, release, architecture(), processor_features(), ram, disk)
 
 
 def check_core(plan: NodePlan) -> None:
@@ -260,6 +302,10 @@ def check_core(plan: NodePlan) -> None:
     library = plan.library
     if library is None:
         return
+    if architecture().startswith("armv"):
+        raise InputError(
+            f"'{plan.device}' has a 32-bit system ({architecture()}), which nothing is compiled for; install 64 bits"
+        )
     if library.architecture != architecture():
         raise InputError(
             f"the library for '{plan.device}' was built for {library.architecture}, and the device is "

@@ -44,7 +44,7 @@ class FileStore:
         missing = sum(max(sizes[digest] - there, 0) for digest, there in offsets.items())
         if missing > self._free:
             raise self._refusal(OSError(ENOSPC, ""), missing)
-        self._sizes.update(sizes)
+        self._sizes = {digest: sizes[digest] for digest in offsets}
         return offsets
 
     def offsets(self, digests: Iterable[str]) -> dict[str, int]:

@@ -12,6 +12,7 @@ import queue
 import ssl
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,11 +20,11 @@ from secrets import token_hex
 
 from ...errors import EdgewrightError, InputError, RunError
 from ...network.tensor import Array
-from ..node.connections import Listener, dial, hello
+from ..node.connections import Listener, Watch, dial, hello
 from ..node.credentials import Credentials, Peer
 from ..node.current_engine import CurrentEngine
 from ..node.engine import Engine
-from ..node.messages import Begin, Begun, Disconnected, Hello, Pulse, Rest, Trouble
+from ..node.messages import Begin, Begun, Disconnected, Hello, Pulse, Rest, Trouble, checked_protocol
 from .frame_keeper import Frame, FrameKeeper
 from .prepared_plan import PreparedPlan
 from .remote_device import Event, Lost, Progress, RemoteDevice, untold
@@ -31,6 +32,7 @@ from .remote_device import Event, Lost, Progress, RemoteDevice, untold
 BEGIN_S = 10.0  # that devices have to begin an epoch
 SUSPECT_S = 1.5  # after which a device that another cannot reach is given up
 RETRY_S, MOST_RETRY_S = 0.5, 8.0  # between attempts to reach a lost device: doubled each time
+MOST_REST_S = 120.0  # before the first attempt, which comes the later, the more often the device was lost
 WAITING_RESULTS = 8  # that nobody has taken yet
 
 Replan = Callable[[frozenset[str]], PreparedPlan]
@@ -55,6 +57,7 @@ class _Joined:
 
 @dataclass(frozen=True)
 class _Replanned:
+    devices: frozenset[str]  # that a plan was asked for
     plan: PreparedPlan | EdgewrightError
 
 
@@ -86,7 +89,9 @@ class Coordinator:
         self._waiting: set[str] = set()  # devices that have not begun the epoch
         self._begin_until = 0.0
         self._suspects: dict[str, tuple[int, float, str]] = {}  # the epoch, until when, why
-        self._is_replanning = self._is_over = False
+        self._losses: Counter[str] = Counter()
+        self._refusals: dict[str, str] = {}  # what was said of devices that came back and could not take part
+        self._is_replanning, self._over = False, threading.Event()
         self._error: EdgewrightError | None = None
         self._replan: Replan | None = None
         self.keeper = FrameKeeper({}, {})
@@ -102,20 +107,25 @@ class Coordinator:
         self._addresses = {name: address for name, address in addresses.items() if name != self.name}
         with ThreadPoolExecutor(max(1, len(self._addresses))) as pool:
             jobs = {name: pool.submit(self._reached, name) for name in self._addresses}
-        problems = [str(error) for job in jobs.values() if (error := job.exception())]
-        if problems:
-            raise RunError("; ".join(problems))
-        self.remotes = {name: job.result() for name, job in jobs.items()}
+        errors = {name: error for name, job in jobs.items() if (error := job.exception())}
+        self.remotes = {name: job.result() for name, job in jobs.items() if name not in errors}
+        if errors:
+            raise RunError("; ".join(map(str, errors.values())))
 
     def prepare(self, plans: Sequence[PreparedPlan], progress: Progress = untold) -> None:
-        """Hands out plans and the files that they need, to all devices at the same time."""
+        """Hands out plans and the files that they need. A device may be lost meanwhile if a plan does without it."""
         self.plans += plans
         self.keeper = FrameKeeper(plans[0].inputs, plans[0].outputs)
-        with ThreadPoolExecutor(max(1, len(self.remotes))) as pool:
-            jobs = [pool.submit(remote.prepare, plans, progress) for remote in self.remotes.values()]
-        for job in jobs:
-            if error := job.exception():
+        for remote, error in self._handed_out(plans, progress).items():
+            if not remote.is_lost or all(remote.name in plan.devices for plan in plans):
                 raise error
+
+    def _handed_out(self, plans: Sequence[PreparedPlan], progress: Progress) -> dict[RemoteDevice, BaseException]:
+        """Prepares all devices at the same time; returns the errors."""
+        remotes = tuple(self.remotes.values())
+        with ThreadPoolExecutor(max(1, len(remotes))) as pool:
+            jobs = {remote: pool.submit(remote.prepare, plans, progress) for remote in remotes}
+        return {remote: error for remote, job in jobs.items() if (error := job.exception())}
 
     def _reached(self, name: str) -> RemoteDevice:
         return RemoteDevice(
@@ -141,17 +151,21 @@ class Coordinator:
                 if keeper.finished == keeper.taken:
                     break
             yield keeper.take()
+        self._note_resumed()
         if self._error is not None:
             raise self._error
 
     def close(self) -> None:
         """Ends the run: devices free its memory."""
-        self._is_over = True
+        self._over.set()
         with self.keeper.changed:
             self.keeper.changed.notify_all()
         self._events.put((None, None))
         if self._control_thread.ident is not None:
             self._control_thread.join()
+        while not self._events.empty():
+            if isinstance(event := self._events.get()[1], _Joined):
+                event.remote.close()
         for remote in self.remotes.values():
             remote.close()
         self._listener.close()
@@ -160,7 +174,7 @@ class Coordinator:
     def _has_news(self) -> bool:
         keeper = self.keeper
         is_through = self._has_all_frames and keeper.finished == keeper.admitted
-        return keeper.finished > keeper.taken or is_through or self._error is not None or self._is_over
+        return keeper.finished > keeper.taken or is_through or self._error is not None or self._over.is_set()
 
     def _feed(self, frames: Iterator[Frame]) -> None:
         """Takes frames from the source where there is room to keep them."""
@@ -168,8 +182,8 @@ class Coordinator:
         try:
             while True:
                 with keeper.changed:
-                    keeper.changed.wait_for(lambda: self._has_room() or self._is_over)
-                if self._is_over:
+                    keeper.changed.wait_for(lambda: self._has_room() or self._over.is_set())
+                if self._over.is_set():
                     return
                 keeper.admit(next(frames))
                 if engine := self.current.engine:
@@ -193,15 +207,15 @@ class Coordinator:
     def _control(self) -> None:
         """Handles one event after the other."""
         try:
-            while not self._is_over:
+            while not self._over.is_set():
                 now = time.monotonic()
                 ends = [until for _, until, _ in self._suspects.values()] + [self._begin_until] * bool(self._waiting)
                 try:
                     remote, event = self._events.get(timeout=max(0.0, min(ends) - now) if ends else 1.0)
+                    self._handle(remote, event)
                 except queue.Empty:
-                    self._check_time()
-                    continue
-                self._handle(remote, event)
+                    pass
+                self._check_time()
                 self._note_resumed()
         except EdgewrightError as error:
             self._fail(error)
@@ -212,13 +226,9 @@ class Coordinator:
         if isinstance(event, _Joined):
             self._join(event.remote)
         elif isinstance(event, _Replanned):
-            self._is_replanning = False
-            if isinstance(event.plan, EdgewrightError):
-                raise event.plan
-            self.plans.append(event.plan)
-            self._restart_if_better()
+            self._take_plan(event)
         elif remote is None:
-            if isinstance(event, Trouble):
+            if isinstance(event, Trouble) and event.epoch == self.epoch:
                 self._suspect(event, self.name)
         elif self.remotes.get(remote.name) is not remote:
             return  # it was given up
@@ -233,9 +243,12 @@ class Coordinator:
             self._suspect(event, remote.name)
 
     def _suspect(self, trouble: Trouble, reporter: str) -> None:
-        """One device cannot reach another. Which of them is lost shows soon; if neither, the other one is given up."""
-        blamed = trouble.peer if trouble.peer in self.remotes else reporter
-        if not trouble.peer and reporter != self.name:
+        """One device cannot reach another. If neither is lost soon, the one that was lost more often is given up."""
+        pair = [name for name in (trouble.peer, reporter) if name in self.remotes]
+        blamed = max(pair, key=self._losses.__getitem__, default=self.name)
+        if not trouble.peer and reporter == self.name:
+            raise RunError(f"the gateway's own share failed: {trouble.what}")
+        if not trouble.peer:
             self._give_up(reporter, trouble.what)
         elif blamed != self.name and blamed not in self._suspects:
             why = f"'{reporter}' cannot work with '{trouble.peer}': {trouble.what}"
@@ -262,13 +275,17 @@ class Coordinator:
         self.pulses.pop(name, None)
         self._suspects.pop(name, None)
         self._lost.add(name)
+        self._losses[name] += 1
         self.say(f"device '{name}' is lost: {why}")
-        threading.Thread(target=self._reach_again, args=(name,), name=f"edgewright-retry-{name}", daemon=True).start()
+        self._await_return(name)
         if self.plan is None or name in self.plan.devices:
             self.recoveries.append(Recovery(name, why, time.monotonic()))
             self._restart()
 
     def _join(self, remote: RemoteDevice) -> None:
+        if remote.is_lost:  # its loss was told before it belonged to the run
+            self._await_return(remote.name)
+            return
         self.remotes[remote.name] = remote
         self._lost.discard(remote.name)
         self.say(f"device '{remote.name}' is back")
@@ -288,6 +305,7 @@ class Coordinator:
     def _restart(self) -> None:
         """A new epoch, from the first frame without a result."""
         self.current.replace(None)
+        self.keeper.first_finished = None
         self._waiting, self._suspects = set(), {}
         self.plan = plan = self._best_plan()
         if plan is None:
@@ -295,9 +313,8 @@ class Coordinator:
             return
         self.epoch += 1
         first = self.keeper.begin(plan)
-        if self.recoveries and self.recoveries[-1].resumed is None:
-            self.recoveries[-1].plan = plan.name
-            self.recoveries[-1].frames_again = self.keeper.admitted - first
+        for recovery in self._unresolved():
+            recovery.plan, recovery.frames_again = plan.name, self.keeper.admitted - first
         for name, remote in self.remotes.items():
             if name in plan.devices:
                 self._waiting.add(name)
@@ -308,8 +325,8 @@ class Coordinator:
         epoch, node = self.epoch, plan.nodes[self.name]
         path = plan.libraries[node.library.digest] if node.library else None
 
-        def dialled(device: str, purpose: str) -> ssl.SSLSocket:
-            return dial(node.addresses[device], device, self.credentials, hello(purpose, self.run, epoch))
+        def dialled(device: str, purpose: str, watch: Watch) -> ssl.SSLSocket:
+            return dial(node.addresses[device], device, self.credentials, hello(purpose, self.run, epoch), watch)
 
         def report(what: str, device: str) -> None:
             self._events.put((None, Trouble(epoch, what, device)))
@@ -337,35 +354,63 @@ class Coordinator:
             result: PreparedPlan | EdgewrightError
             try:
                 result = replan(there)
-                for remote in tuple(self.remotes.values()):
-                    remote.prepare([result], untold)
+                for remote, error in self._handed_out([result], untold).items():
+                    remote.lose(str(error))
             except EdgewrightError as error:
                 result = error
-            self._events.put((None, _Replanned(result)))
+            except Exception as error:
+                result = RunError(f"planning failed: {type(error).__name__}: {error}")
+            self._events.put((None, _Replanned(there, result)))
 
         self.say(f"no plan is prepared for {_listed(there)} alone; making one")
         threading.Thread(target=planned, name="edgewright-replan", daemon=True).start()
 
+    def _take_plan(self, answer: _Replanned) -> None:
+        """A plan that was made, or why there is none; meanwhile other devices may have been lost, or be back."""
+        self._is_replanning = False
+        if isinstance(answer.plan, PreparedPlan):
+            self.plans.append(answer.plan)
+        elif self._best_plan() is None and {self.name, *self.remotes} <= answer.devices:
+            raise answer.plan
+        if self.plan is None:
+            self._restart()
+        else:
+            self._restart_if_better()
+
+    def _await_return(self, name: str) -> None:
+        threading.Thread(target=self._reach_again, args=(name,), name=f"edgewright-retry-{name}", daemon=True).start()
+
     def _reach_again(self, name: str) -> None:
-        """Tries to reach a lost device, less and less often, and hands it what it needs."""
-        pause = RETRY_S
-        while not self._is_over:
-            time.sleep(pause)
+        """Tries to reach a lost device, less and less often, and hands it the plans."""
+        pause = min(RETRY_S * 4.0 ** min(self._losses[name] - 1, 9), MOST_REST_S)
+        while not self._over.wait(pause):
             pause = min(2 * pause, MOST_RETRY_S)
             try:
                 remote = self._reached(name)
-                remote.prepare(self.plans, untold)
             except EdgewrightError:
                 continue
+            try:
+                remote.prepare(self.plans, untold)
+            except (EdgewrightError, OSError) as error:
+                remote.close()
+                if self._refusals.get(name) != str(error):
+                    self._refusals[name] = str(error)
+                    self.say(f"device '{name}' is back, but cannot take part: {error}")
+                continue
             self._events.put((None, _Joined(remote)))
+            if self._over.is_set():
+                remote.close()
             return
 
     def _note_resumed(self) -> None:
         """When results come again after a loss."""
-        if self.recoveries and self.recoveries[-1].resumed is None:
-            last, times = self.recoveries[-1], self.keeper.finish_times
-            if times and times[-1] > last.noticed and not self._waiting:
-                last.resumed = next(each for each in times if each > last.noticed)
+        if (first := self.keeper.first_finished) is not None:
+            for recovery in self._unresolved():
+                recovery.resumed = first
+
+    def _unresolved(self) -> list[Recovery]:
+        """Losses since which there was no result."""
+        return [recovery for recovery in self.recoveries if recovery.resumed is None]
 
     def _fail(self, error: EdgewrightError) -> None:
         with self.keeper.changed:
@@ -376,6 +421,7 @@ class Coordinator:
         """Tensors and credits of the other devices, for the gateway's own share."""
         if greeting.purpose not in ("tensors", "credits") or greeting.run != self.run:
             return
+        checked_protocol(greeting.protocol, f"device '{peer.name}'")
         try:
             self.current.serve(connection, peer.name, greeting)
         except Disconnected as end:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import sha256
@@ -42,27 +42,33 @@ class LibraryBuilder:
 
     def build(self, deployment: Deployment, cluster: Cluster, name: str) -> dict[str, DeviceLibrary]:
         """The library of each device that has parts, in the folder of the plan's name."""
-        devices = dict.fromkeys(worker.device for worker in deployment.workers if worker.parts)
-        sources = {device: _DeviceSources(deployment, device, _target(cluster, device)) for device in devices}
+        sources = device_sources(deployment, cluster)
+        home = self.folder / name
 
-        def compiled() -> dict[str, Path]:
+        def linked() -> dict[str, Path]:
+            objects = self._objects(sources)
             with ThreadPoolExecutor(os.cpu_count()) as pool:
-                wanted = {key: (each, name) for each in sources.values() for name, key in each.keys.items()}
-                jobs = {key: pool.submit(self._object, *what) for key, what in wanted.items()}
-                objects = {key: job.result() for key, job in jobs.items()}
-                home = self.folder / name
                 links = {
-                    device: pool.submit(
-                        _linked, each, [objects[key] for key in each.keys.values()], home / f"{device}.so"
-                    )
+                    device: pool.submit(each.link, objects[device], home / f"{device}.so")
                     for device, each in sources.items()
                 }
                 return {device: link.result() for device, link in links.items()}
 
-        paths = interruptible(compiled, end_compilers)
+        paths = interruptible(linked, end_compilers)
         return {device: sources[device].library(path) for device, path in paths.items()}
 
-    def _object(self, sources: _DeviceSources, name: str) -> Path:
+    def objects(self, sources: Mapping[str, DeviceSources]) -> dict[str, list[Path]]:
+        """The object files of each device."""
+        return interruptible(lambda: self._objects(sources), end_compilers)
+
+    def _objects(self, sources: Mapping[str, DeviceSources]) -> dict[str, list[Path]]:
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            wanted = {key: (each, name) for each in sources.values() for name, key in each.keys.items()}
+            jobs = {key: pool.submit(self._object, *what) for key, what in wanted.items()}
+            made = {key: job.result() for key, job in jobs.items()}
+        return {device: [made[key] for key in each.keys.values()] for device, each in sources.items()}
+
+    def _object(self, sources: DeviceSources, name: str) -> Path:
         """The object file of a source, which may have been made before."""
         key = sources.keys[name]
         target = self.folder / "objects" / f"{key}.o"
@@ -79,13 +85,13 @@ class LibraryBuilder:
         return target
 
 
-def _linked(sources: _DeviceSources, objects: list[Path], target: Path) -> Path:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    sources.toolchain.run([*sources.flags, "-shared", "-o", target, *objects, "-lm"], target.parent)
-    return target
+def device_sources(deployment: Deployment, cluster: Cluster) -> dict[str, DeviceSources]:
+    """The C of each device that has parts."""
+    devices = dict.fromkeys(worker.device for worker in deployment.workers if worker.parts)
+    return {device: DeviceSources(deployment, device, _target(cluster, device)) for device in devices}
 
 
-class _DeviceSources:
+class DeviceSources:
     """The C of a device's parts, and how it is compiled."""
 
     def __init__(self, deployment: Deployment, device: str, target: Target) -> None:
@@ -110,6 +116,12 @@ class _DeviceSources:
                 if isinstance(text, str):
                     ahead += re.findall(r'(?:#\s*include|\.incbin)\s*"([^"]+)"', text)
         return list(found)
+
+    def link(self, objects: Sequence[Path], target: Path) -> Path:
+        """The shared object."""
+        target.parent.mkdir(parents=True, exist_ok=True)
+        self.toolchain.run([*self.flags, "-shared", "-o", target, *objects, "-lm"], target.parent)
+        return target
 
     def _key(self, name: str) -> str:
         """The digest of all that its object file depends on."""

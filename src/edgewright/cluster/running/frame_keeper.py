@@ -28,6 +28,7 @@ class FrameKeeper:
         self.admitted = self.finished = 0  # the next frame that has not come, and the first without its result
         self.taken = 0  # results that were handed over
         self.most_kept = 0  # bytes of frames under way, at any time so far
+        self.first_finished: float | None = None  # when the first result came since the coordinator set it to None
         self._frames: dict[int, dict[str, Array]] = {}
         self._results: dict[int, dict[str, Array]] = {}
         self._left: dict[int, set[Number]] = {}  # results that are still to come
@@ -121,6 +122,7 @@ class FrameKeeper:
         now = time.monotonic()
         self.latencies.append(now - self.came.pop(number))
         self.finish_times.append(now)
+        self.first_finished = self.first_finished or now
         del self._frames[number], self._left[number]
         self.finished += 1
         self.changed.notify_all()

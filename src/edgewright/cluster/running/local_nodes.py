@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Self
 
 from ...errors import RunError
@@ -18,9 +18,18 @@ class LocalNodes:
     """One process for each device but the gateway, which is in the caller's own. All end with the `with` block."""
 
     def __init__(
-        self, keys: Path, names: Iterable[str], folder: Path, prefixes: Mapping[str, tuple[str, ...]] = {}
+        self,
+        keys: Path,
+        names: Iterable[str],
+        folder: Path,
+        prefixes: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+        hosts: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """`prefixes` are commands that start a device's process, such as one that enters a network namespace."""
+        """`prefixes` are commands that start a device's process, such as one that enters a network namespace.
+
+        `hosts` are addresses to listen at, where it is not loopback.
+        """
+        self.hosts = hosts
         self.keys, self.folder, self.prefixes = keys, folder, prefixes
         self.processes: dict[str, subprocess.Popen[str]] = {}
         self.addresses: dict[str, str] = {}
@@ -40,11 +49,11 @@ class LocalNodes:
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         self.close()
 
-    def start(self, name: str, address: str = "127.0.0.1:0") -> None:
+    def start(self, name: str, address: str = "") -> None:
         """Starts a node, or starts it again."""
         self.folder.mkdir(parents=True, exist_ok=True)
         command = [*self.prefixes.get(name, ()), sys.executable, "-m", "edgewright.cluster.node", str(self.keys / name)]
-        command += ["--listen", address, "--store", str(self.folder / name)]
+        command += ["--listen", address or f"{self._host(name)}:0", "--store", str(self.folder / name)]
         with (self.folder / f"{name}.log").open("a") as log:
             self.processes[name] = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
 
@@ -61,8 +70,10 @@ class LocalNodes:
         if not port.isdecimal():
             said = (self.folder / f"{name}.log").read_text()[-500:].strip()
             raise RunError(f"the node of '{name}' does not start: {said or line.strip() or 'it said nothing'}")
-        host = self.addresses.get(name, "127.0.0.1:").rpartition(":")[0]
-        self.addresses[name] = f"{host}:{port}"
+        self.addresses[name] = f"{self._host(name)}:{port}"
+
+    def _host(self, name: str) -> str:
+        return self.hosts.get(name, "127.0.0.1")
 
     def close(self) -> None:
         for process in self.processes.values():

@@ -8,8 +8,10 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
+from ... import text
 from ...run.machine import resident_bytes
 from .coordinator import Coordinator, Recovery
+from .prepared_plan import PreparedPlan
 
 RECENT = 50  # frames that rates and latencies are taken from
 
@@ -83,16 +85,15 @@ class Monitor:
             pulse.computing_s / pulse.elapsed_s if pulse and is_fresh and pulse.elapsed_s else 0.0,
             pulse.awaited if pulse and is_fresh else "",
             plan.memory.get(name, 0) if plan else 0,
-            self._allocated(name) if has_share and is_there else 0,
+            self._allocated(name, plan) if plan and has_share and is_there else 0,
             pulse.resident if pulse else 0,
             dict(pulse.sent) if pulse and is_fresh else {},
         )
 
-    def _allocated(self, name: str) -> int:
+    def _allocated(self, name: str, plan: PreparedPlan) -> int:
         """Arenas and slots as the device reports them, its library's weights, and frames kept."""
         coordinator = self.coordinator
-        assert coordinator.plan is not None
-        library = coordinator.plan.nodes[name].library
+        library = plan.nodes[name].library
         kept = coordinator.keeper.most_kept if name == coordinator.name else 0
         return coordinator.allocated.get(name, 0) + (library.weights_bytes if library else 0) + kept
 
@@ -102,7 +103,11 @@ def recovery_words(recovery: Recovery) -> str:
     after = (
         f"results again after {recovery.resumed - recovery.noticed:.2f} s" if recovery.resumed else "no result since"
     )
-    again = f"{recovery.frames_again} frames computed again" if recovery.frames_again else "nothing computed again"
+    again = (
+        f"{text.plural(recovery.frames_again, 'frame')} computed again"
+        if recovery.frames_again
+        else "nothing computed again"
+    )
     return f"device '{recovery.device}' was lost ({recovery.why}): {again} by plan '{recovery.plan}', {after}"
 
 

@@ -61,7 +61,6 @@ def prepared_plan(
         content = plan_bytes(plan)
         signed[device] = content, sign(keys, content)
     fifos = deployment.fifos
-    frame_bytes = sum(network.tensors[each].bytes for each in network.inputs)
     return PreparedPlan(
         name,
         nodes,
@@ -71,7 +70,7 @@ def prepared_plan(
         {number: fifo.what for number, fifo in enumerate(fifos) if OUTSIDE in fifo.reading},
         {each: network.tensors[each] for each in network.inputs},
         {each: network.tensors[each] for each in network.outputs},
-        max(1, planned.replay.get(cluster.gateway, 0) // max(1, frame_bytes)),
+        planned.frames_kept,
         planned.memory,
     )
 

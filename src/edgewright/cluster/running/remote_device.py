@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import RunError
-from ..node.connections import dial, hello
+from ..node.connections import dial, hang_up, hello
 from ..node.credentials import Credentials
-from ..node.engine import hang_up
 from ..node.messages import (
     PIECE_BYTES,
     Beat,
@@ -75,7 +74,7 @@ class RemoteDevice:
         try:
             self._orders = self._dialled("orders")
         except RunError:
-            hang_up(self._reports)
+            self._reports.close()
             raise
         self._reports.settimeout(LEASE_S)
         for work in (self._listen, self._beat):
@@ -89,15 +88,19 @@ class RemoteDevice:
             try:
                 answer: Welcome | RunRefused = receive(connection, Welcome | RunRefused, _REPORT_BYTES)
             except Disconnected as end:
-                hang_up(connection)
+                connection.close()
                 raise RunError(f"device '{self.name}' at {self.address} does not take this run: {end}") from None
             if isinstance(answer, Welcome):
                 checked_protocol(answer.protocol, f"device '{self.name}'", answer.version)
                 return connection, answer
-            hang_up(connection)
+            connection.close()
             if time.monotonic() > give_up:
                 raise RunError(f"device '{self.name}' at {self.address} does not take this run: {answer.why}")
             time.sleep(BEAT_S)
+
+    @property
+    def is_lost(self) -> bool:
+        return self._is_lost
 
     def order(self, message: Message) -> None:
         """Sends an order; if the device is gone, that is noticed elsewhere."""
@@ -113,13 +116,14 @@ class RemoteDevice:
             if self._is_lost:
                 return
             self._is_lost = True
-            self._lock.notify_all()
         self.close()
         self._notify(self, Lost(why))
 
     def close(self) -> None:
+        """Ends the connections, and whoever waits for answers."""
         with self._lock:
             self._is_lost = True
+            self._lock.notify_all()
         hang_up(self._reports)
         hang_up(self._orders)
 
@@ -128,6 +132,8 @@ class RemoteDevice:
         self.order(Survey(dict(sizes)))
         self._wait(lambda: self._missing is not None)
         missing, self._missing = self._missing or {}, None
+        if any(digest not in sizes or not 0 <= there <= sizes[digest] for digest, there in missing.items()):
+            raise RunError(f"device '{self.name}' asks for files that it does not need; install edgewright there anew")
         progress(sum(sizes.values()) - sum(sizes[digest] - there for digest, there in missing.items()))
         if not missing:
             return
@@ -148,13 +154,14 @@ class RemoteDevice:
             self._wait(lambda: False, 1.0)  # a refusal says more
             raise RunError(f"device '{self.name}' does not take files: {end}") from None
         finally:
-            hang_up(connection)
+            connection.close()
 
     def prepare(self, plans: Sequence[PreparedPlan], progress: Progress) -> None:
         """Hands over files and plans, those that the device has a share in; RunError when it cannot take them."""
         own = [plan for plan in plans if self.name in plan.nodes and plan.name not in self._prepared]
         sizes = {digest: size for plan in own for digest, size in plan.files(self.name).items()}
         paths = {digest: path for plan in own for digest, path in plan.libraries.items()}
+        self._refused = ""
         if sizes:
             self._send_files(paths, sizes, progress)
         for plan in own:
@@ -189,10 +196,16 @@ class RemoteDevice:
                         self._refused = report.what
                     self._lock.notify_all()
                 self._notify(self, report)
-        except Disconnected as end:
+        except Exception as end:  # whatever it is, the device is not listened to any more
             self.lose(f"no sign of life for {LEASE_S:g} s" if "timed out" in str(end) else str(end))
+        finally:
+            self._reports.close()
 
     def _beat(self) -> None:
-        while not self._is_lost:
+        is_over = False
+        while not is_over:
             self.order(Beat())
-            threading.Event().wait(BEAT_S)
+            with self._lock:
+                is_over = self._lock.wait_for(lambda: self._is_lost, BEAT_S)
+        with self._sending:
+            self._orders.close()

@@ -20,6 +20,7 @@ _OPERATORS = ("<", ">", "<=", ">=", "==", "!=", "&&", "||", "+", "-", "*")
 _BEFORE_UNARY = frozenset((*_OPENING, *_OPERATORS))
 
 
+ROWS_ON_DEMAND = "while ("  # in stages with many structures: all of them at once would take much of the stack
 UNSIGNED, SIGNED = "unsigned number", "number"  # keys of numbers
 
 
@@ -82,24 +83,41 @@ class StageReader:
     functions: Mapping[str, str]  # the type of kernels that are handed over as pointers, by name
 
     def atoms(self, text: str, has_own_tables: bool) -> tuple[Atom, ...]:
-        """The stage; with `has_own_tables`, its structures are local variables of the shared code, set from values."""
+        """The stage; with `has_own_tables`, its structures are local variables of the shared code, set from values.
+
+        They are set once, or where rows are computed on demand, in the blocks that use them.
+        """
         body = list(_signed(self._atoms(_merged(_tokens(text)))))
         if not has_own_tables:
             return tuple(body)
-        local: dict[str, str] = {}
-        prelude: list[Atom] = []
-        for at, atom in enumerate(body):
-            if atom.kind is not AtomKind.TABLE or self.tables[str(atom.value).removeprefix("&")].size:
-                continue
-            name, sign = str(atom.value).removeprefix("&"), "&" if str(atom.value).startswith("&") else ""
-            if name not in local:
-                local[name] = f"table{len(local)}"
-                own = self.tables[name]
-                declared = f"const {own.ctype} {local[name]} = {own.body};"
-                prelude += _on_new_line(_signed(self._atoms(_merged(_tokens(declared)))))
-            word = f"{sign}{local[name]}"
-            body[at] = Atom(AtomKind.WORD, atom.space, word, word)
-        return (*prelude, *_on_new_line(body)) if prelude else tuple(body)
+        found: list[Atom] = []
+        blocks, given = [0], [dict[str, str]()]  # where the open blocks begin, and names of structures in them
+        is_by_rows = ROWS_ON_DEMAND in text
+        inner = count = 0  # braces of initialisers that are open; structures
+        for atom in (*_on_new_line(body[:1]), *body[1:]):
+            name = str(atom.value).removeprefix("&")
+            if atom.kind is AtomKind.TABLE and not self.tables[name].size:
+                known = next((names[name] for names in given if name in names), None)
+                if known is None:
+                    known = given[-1][name] = f"table{count}"
+                    declared = f"const {self.tables[name].ctype} {known} = {self.tables[name].body};"
+                    atoms = self._atoms(_merged(_tokens(declared)))
+                    found[blocks[-1] : blocks[-1]] = _on_new_line(_signed(atoms), 4 * len(blocks) - 4)
+                    count += 1
+                word = f"{'&' if str(atom.value).startswith('&') else ''}{known}"
+                atom = Atom(AtomKind.WORD, atom.space, word, word)
+            elif atom.text == "{" and (inner or (found and found[-1].text == "=")):
+                inner += 1
+            elif atom.text == "}" and inner:
+                inner -= 1
+            elif atom.text == "{" and is_by_rows:
+                blocks.append(len(found) + 1)
+                given.append({})
+            elif atom.text == "}" and is_by_rows:
+                blocks.pop()
+                given.pop()
+            found.append(atom)
+        return tuple(found)
 
     def _atoms(self, tokens: Iterator[tuple[str, str, str]]) -> Iterator[Atom]:
         for kind, space, text in tokens:
@@ -142,7 +160,8 @@ def _tokens(text: str) -> Iterator[tuple[str, str, str]]:
         if found.isspace():
             space += found
         elif kind != "comment":
-            yield kind, space, found
+            line = space.rfind("\n")
+            yield kind, space[line:] if line >= 0 else space[:1], found
             space = ""
 
 
@@ -199,6 +218,6 @@ def _is_large(atom: Atom) -> bool:
     return not -(1 << 31) <= atom.value < (1 << 31)
 
 
-def _on_new_line(atoms: Iterable[Atom]) -> Iterator[Atom]:
+def _on_new_line(atoms: Iterable[Atom], indent: int = 0) -> Iterator[Atom]:
     for at, atom in enumerate(atoms):
-        yield replace(atom, space="\n") if not at else atom
+        yield replace(atom, space="\n" + " " * indent) if not at else atom

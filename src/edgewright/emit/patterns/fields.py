@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 
 from .atoms import Atom, AtomKind
 
@@ -15,7 +16,7 @@ INTEGERS = {
     "int32_t": (-(1 << 31), 1 << 31),
 }
 Value = int | tuple[int, ...] | str
-Arrays = Mapping[tuple[str, tuple[int, ...]], str]  # names of arrays of integers, by type and values
+Arrays = Mapping[str, tuple[int, ...]]  # by type of integer: the values of all arrays, which overlap where they can
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class RecordField:
 
     ctype: str
     values: tuple[Value, ...]
+    element: str = ""  # the type of integer of arrays; the field then says where each begins among all of that type
 
     @property
     def bytes(self) -> int:
@@ -31,16 +33,11 @@ class RecordField:
 
     @property
     def is_number(self) -> bool:
-        return self.ctype in INTEGERS
+        return self.ctype in INTEGERS and not self.element
 
     @property
     def numbers(self) -> tuple[int, ...]:
         return tuple(value for value in self.values if isinstance(value, int))
-
-    @property
-    def element(self) -> str:
-        """The type of what a pointer points to."""
-        return self.ctype.removeprefix("const ").removesuffix(" *")
 
     def is_of_layers(self, layers: Sequence[int]) -> bool:
         """Whether all stages of a layer have the same; `layers` has the number of each stage's."""
@@ -52,7 +49,7 @@ class RecordField:
     def initialiser(self, at: int, arrays: Arrays) -> str:
         """C of the value for stage number `at`."""
         value = self.values[at]
-        return arrays[self.element, value] if isinstance(value, tuple) else str(value)
+        return str(_place(value, arrays[self.element]) if isinstance(value, tuple) else value)
 
 
 def field_of(column: Sequence[Atom]) -> RecordField | None:
@@ -61,31 +58,47 @@ def field_of(column: Sequence[Atom]) -> RecordField | None:
     is_own = atom.kind in (AtomKind.TABLE, AtomKind.NUMBERS)  # of a network's own file, which others do not see
     if atom.kind in (AtomKind.WORD, AtomKind.SIZE) or (len(set(values)) == 1 and not is_own):
         return None
-    return RecordField(_ctype(atom, values), values)
-
-
-def _ctype(atom: Atom, values: Sequence[Value]) -> str:
     match atom.kind:
         case AtomKind.FUNCTION:
-            return f"{atom.key} *"
+            return RecordField(f"{atom.key} *", values)
         case AtomKind.CONSTANT | AtomKind.TABLE:
-            return f"const {atom.key.removesuffix('[]')} *"
+            return RecordField(f"const {atom.key.removesuffix('[]')} *", values)
         case AtomKind.NUMBERS:
-            return f"const {_narrowest([n for value in values if isinstance(value, tuple) for n in value])} *"
-    return _narrowest([value for value in values if isinstance(value, int)])
+            numbers = [n for value in values if isinstance(value, tuple) for n in value]
+            return RecordField("uint16_t", values, _narrowest(numbers))
+    return RecordField(_narrowest([value for value in values if isinstance(value, int)]), values)
+
+
+def arrays_of(fields: Iterable[RecordField]) -> Arrays:
+    """The arrays that the fields stand for."""
+    found: dict[str, tuple[int, ...]] = {}
+    arrays = {(field.element, value) for field in fields for value in field.values if isinstance(value, tuple)}
+    for element, values in sorted(arrays, key=lambda pair: (pair[0], -len(pair[1]), pair[1])):
+        whole = found.setdefault(element, ())
+        if _place(values, whole) < 0:
+            most = min(len(values), len(whole))
+            shared = next(n for n in range(most, -1, -1) if whole[len(whole) - n :] == values[:n])
+            found[element] = whole + values[shared:]
+    return found
+
+
+def _place(values: tuple[int, ...], whole: tuple[int, ...]) -> int:
+    """Where the values begin among others; below 0 where they are not."""
+    places = range(len(whole) - len(values) + 1)
+    return next((at for at in places if whole[at : at + len(values)] == values), -1)
 
 
 def _narrowest(numbers: Sequence[int]) -> str:
     return next(ctype for ctype, (low, end) in INTEGERS.items() if low <= min(numbers) and max(numbers) < end)
 
 
-def derived(fields: Sequence[RecordField]) -> Mapping[RecordField, tuple[RecordField, str]]:
-    """The numbers that follow from another one in the same way in all stages, with that one and the C behind it."""
+def derived(fields: Sequence[RecordField]) -> Mapping[RecordField, tuple[str, tuple[RecordField, ...]]]:
+    """The numbers that follow from others in the same way in all stages: C with the places of those others."""
     taken: list[RecordField] = []
-    found: dict[RecordField, tuple[RecordField, str]] = {}
+    found: dict[RecordField, tuple[str, tuple[RecordField, ...]]] = {}
     numbers = dict.fromkeys(field for field in fields if field.is_number)
     for own in sorted(numbers, key=lambda field: max(map(abs, field.numbers))):
-        relation = next(((base, text) for base in taken if (text := _relation(own.numbers, base.numbers))), None)
+        relation = next(_relations(own, taken), None)
         if relation is None:
             taken.append(own)
         else:
@@ -93,13 +106,23 @@ def derived(fields: Sequence[RecordField]) -> Mapping[RecordField, tuple[RecordF
     return found
 
 
+def _relations(own: RecordField, others: Sequence[RecordField]) -> Iterator[tuple[str, tuple[RecordField, ...]]]:
+    """As one of the others and a summand or a factor, or as the product of two."""
+    for base in others:
+        if text := _relation(own.numbers, base.numbers):
+            yield text, (base,)
+    for a, b in combinations_with_replacement(others, 2):
+        if all(value == x * y for value, x, y in zip(own.numbers, a.numbers, b.numbers, strict=True)):
+            yield "{} * {}", (a, b)
+
+
 def _relation(values: Sequence[int], base: Sequence[int]) -> str:
-    """C that makes these values of the others, behind them: a summand or a factor that is the same for all."""
+    """C that makes these values of the others: a summand or a factor that is the same for all."""
     pairs = set(zip(values, base, strict=True))
     value, other = next(iter(pairs))
     if all(a - b == value - other for a, b in pairs):
-        return f"{'+' if value > other else '-'} {abs(value - other)}"
+        return f"{{}} {'+' if value > other else '-'} {abs(value - other)}"
     value, other = next((a, b) for a, b in pairs if a or b)
     if other and value % other == 0 and all(a == b * (value // other) for a, b in pairs):
-        return f"* {value // other}"
+        return f"{{}} * {value // other}"
     return ""

@@ -73,6 +73,6 @@ def _bytes(stages: Sequence[tuple[Atoms, int]]) -> float:
 def _size(kind: AtomKind, values: Sequence[object]) -> int:
     """Bytes of a field."""
     if kind is not AtomKind.NUMBER:
-        return 4
+        return 2 if kind is AtomKind.NUMBERS else 4
     most = max(abs(value) for value in values if isinstance(value, int))
     return 1 if most < 1 << 7 else 2 if most < 1 << 15 else 4

@@ -15,6 +15,11 @@ NAMES = frozenset(("pattern", "own", "layer"))  # of variables in functions
 MOST_TITLES = 3  # in the comment of a function
 
 
+def array_name(element: str) -> str:
+    """The array of all integers of a type."""
+    return f"ew_all_{element}"
+
+
 @dataclass(frozen=True, slots=True)
 class PrintedStage:
     """The C of a stage as it would stand in the run function."""
@@ -60,7 +65,7 @@ class Pattern:
         return list(zip(*self.atoms, strict=True))
 
     @cached_property
-    def _derived(self) -> Mapping[RecordField, tuple[RecordField, str]]:
+    def _derived(self) -> Mapping[RecordField, tuple[str, tuple[RecordField, ...]]]:
         return derived([own for own in map(field_of, self.columns) if own is not None])
 
     @cached_property
@@ -73,7 +78,7 @@ class Pattern:
     def layers(self) -> tuple[int, ...]:
         """For each stage the number of its layer: chosen such that records take least."""
         positions = [(stage.index,) for stage in self.stages]
-        pointers = [own.values for own in self.fields if not own.is_number]
+        pointers = [own.values for own in self.fields if own.ctype.endswith("*")]
         choices = (positions, list(zip(*pointers, strict=True)) or positions, [()] * len(self.stages))
         numbered = [tuple(list(dict.fromkeys(keys)).index(key) for key in keys) for keys in choices]
         return min(numbered, key=self._bytes)
@@ -96,14 +101,15 @@ class Pattern:
         if own is None:
             return atom.text
         if own in self._derived:
-            base, how = self._derived[own]
-            text = f"({self._field(base)} {how})"
+            how, bases = self._derived[own]
+            text = f"({how.format(*map(self._field, bases))})"
         else:
             text = self._field(own)
         return f"(uint32_t){text}" if atom.is_unsigned else text
 
     def _field(self, own: RecordField) -> str:
-        return f"{'layer' if own.is_of_layers(self.layers) else 'own'}->{self.fields[own]}"
+        text = f"{'layer' if own.is_of_layers(self.layers) else 'own'}->{self.fields[own]}"
+        return f"({array_name(own.element)} + {text})" if own.element else text
 
     def declarations(self) -> Iterator[str]:
         """For the header."""

@@ -10,11 +10,9 @@ from functools import cached_property
 from ...kernels.printing.source import CWriter, braced, comment
 from ..files import kernel_text, renamed
 from .atoms import StageReader
-from .fields import Arrays
+from .fields import Arrays, arrays_of
 from .grouping import grouped
-from .pattern import Pattern, PrintedStage
-
-ROWS_ON_DEMAND = "while ("  # in stages with many structures, which would take much of the stack
+from .pattern import Pattern, PrintedStage, array_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +50,7 @@ class StagePatterns:
         left = [(stage, reader) for stage, reader in stages]
         for has_own_tables in (True, False):
             read = {
-                n: (reader.atoms(stage.text, has_own_tables), stage.index)
-                for n, (stage, reader) in enumerate(left)
-                if not (has_own_tables and ROWS_ON_DEMAND in stage.text)
+                n: (reader.atoms(stage.text, has_own_tables), stage.index) for n, (stage, reader) in enumerate(left)
             }
             groups = grouped(read)
             for group in groups:
@@ -74,12 +70,7 @@ class StagePatterns:
 
     @cached_property
     def arrays(self) -> Arrays:
-        found: dict[tuple[str, tuple[int, ...]], str] = {}
-        for field in (field for pattern in self.patterns for field in pattern.fields):
-            for value in field.values:
-                if isinstance(value, tuple):
-                    found.setdefault((field.element, value), f"ew_turns_{len(found)}")
-        return found
+        return arrays_of(field for pattern in self.patterns for field in pattern.fields)
 
     def records(self, network: str, indices: Sequence[int], name: str) -> list[str]:
         """The definition of the records of stages in a row."""
@@ -150,16 +141,15 @@ class StagePatterns:
         ]
         for pattern in self.patterns:
             lines += [*pattern.declarations(), ""]
-        lines += [f"extern const {ctype} {name}[{len(values)}];" for (ctype, values), name in self.arrays.items()]
-        lines += ["", "/* The stages in a row. */", f"{self._runner};", "", f"#endif /* {guard} */", ""]
+        lines += ["/* The stages in a row. */", f"{self._runner};", "", f"#endif /* {guard} */", ""]
         return "\n".join(lines)
 
     def _source(self, about: str) -> str:
         c = CWriter()
         c.lines += [about, f'#include "{self.prefix}_patterns.h"']
         c.lines += [f'#include "{self.prefix}_probe.h"', ""] if self.probe.text else [""]
-        for (ctype, values), name in self.arrays.items():
-            c.line(f"const {ctype} {name}[{len(values)}] = {braced(values)};")
+        for element, values in self.arrays.items():
+            c.line(f"static const {element} {array_name(element)}[{len(values)}] = {braced(values)};")
         c.line()
         for pattern in self.patterns:
             pattern.write(c, self._signature, self.memories, self.arrays)

@@ -1,0 +1,425 @@
+"""Clusters at work on this machine: frames per second and latency as measured, beside those that were predicted.
+
+    sudo python benchmarks/cluster_real.py MODEL... [--devices 2,4,6] [--mbit 1000,100,10] [--frames N] [--json FILE]
+
+Each device is a process in a network namespace of its own, on a bridge, with a cable that sends and receives at the
+given rate (`tc tbf`) and a share of a core (a CPU quota of a cgroup, version 1 or 2, in periods of 10 ms); all shares
+together are below the cores of this machine. Predicted figures come from the simulator. It is told how long the parts
+take when they run alone, by the share; the rate of the cables, less what headers take; and what a message costs, which
+is measured first with a network that computes next to nothing. Where namespaces or quotas cannot be had, the benchmark
+says so, and runs without.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from itertools import cycle, islice
+from pathlib import Path
+from statistics import median
+
+import click
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from edgewright import read_model
+from edgewright.cluster.devices import Cluster, equal_devices
+from edgewright.cluster.goal import ClusterAim, ClusterGoal
+from edgewright.cluster.node.credentials import load_credentials
+from edgewright.cluster.node.engine import load_parts
+from edgewright.cluster.running.coordinator import Coordinator
+from edgewright.cluster.running.keys import make_keys
+from edgewright.cluster.running.local_nodes import LocalNodes
+from edgewright.cluster.running.monitor import Monitor
+from edgewright.cluster.running.preparation import Preparation
+from edgewright.cluster.running.prepared_plan import PreparedPlan
+from edgewright.cluster.simulation import ClusterRun, simulate
+from edgewright.network import Builder, Network, random_inputs
+from edgewright.network.kernels import execute
+from edgewright.network.operators import Conv2d
+from edgewright.network.reference import compare
+
+CORES = len(os.sched_getaffinity(0))
+SHARE_OF_CORES = 0.9  # of this machine's cores that all devices together may use
+PERIOD_US = 10_000
+BRIDGE, NET = "ewbridge", "10.77.0."
+PAYLOAD = 1448 / 1514  # of what a cable sends: the rest is headers of TCP, IP and Ethernet
+CGROUP_1, CGROUP_2 = Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup")
+
+
+@dataclass
+class Row:
+    model: str
+    devices: int
+    mbit: float
+    quota: float
+    predicted_fps: float
+    measured_fps: float
+    predicted_latency_s: float
+    measured_latency_s: float
+    message_s: float  # that a message takes more on each cable, as measured before
+    is_memory_planned: bool
+    is_right: bool
+    process_bytes: int
+
+    @property
+    def fps_ratio(self) -> float:
+        return self.measured_fps / self.predicted_fps
+
+    @property
+    def latency_ratio(self) -> float:
+        return self.measured_latency_s / self.predicted_latency_s
+
+
+def share_of(devices: int) -> float:
+    """Of a core, for each of so many devices."""
+    return min(1.0, SHARE_OF_CORES * CORES / devices)
+
+
+def run(*command: object) -> str:
+    done = subprocess.run([str(each) for each in command], capture_output=True, text=True)
+    if done.returncode:
+        raise OSError(f"{' '.join(map(str, command))}: {done.stderr.strip()}")
+    return done.stdout
+
+
+@contextmanager
+def namespaces(count: int, mbit: float) -> Iterator[list[str]]:
+    """Network namespaces on a bridge, each with a cable of this rate."""
+    names = [f"ew{n}" for n in range(count)]
+    try:
+        clear(names)
+        run("ip", "link", "add", BRIDGE, "type", "bridge")
+        run("ip", "link", "set", BRIDGE, "up")
+        for n, name in enumerate(names):
+            run("ip", "netns", "add", name)
+            run("ip", "link", "add", f"{name}h", "type", "veth", "peer", "name", "eth0", "netns", name)
+            run("ip", "link", "set", f"{name}h", "master", BRIDGE, "up")
+            run("ip", "-n", name, "addr", "add", f"{NET}{n + 1}/24", "dev", "eth0")
+            run("ip", "-n", name, "link", "set", "eth0", "up")
+            run("ip", "-n", name, "link", "set", "lo", "up")
+            burst = max(15_000, int(mbit * 1e6 / 8 / 250))  # what a timer of 250 Hz must let through at once
+            shape = ["root", "tbf", "rate", f"{mbit}mbit", "burst", burst, "latency", "50ms"]
+            run("tc", "qdisc", "add", "dev", f"{name}h", *shape)
+            run("tc", "-n", name, "qdisc", "add", "dev", "eth0", *shape)
+            for end in (["ethtool", "-K", f"{name}h"], ["ip", "netns", "exec", name, "ethtool", "-K", "eth0"]):
+                with suppress(OSError):
+                    run(*end, "tso", "off", "gso", "off", "gro", "off")
+        yield names
+    finally:
+        clear(names)
+
+
+def clear(names: list[str]) -> None:
+    for name in names:
+        subprocess.run(["ip", "netns", "del", name], capture_output=True)
+        subprocess.run(["ip", "link", "del", f"{name}h"], capture_output=True)
+    subprocess.run(["ip", "link", "del", BRIDGE], capture_output=True)
+
+
+@contextmanager
+def quotas(names: list[str], share: float) -> Iterator[dict[str, Path]]:
+    """A cgroup for each device, with a share of a core."""
+    is_second = (CGROUP_2 / "cgroup.controllers").exists()
+    groups = {name: (CGROUP_2 if is_second else CGROUP_1) / f"edgewright-{name}" for name in names}
+    try:
+        for group in groups.values():
+            group.mkdir(exist_ok=True)
+            if is_second:
+                (group / "cpu.max").write_text(f"{int(share * PERIOD_US)} {PERIOD_US}")
+                (group / "cpu.weight").write_text("10000")  # before whatever else this machine does
+            else:
+                (group / "cpu.cfs_period_us").write_text(str(PERIOD_US))
+                (group / "cpu.cfs_quota_us").write_text(str(int(share * PERIOD_US)))
+                (group / "cpu.shares").write_text("262144")
+        yield groups
+    finally:
+        for group in groups.values():
+            for _ in range(50):
+                with suppress(OSError):
+                    group.rmdir()
+                    break
+                time.sleep(0.1)
+
+
+def inside(namespace: str | None, group: Path | None) -> tuple[str, ...]:
+    """What starts a process there."""
+    enter = f"echo $$ > {group}/cgroup.procs; " if group else ""
+    prefix = ("sh", "-c", f'{enter}exec "$@"', "sh")
+    return (*prefix, "ip", "netns", "exec", namespace) if namespace else prefix
+
+
+def part_seconds(plan: PreparedPlan) -> dict[str, float]:
+    """How long each part takes alone on a core of this machine: the median of several runs in a row."""
+    import ctypes
+
+    found: dict[str, float] = {}
+    for node in plan.nodes.values():
+        if node.library is None:
+            continue
+        _, functions = load_parts(node, plan.libraries[node.library.digest])
+        memory = np.zeros(node.memory_bytes + 64, np.uint8)
+        base = memory.ctypes.data + -memory.ctypes.data % 64
+        slots = {fifo.number: fifo.starts[0] for fifo in node.fifos if fifo.starts}
+        for part, function in zip(node.parts, functions, strict=True):
+            places = [
+                ctypes.c_void_p(base + start)
+                for start in (*part.arenas, *(slots[n] for n in (*part.reads, *part.writes)))
+            ]
+            times = []
+            for _ in range(7):
+                began = time.perf_counter()
+                function(*places)
+                times.append(time.perf_counter() - began)
+            found[part.name] = median(times)
+    return found
+
+
+def with_quota(seconds: float, quota: float) -> float:
+    """How long so many seconds of a core take that begin with a quota which nobody has used."""
+    period = PERIOD_US / 1e6
+    whole, rest = divmod(seconds, quota * period)
+    return whole * period + rest
+
+
+@dataclass
+class Trial:
+    """Nodes in their places, and a gateway in this process."""
+
+    nodes: LocalNodes
+    coordinator: Coordinator
+    cluster: Cluster
+
+
+def measured(trial: Trial, plan: PreparedPlan, network: Network, frames: int) -> tuple[float, float, bool, bool, int]:
+    """Frames per second, latency of a frame alone, whether memory is as planned, whether results are right."""
+    coordinator = trial.coordinator
+    samples = [random_inputs(network, seed) for seed in range(3)]
+    wanted = [execute(network, sample) for sample in samples]
+    coordinator.connect(trial.nodes.addresses)
+    coordinator.prepare([plan])
+    monitor = Monitor(coordinator)
+    is_right, times, latencies = True, [], []
+    alone = max(5, frames // 5)
+
+    def source() -> Iterator[dict[str, object]]:
+        for number, sample in enumerate(islice(cycle(samples), alone + frames)):
+            while number < alone and coordinator.keeper.finished < number:
+                time.sleep(0.0005)
+            yield sample
+
+    for number, result in enumerate(coordinator(source())):
+        is_right &= compare(network, result, wanted[number % len(wanted)]).passes
+        times.append(coordinator.keeper.finish_times[-1])
+    latencies = list(coordinator.keeper.latencies)[1:alone]
+    status = monitor.status()
+    is_planned = all(each.allocated_bytes == each.planned_bytes for each in status.devices)
+    process = max(each.resident_bytes for each in status.devices if each.name != coordinator.name)
+    stream = list(coordinator.keeper.finish_times)[alone + 2 :]
+    fps = (len(stream) - 1) / (stream[-1] - stream[0])
+    return fps, median(latencies), is_planned, is_right, process
+
+
+def case(
+    model: str,
+    count: int,
+    mbit: float,
+    frames: int,
+    rate: float,
+    latency: float,
+    namespace: list[str],
+    groups: Mapping[str, Path],
+) -> Row:
+    """One network on so many devices; "" is one that computes next to nothing."""
+    network = read_model(model) if model else light_network()
+    quota = share_of(count) if groups else 1.0
+    speed = mbit * 125_000 * PAYLOAD
+    with ExitStack() as held:
+        folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="edgewright-")))
+        cluster = equal_devices(count, rate * quota, speed, latency_s=latency)
+        names = [device.name for device in cluster.devices]
+        make_keys("real", names, cluster.gateway, folder / "keys")
+        places = dict(zip(names, namespace, strict=True)) if namespace else {}
+        prefixes = {name: inside(places.get(name), groups.get(places.get(name, name))) for name in names[1:]}
+        hosts = {name: f"{NET}{n + 1}" if places else "127.0.0.1" for n, name in enumerate(names)}
+        nodes = LocalNodes(folder / "keys", names[1:], folder / "nodes", prefixes, hosts)
+        nodes = held.enter_context(nodes)
+        coordinator = Coordinator(load_credentials(folder / "keys" / names[0]), f"{hosts[names[0]]}:0")
+        held.callback(coordinator.close)
+        addresses = {**nodes.addresses, names[0]: f"{hosts[names[0]]}:{coordinator.port}"}
+        devices = tuple(
+            replace(each, board="host", address=addresses[each.name], ram_bytes=None) for each in cluster.devices
+        )
+        cluster = replace(cluster, devices=devices)
+        preparation = Preparation(
+            network, cluster, ClusterGoal(ClusterAim.THROUGHPUT), folder / "keys", folder / "built"
+        )
+        strategy = "hybrid" if model else "sequential"
+        planned = preparation.planner.realised(preparation.planner.plan(cluster, strategy)).deployment
+        assert planned is not None
+        plan = preparation.whole(planned)
+        seconds = part_seconds(plan)
+        deployment = planned.deployment
+
+        def simulated(count: int, delay: float) -> ClusterRun:
+            """A stream uses up every quota; parts of a frame that is alone run on a whole core until theirs is gone."""
+            links = tuple(replace(link, latency_s=delay) for link in cluster.links)
+            late, kept = replace(cluster, links=links), planned.frames_kept
+            times = {
+                (worker.name, part): seconds[part] / quota if count > 1 else with_quota(seconds[part], quota)
+                for worker in deployment.workers
+                for part in worker.parts
+            }
+            return simulate(deployment, late, count, times=times, turns=planned.turns, is_judged=True, under_way=kept)
+
+        many, one = simulated(frames, latency), simulated(1, latency)
+        print("ready", flush=True)  # now this process, the gateway's, is given its share of a core
+        sys.stdin.readline()
+        fps, alone, is_planned, is_right, process = measured(Trial(nodes, coordinator, cluster), plan, network, frames)
+    if not model:  # what a message costs, on each of the two cables on its way
+        zero, second = (simulated(1, delay).latency_s for delay in (0.0, 1.0))
+        latency = max(0.0, alone - zero) / (second - zero)
+    return Row(
+        Path(model).stem,
+        count,
+        mbit,
+        quota,
+        many.throughput,
+        fps,
+        one.latency_s,
+        alone,
+        latency,
+        is_planned,
+        is_right,
+        process,
+    )
+
+
+def light_network() -> Network:
+    """Convolutions of 1×1 on a few numbers."""
+    builder, random = Builder("light"), np.random.default_rng(0)
+    name = builder.input("x", (1, 4, 4, 64))
+    for number in range(6):
+        weights = builder.constant(f"w{number}", random.standard_normal((64, 1, 1, 64)).astype(np.float32) / 8)
+        name = builder.layer(Conv2d(), [name, weights], f"conv{number}")
+    return builder.build([name])
+
+
+@click.command()
+@click.argument("models", nargs=-1, type=click.Path(path_type=Path, exists=True), required=True)
+@click.option("--devices", default="2,4,6", show_default=True)
+@click.option("--mbit", default="1000,100,10", show_default=True)
+@click.option("--frames", default=30, show_default=True)
+@click.option("--rate", default=10.0, show_default=True, help="GMAC/s of a core, for the search.")
+@click.option("--json", "target", type=click.Path(path_type=Path))
+@click.option("--inside", hidden=True, help="A case, in the gateway's namespace.")
+def main(
+    models: tuple[Path, ...], devices: str, mbit: str, frames: int, rate: float, target: Path | None, inside: str | None
+) -> None:
+    if inside:
+        with suppress(OSError):
+            os.nice(-20)
+        given = json.loads(inside)
+        groups = {name: Path(path) for name, path in given.pop("groups").items()}
+        row = case(groups=groups, **given)
+        print(json.dumps(asdict(row)))
+        return
+    console = Console(width=150)
+    rows: list[Row] = []
+    for model in models:
+        for count in map(int, devices.split(",")):
+            for speed in map(float, mbit.split(",")):
+                cost = in_its_place("", count, speed, frames, rate, 0.0, console).message_s
+                rows.append(in_its_place(str(model), count, speed, frames, rate, cost, console))
+                console.print(
+                    f"{model.stem}, {count} devices, {speed:g} Mbit/s: rate {rows[-1].fps_ratio:.2f}, "
+                    f"latency {rows[-1].latency_ratio:.2f} of what was predicted",
+                    style="dim",
+                )
+    console.print(shown(rows))
+    if target:
+        target.write_text(
+            json.dumps(
+                [asdict(row) | {"fps_ratio": row.fps_ratio, "latency_ratio": row.latency_ratio} for row in rows],
+                indent=1,
+            )
+        )
+
+
+def in_its_place(
+    model: str, count: int, mbit: float, frames: int, rate: float, latency: float, console: Console
+) -> Row:
+    """The case in namespaces with quotas, or without what cannot be had."""
+    with ExitStack() as held:
+        names: list[str] = []
+        groups: dict[str, Path] = {}
+        try:
+            names = held.enter_context(namespaces(count, mbit))
+        except OSError as error:
+            console.print(f"no network namespaces here ({error}): loopback, and predictions for it", style="yellow")
+        try:
+            devices = names or [f"device{n + 1}" for n in range(count)]
+            groups = held.enter_context(quotas(devices, share_of(count)))
+        except OSError as error:
+            console.print(f"no CPU quotas here ({error}): devices share the cores", style="yellow")
+        given = {
+            "model": model, "count": count, "mbit": mbit, "frames": frames, "rate": rate * 1e9, "latency": latency,
+            "namespace": names, "groups": {name: str(path) for name, path in groups.items()},
+        }  # fmt: skip
+        prefix = ("ip", "netns", "exec", names[0]) if names else ()
+        command = [*prefix, sys.executable, __file__, __file__, "--inside", json.dumps(given)]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+            assert process.stdin and process.stdout and process.stderr
+            if process.stdout.readline().strip() == "ready":
+                if groups:
+                    gateway = groups[names[0] if names else "device1"]
+                    (gateway / "cgroup.procs").write_text(str(process.pid))
+                process.stdin.write("\n")
+                process.stdin.flush()
+            said, error = process.communicate()
+        if process.returncode:
+            raise RuntimeError(error[-3000:])
+        return Row(**json.loads(said.splitlines()[-1]))
+
+
+def shown(rows: list[Row]) -> Table:
+    table = Table(title="Clusters at work: measured beside predicted", title_justify="left", box=None)
+    for heading in (
+        "model",
+        "devices",
+        "Mbit/s",
+        "core",
+        "frames/s",
+        "predicted",
+        "ratio",
+        "latency",
+        "predicted",
+        "ratio",
+        "message",
+        "memory",
+        "results",
+        "process",
+    ):
+        table.add_column(heading, justify="left" if heading in ("model", "memory", "results") else "right")
+    for row in rows:
+        table.add_row(
+            row.model, str(row.devices), f"{row.mbit:g}", f"{row.quota:.2f}", f"{row.measured_fps:.3g}",
+            f"{row.predicted_fps:.3g}", f"{row.fps_ratio:.2f}", f"{1e3 * row.measured_latency_s:.0f} ms",
+            f"{1e3 * row.predicted_latency_s:.0f} ms", f"{row.latency_ratio:.2f}", f"{2e3 * row.message_s:.2f} ms",
+            "as planned" if row.is_memory_planned else "NOT as planned", "right" if row.is_right else "WRONG",
+            f"{row.process_bytes / 2**20:.0f} MiB",
+        )  # fmt: skip
+    return table
+
+
+if __name__ == "__main__":
+    main()
