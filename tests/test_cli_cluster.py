@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
 from click.testing import CliRunner
+from onnx import TensorProto, helper
 
 from edgewright import samples
 from edgewright.cli import main
@@ -119,7 +121,7 @@ def test_flash_and_ram_of_boards_are_limits_of_their_own(int8_model: Path, tmp_p
     [
         (["--devices", "1"], "'1': expected 2 to 1000 devices; `edgewright plan` is for one"),
         (["--devices", "0..3"], "'0..3': expected 2 to 1000 devices"),
-        (["--devices", "5..2"], "'5..2': expected 2 to 1000 devices"),
+        (["--devices", "5..2"], "'5..2' begins with the larger size; expected 2..5"),
         (["--devices", "many"], "'many' is no number of devices; expected 6, or 2..10"),
         (["--devices", "2", "--cluster", "c.toml"], "--cluster says all about devices and links; leave --devices"),
         (["--rate", "0"], "Invalid value for '--rate': 0.0 is not in the range"),
@@ -174,3 +176,19 @@ def test_a_file_that_is_no_model(tmp_path: Path):
     path.write_text("garbage")
     assert "is a text file, not an ONNX model" in refusal(path, "--devices", "2")
     assert "there is no file" in refusal(tmp_path / "nowhere.onnx", "--devices", "2")
+
+
+def test_a_model_without_layers_to_divide(tmp_path: Path):
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 8, 8])
+    path = tmp_path / "empty.onnx"
+    onnx.save(helper.make_model(helper.make_graph([], "empty", [x], [x])), path)
+    for arguments in (["--devices", "2"], ["--devices", "2..3", "--strategy", "all"]):
+        assert "'empty' has no layers to divide: its outputs are its inputs" in refusal(path, *arguments)
+
+
+def test_a_frame_of_less_than_a_nanosecond(tmp_path: Path):
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, []) for name in "xy")
+    path, page = tmp_path / "scalar.onnx", tmp_path / "page.html"
+    onnx.save(helper.make_model(helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "scalar", [x], [y])), path)
+    (plan,) = answer(path, "--devices", "2", "--page", page)
+    assert plan["throughput"] == pytest.approx(2.4e9) and page.stat().st_size > 1000

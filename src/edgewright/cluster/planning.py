@@ -109,7 +109,8 @@ class ClusterPlan:
     @property
     def period(self) -> float:
         """Seconds from result to result when frames come without pause."""
-        return 1 / self.run.throughput if self.run else self.cost.period
+        simulated = 1 / self.run.throughput if self.run else 0.0
+        return simulated or self.cost.period  # below a nanosecond it is not simulated
 
     @property
     def latency(self) -> float:
@@ -215,6 +216,10 @@ class ClusterPlanner:
 
     def plan(self, cluster: Cluster, strategy: str = HYBRID) -> ClusterPlan:
         """The strategy's division with estimated figures; an error where limits are broken or it does not apply."""
+        if not self.network.layers:
+            raise InputError(
+                f"'{self.network.name}' has no layers to divide: its outputs are its inputs. Give another model"
+            )
         strategies = self._strategies(cluster)
         self.goal.check(strategies.costs)
         if strategy not in strategies.table:

@@ -71,7 +71,7 @@ class _FrameChart:
     def lines(self) -> Iterator[str]:
         lanes = self.lanes
         floor = lanes[-1].top + lanes[-1].height + GAP
-        end = max(span.end_s for span in self.spans)
+        end = max((span.end_s for span in self.spans), default=1e-9)  # a frame below a nanosecond has no spans
         per, unit = next((per, unit) for least, per, unit in UNITS if end >= least)
         longest = max(min(28, len(lane.name)) for lane in lanes)
         across = Axis(0.0, end / per, 20 + LETTER * longest, WIDTH - RIGHT)

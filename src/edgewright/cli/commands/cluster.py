@@ -23,7 +23,9 @@ def _devices(_ctx: click.Context, _param: click.Parameter, value: str | None) ->
     if not first.isdecimal() or (dots and not last.isdecimal()) or len(value) > 12:
         raise click.BadParameter(f"'{value}' is no number of devices; expected 6, or 2..10")
     low, high = int(first), int(last or first)
-    if low < 2 or high < low or high > MOST_DEVICES:
+    if high < low:
+        raise click.BadParameter(f"'{value}' begins with the larger size; expected {high}..{low}")
+    if low < 2 or high > MOST_DEVICES:
         raise click.BadParameter(f"'{value}': expected 2 to {MOST_DEVICES} devices; `edgewright plan` is for one")
     return tuple(range(low, high + 1))
 
