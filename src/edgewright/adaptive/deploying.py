@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, combinations
@@ -15,13 +15,16 @@ from ..emit.deployment.switching import SwitchWriter, emit_switching
 from ..emit.names import safe_prefix
 from ..errors import Infeasible, InputError
 from ..fusion.timing import TimedPlan, Timing
+from ..kernels.cost.estimate import estimate, modelled
 from ..kernels.select import select
 from ..kernels.sites import NetworkFacts
 from ..network import Network, Region
 from ..network.parts import TensorRegion
+from ..platform.target import Target
 from ..program import Plan
 from ..program.deployment import OUTSIDE, ArenaLayout, Deployment, Fifo, Part, Reader, Relation, RelationKind, Worker
 from ..program.deployment_check import checked_deployment
+from ..program.nesting import nesting_of
 from ..program.options import Options
 from ..program.switching import SwitchPolicy, SwitchSchedule
 from .front import SwitchFront, SwitchLayout
@@ -31,6 +34,8 @@ from .switch_conflicts import ScenarioPlan
 
 DEVICE = "board"
 PIECE = 0.02  # of a frame: the longest wait for a switch point, by estimate; smaller pieces cost instructions
+
+MOST_SLOWER = 1.1  # by estimate: a frame with kernels that read a larger scenario's weights, over one with the fastest
 
 
 @dataclass(frozen=True)
@@ -43,9 +48,13 @@ class SwitchingApplication:
     @cached_property
     def plans(self) -> tuple[ScenarioPlan, ...]:
         """Of each scenario, with kernels selected; by rows where frames are interrupted, so that waits are short."""
-        return tuple(map(self._planned, self.application.scenarios))
+        found: dict[str, ScenarioPlan] = {}
+        for scenario in sorted(self.application.scenarios, key=lambda one: -one.network.weight_bytes):
+            found[scenario.name] = self._planned(scenario, [one.plan for one in found.values()])
+        return tuple(found[one.name] for one in self.application.scenarios)
 
-    def _planned(self, scenario: AppScenario) -> ScenarioPlan:
+    def _planned(self, scenario: AppScenario, larger: Sequence[Plan]) -> ScenarioPlan:
+        """The plan of a scenario; layers that are slices of larger plans' take the kernels that read those weights."""
         if self.application.file.network_of(scenario.name).partitions:
             raise InputError(
                 f"scenario '{scenario.name}' has partitions, and the code that switches runs a scenario on one "
@@ -56,7 +65,8 @@ class SwitchingApplication:
         if self.policy is not SwitchPolicy.FINISH:
             plan = with_turns(plan, TimedPlan(plan, costs), PIECE)
         facts = NetworkFacts(plan.network, target, Options())
-        plan = select(plan, facts)
+        fast, lean = select(plan, facts), select(plan, facts, _kernels_of_wholes(plan, larger))
+        plan = lean if _instructions(lean, target) <= MOST_SLOWER * _instructions(fast, target) else fast
         pieces = RunPieces.of(TimedPlan(plan, costs), 1 / self.clock)
         return ScenarioPlan(scenario.name, plan, self._as_measured(scenario, plan, pieces), facts)
 
@@ -136,6 +146,26 @@ class SwitchingApplication:
         deployment = switching_deployment(self.application, layout)
         rules = switching_rules(file)
         return emit_switching(deployment, self.application.target, names, switch_schedule(layout), rules)
+
+
+def _instructions(plan: Plan, target: Target) -> int:
+    """Of a frame by estimate; 0 for all plans where the target has no model."""
+    return estimate(plan, target).instructions if target.name in modelled() else 0
+
+
+def _kernels_of_wholes(plan: Plan, larger: Sequence[Plan]) -> Mapping[str, str]:
+    """For layers that are slices of layers in larger plans, the kernels of those."""
+    nesting = nesting_of([plan.network, *(one.network for one in larger)])
+    found: dict[str, str] = {}
+    for layer in plan.network.layers if nesting is not None else ():
+        weights = layer.inputs[1] if len(layer.inputs) > 1 else ""
+        whole = (
+            nesting.whole(plan.network.constants[weights]) if nesting and weights in plan.network.constants else None
+        )
+        if whole is not None:
+            stages = next(one.selections for one in larger if one.network is whole.network)
+            found[layer.name] = next(own.kernel for stage in stages for own in stage if own.layer == whole.layer.name)
+    return found
 
 
 def _scaled(pieces: RunPieces, factors: Sequence[float]) -> RunPieces:

@@ -6,6 +6,7 @@ their code is linked anyway, so a second pass takes into account what the first 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ..errors import Unsupported
@@ -22,12 +23,15 @@ from .window import up
 APART = 64  # bytes of which the scratch of a lane is a multiple: a line of the cache
 
 
-def select(plan: Plan, facts: NetworkFacts) -> Plan:
-    """The plan with a kernel for every call, and memory for its scratch."""
-    plan = _unselected(plan)
+def select(plan: Plan, facts: NetworkFacts, preferred: Mapping[str, str] | None = None) -> Plan:
+    """The plan with a kernel for every call, and memory for its scratch.
+
+    `preferred` has kernels by layer that are taken where they can be, as those which read weights that are stored.
+    """
+    plan, preferred = _unselected(plan), preferred or {}
     sites, also = Sites(plan, facts), frozenset[str]()
     for _ in range(2):
-        chosen = [_stage(sites, index, also) for index in range(len(plan.program.stages))]
+        chosen = [_stage(sites, index, also, preferred) for index in range(len(plan.program.stages))]
         also = frozenset(selection.kernel for stage in chosen for selection in stage.selections)
     rooms = {room_name(stage.name) for stage in plan.program.stages}
     kept = [buffer for buffer in plan.buffers if buffer.name not in rooms]
@@ -59,14 +63,14 @@ class _Chosen:
     scratch: Buffer | None
 
 
-def _stage(sites: Sites, index: int, also: frozenset[str]) -> _Chosen:
+def _stage(sites: Sites, index: int, also: frozenset[str], preferred: Mapping[str, str]) -> _Chosen:
     plan, stage = sites.plan, sites.plan.program.stages[index]
     lanes = stage.schedule.lanes
     memory, offset, hole = plan.hole(index)
     room = hole // lanes // APART * APART if lanes > 1 else hole
     name, most, chosen = f"scratch of {stage.name}", 0, []
     for call, loops in calls(lower(plan, stage)):
-        kernel, offer = first_offer(sites.site(call, loops, also), call.kind, room)
+        kernel, offer = first_offer(sites.site(call, loops, also), call.kind, room, preferred.get(call.layer, ""))
         in_arena = 0 < offer.scratch <= room
         most = max(most, offer.scratch if in_arena else 0)
         chosen.append(Selection(call.layer, call.kind, kernel.name, offer, name if in_arena else None))
@@ -75,9 +79,9 @@ def _stage(sites: Sites, index: int, also: frozenset[str]) -> _Chosen:
     return _Chosen(tuple(chosen), scratch)
 
 
-def first_offer(site: Site, kind: CallKind, room: int) -> tuple[Kernel, Offer]:
-    """The fastest kernel whose scratch fits into `room` bytes of an arena, or onto the stack."""
-    for kernel in kernels_for(type(site.op), kind):
+def first_offer(site: Site, kind: CallKind, room: int, preferred: str = "") -> tuple[Kernel, Offer]:
+    """The preferred kernel or else the fastest whose scratch fits into `room` bytes of an arena, or onto the stack."""
+    for kernel in sorted(kernels_for(type(site.op), kind), key=lambda kernel: kernel.name != preferred):
         for offer in kernel.offered(site):
             if offer.scratch <= max(room, kernel.stack):
                 return kernel, offer

@@ -15,6 +15,9 @@ typedef struct {
     int8_t top, left; /* pads */
     uint8_t zero; /* the byte that padding consists of */
     uint8_t is_backward;
+#ifdef EW_HAS_SPLIT
+    uint8_t is_split; /* windows hold four channels of all taps, then the next four */
+#endif
 } ew_dsp_windows;
 
 /* A part of the output. `window` is free memory, as many bytes as a window has: all that a pixel reads is copied there

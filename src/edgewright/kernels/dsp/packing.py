@@ -103,10 +103,10 @@ def packs_fours(site: Site, taps: int) -> bool:
     return packs(site, overlapped(weights)[:, None] if site.facts.exact else weights, group=4, is_raw=True)
 
 
-def packed_fours(site: Site, taps: int, channels: Interval) -> PackedChannels | None:
-    """These channels packed for the kernels that read `taps` contiguous bytes."""
-    weights = site.weights.reshape(-1, taps)
-    return packed(site, overlapped(weights)[:, None], channels, group=4, is_raw=True)
+def packed_fours(site: Site, taps: int, channels: Interval, weights: Array | None = None) -> PackedChannels | None:
+    """These channels packed for the kernels that read `taps` contiguous bytes; `weights` in the order of these."""
+    rows = (site.weights if weights is None else weights).reshape(-1, taps)
+    return packed(site, overlapped(rows)[:, None], channels, group=4, is_raw=True)
 
 
 def fours_kernel(site: Site) -> str:

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from math import prod
 
 from ...network.operators import Conv2d
+from ...program.nesting import split_channels
 from ..call import CCall, image, part_pointer, window_sizes
 from ..kernel import Kernel, Offer
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, braced
 from ..requantise.sums import flip
-from ..site import ChannelRange, Site, unwrap
+from ..site import ChannelRange, Site, is_split, unwrap
 from . import work
 from .conv import DSP, conv_window, is_image_conv
 from .packing import fours_kernel, packed_fours, packs_fours
@@ -41,7 +42,9 @@ def write(call: CCall, offer: Offer, c: CWriter) -> None:
 
 def _fields(call: CCall, channels: ChannelRange) -> tuple[Expr, ...]:
     kernel = fours_kernel(call)
-    made = unwrap(packed_fours(call, prod(call.shapes[1][1:]), channels.channels))
+    split = is_split(call)
+    weights = split_channels(call.weights) if split else call.weights
+    made = unwrap(packed_fours(call, prod(call.shapes[1][1:]), channels.channels, weights))
     call.use("dsp_windows", kernel)
     return (
         braced(made.fields(call)),
@@ -49,6 +52,7 @@ def _fields(call: CCall, channels: ChannelRange) -> tuple[Expr, ...]:
         *(image(call.inputs[0]), image(call.output)),
         *window_sizes(call, call.shapes[0][3]),
         *((made.zero + flip(call.inputs[0].tensor)) & 255, int(call.is_backward)),
+        *call.split_field(split),
     )
 
 
