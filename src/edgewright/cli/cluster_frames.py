@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ..cluster.running.coordinator import Coordinator, Replan
-from ..cluster.running.metrics import json_lines, prometheus
+from ..cluster.running.metrics import json_lines
 from ..cluster.running.monitor import ClusterStatus, Monitor, recoveries_to_list, recovery_words
 from ..emit import Options
 from ..emit.inputs import load_inputs
@@ -34,7 +34,6 @@ class RunOutputs:
     results: Path | None = None  # a folder
     page: Path | None = None
     statistics: Path | None = None
-    metrics: int | None = None  # a port
     as_json: bool = False
 
 
@@ -90,8 +89,6 @@ class Stream:
         with ExitStack() as held:
             if outputs.statistics:
                 held.enter_context(json_lines(outputs.statistics, monitor.status))
-            if outputs.metrics is not None:
-                held.enter_context(prometheus(outputs.metrics, monitor.status))
             if outputs.page:
                 held.enter_context(page_while_running(outputs.page, monitor, history))
             if not outputs.as_json:
@@ -133,11 +130,14 @@ def frames_of(network: Network, paths: Sequence[Path], count: int | None) -> Ite
     """Frames from files, in the order of their names; random ones without files."""
     if not paths:
         return random_frames(network, count or 100)
+    if missing := [path for path in paths if not path.exists()]:
+        raise InputError(f"there is no file or folder '{missing[0]}'; give .npy or .npz files, or a folder of them")
     files = [file for path in paths for file in (sorted(path.iterdir()) if path.is_dir() else [path])]
     files = [file for file in files if file.suffix in (".npy", ".npz")]
     if not files:
         raise InputError(f"'{paths[0]}' has no frames; expected .npy or .npz files")
-    load_inputs(network, files[:1])  # an error before anything is prepared
+    for file in files:  # an error before anything is prepared
+        load_inputs(network, [file])
 
     def loaded() -> Iterator[Inputs]:
         for file in files:

@@ -19,6 +19,8 @@ from ..cluster.running.coordinator import Coordinator
 from ..cluster.running.emulated import emulated_outputs
 from ..cluster.running.keys import make_keys
 from ..cluster.running.local_nodes import LocalNodes
+from ..cluster.running.metrics import prometheus
+from ..cluster.running.monitor import Monitor
 from ..cluster.running.preparation import Preparation
 from ..cluster.running.prepared_plan import PreparedPlan
 from ..cluster.wire import FLOAT16_SHARE
@@ -117,6 +119,8 @@ def run_cluster(
         home = load_credentials(keys / cluster.gateway)
         coordinator = Coordinator(home, listen or f"0.0.0.0:{PORT}", _say)
         held.callback(coordinator.close)
+        if metrics is not None:
+            held.enter_context(prometheus(metrics, Monitor(coordinator).status))
         addresses = {device.name: device.address_or_name for device in cluster.devices}
         coordinator.connect({name: addresses[name] for name in cluster.device_named})
         preparation = Preparation(
@@ -137,7 +141,7 @@ def run_cluster(
         if output:
             held.enter_context(made_folder(output))
         comparison = Comparison(model, network) if model else None
-        outputs = RunOutputs(output, page, statistics, metrics, as_json)
+        outputs = RunOutputs(output, page, statistics, as_json)
         Stream(coordinator, network, preparation.of_devices, outputs, comparison).run(given)
 
 
