@@ -87,17 +87,26 @@ class Trial:
 
 @contextmanager
 def trial_of(
-    network: Network, devices: int, folder: Path, aim: ClusterAim = ClusterAim.BALANCE, spares: bool = True
+    network: Network,
+    devices: int,
+    folder: Path,
+    aim: ClusterAim = ClusterAim.BALANCE,
+    *,
+    spares: bool = True,
+    home: str = "127.0.0.1",
+    prefixes: Mapping[str, tuple[str, ...]] | None = None,
+    hosts: Mapping[str, str] | None = None,
 ) -> Iterator[Trial]:
+    """`home` is the address of the gateway, `prefixes` and `hosts` are those of LocalNodes."""
     cluster = equal_devices(devices)
     names = list(cluster.device_named)
     keys = folder / "keys"
     make_keys("trial", names, cluster.gateway, keys)
     others = [name for name in names if name != cluster.gateway]
-    with LocalNodes(keys, others, folder / "nodes") as nodes:
-        first = Coordinator(load_credentials(keys / cluster.gateway), "127.0.0.1:0")
+    with LocalNodes(keys, others, folder / "nodes", prefixes or {}, hosts or {}) as nodes:
+        first = Coordinator(load_credentials(keys / cluster.gateway), f"{home}:0")
         first.close()
-        addresses = {**nodes.addresses, cluster.gateway: f"127.0.0.1:{first.port}"}
+        addresses = {**nodes.addresses, cluster.gateway: f"{home}:{first.port}"}
         preparation = Preparation(network, with_addresses(cluster, addresses), ClusterGoal(aim), keys, folder / "built")
         planned = preparation.planner.realised(preparation.planner.plan(preparation.cluster)).deployment
         assert planned is not None

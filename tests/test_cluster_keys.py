@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import _ssl
+import base64
 import json
 import os
+import random
 import re
 import shutil
 import socket
@@ -232,6 +234,47 @@ def test_files_that_do_not_belong_together(keys, tmp_path):
     assert "pi2/node.key' is not the key of node.crt" in refusal(keys / "pi2")
     shutil.copy(tmp_path / "other" / "pi3" / "ca.crt", keys / "pi3" / "ca.crt")
     assert "pi3/node.crt' is a certificate of another CA than ca.crt" in refusal(keys / "pi3")
+
+
+def damaged(file: bytes, rng: random.Random) -> bytes:
+    """The file with a few bytes changed, of its text or of what the text stands for."""
+    begin, text, end = re.fullmatch(rb"(-----BEGIN [A-Z ]+-----\n)(.*)(-----END [A-Z ]+-----\n)", file, re.S).groups()
+    is_inside = rng.random() < 0.8
+    content = bytearray(base64.b64decode(text) if is_inside else file)
+    for _ in range(rng.choice((1, 1, 2, 5))):
+        content[rng.randrange(len(content))] = rng.randrange(256)
+    del content[rng.choice((len(content), len(content), rng.randrange(len(content)))) :]
+    return begin + base64.encodebytes(content) + end if is_inside else bytes(content)
+
+
+@pytest.mark.filterwarnings("ignore:Parsed a serial number")
+@pytest.mark.parametrize("file", ["pi2/node.crt", "pi2/node.key", "pi2/ca.crt", "pi2/signing.pub"])
+def test_damaged_files_of_a_device_are_refused_or_harmless(keys, file):
+    """One that changes nothing that matters (a date, say) is refused by its signature."""
+    sound, rng, refusals = (keys / file).read_bytes(), random.Random(file), 0
+    for _ in range(300):
+        (keys / file).write_bytes(damaged(sound, rng))
+        try:
+            credentials = load_credentials(keys / "pi2")
+            credentials.server_context()
+            refusals += not credentials.is_signed(b"library", sign(keys, b"library"))
+        except InputError:
+            refusals += 1
+    assert refusals > 200
+
+
+@pytest.mark.filterwarnings("ignore:Parsed a serial number")
+@pytest.mark.parametrize("file", ["ca.crt", "ca.key", "signing.key"])
+def test_a_damaged_ca_is_refused_or_harmless(keys, file):
+    sound, rng, refusals = (keys / "ca" / file).read_bytes(), random.Random(file), 0
+    for _ in range(100):
+        (keys / "ca" / file).write_bytes(damaged(sound, rng))
+        try:
+            make_keys("home", DEVICES, "pi1", keys)
+            refusals += not load_credentials(keys / "pi2").is_signed(b"library", sign(keys, b"library"))
+        except InputError:
+            refusals += 1
+    assert refusals > 60
 
 
 class Authority:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -73,10 +73,10 @@ def difference_to_dict(worst: OutputDifference) -> dict[str, Any]:
 
 
 @contextmanager
-def following(monitor: Monitor) -> Iterator[Callable[[], None]]:
-    """On a terminal, while the block runs: the table, twice a second. What is yielded ends it before the block does."""
+def following(monitor: Monitor) -> Iterator[None]:
+    """On a terminal, while the block runs: the table, twice a second."""
     if not console.is_terminal:
-        yield lambda: None
+        yield
         return
     over = threading.Event()
     with Live(status_table(monitor.status()), console=console, transient=True, auto_refresh=False) as live:
@@ -88,7 +88,7 @@ def following(monitor: Monitor) -> Iterator[Callable[[], None]]:
         thread = threading.Thread(target=refresh, name="edgewright-live", daemon=True)
         thread.start()
         try:
-            yield over.set
+            yield
         finally:
             over.set()
             thread.join()

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from itertools import cycle, islice
+from dataclasses import replace
 from pathlib import Path
-
-import numpy as np
 
 from ..cluster.description import read_cluster
 from ..cluster.devices import GIGABIT, PI4_MACS, Cluster, equal_devices
@@ -22,37 +19,23 @@ from ..cluster.running.coordinator import Coordinator
 from ..cluster.running.emulated import emulated_outputs
 from ..cluster.running.keys import make_keys
 from ..cluster.running.local_nodes import LocalNodes
-from ..cluster.running.metrics import json_lines, prometheus
-from ..cluster.running.monitor import ClusterStatus, Monitor, recoveries_to_list, recovery_words
+from ..cluster.running.metrics import prometheus
+from ..cluster.running.monitor import Monitor
 from ..cluster.running.preparation import Preparation
 from ..cluster.running.prepared_plan import PreparedPlan
 from ..cluster.wire import FLOAT16_SHARE
 from ..emit import Options
-from ..emit.inputs import load_inputs
 from ..emit.judge import judge
 from ..errors import Infeasible, InputError, RunError
-from ..files import made_folder, write_atomic
-from ..network import Array, Network, Shape, random_inputs
-from ..network.reference import OutputDifference, badness, compare, to_file_layout
-from ..report.cluster_run_page import RunHistory, cluster_run_page
-from .cluster_live import comparison, difference_to_dict, following, run_figures, status_table
-from .common import console, print_json, print_notes, print_written, read_model, shown, working
+from ..files import made_folder
+from ..network import Network, Shape, random_inputs
+from ..network.reference import compare
+from .cluster_frames import Comparison, RunOutputs, Stream, frames_of, random_frames
+from .cluster_live import comparison, difference_to_dict
+from .common import console, print_json, print_notes, read_model, shown, working
 
 HOST = "host"  # the board that this machine is
 SLACK = 2.0  # times the error that 16 bits on the wire had on random inputs
-SAMPLES = 4  # random frames, which come again and again
-Inputs = dict[str, Array]
-
-
-@dataclass(frozen=True)
-class _Outcome:
-    """A run that is over."""
-
-    status: ClusterStatus
-    worst: OutputDifference | None  # of all results, where they were compared
-    reference: str
-    coordinator: Coordinator
-    history: RunHistory
 
 
 def try_cluster(
@@ -102,11 +85,11 @@ def try_cluster(
         plans += _spares(preparation, lost)
         coordinator.connect(addresses)
         coordinator.prepare(plans)
-        given = _random_frames(network, frames)
         events = {(n + 1) * frames // (len(lost) + 1): nodes.processes[name].kill for n, name in enumerate(lost)}
-        slack = SLACK * (planned.wire_error or 0.0)
-        outcome = _carried_out(coordinator, given, preparation, model, network, events, slack=slack, as_json=as_json)
-    _show(outcome, page, as_json)
+        comparison = Comparison(model, network, SLACK * (planned.wire_error or 0.0))
+        outputs = RunOutputs(page=page, as_json=as_json)
+        stream = Stream(coordinator, network, preparation.of_devices, outputs, comparison, events)
+        stream.run(random_frames(network, frames))
 
 
 def run_cluster(
@@ -131,11 +114,13 @@ def run_cluster(
             f"device '{unknown[0]}' has no board, so nobody knows what to compile for; give one in the cluster file, "
             f'such as board = "raspberry-pi-4" ("{HOST}" for machines like this one), and plan again'
         )
-    given = _frames(network, inputs, frames)
+    given = frames_of(network, inputs, frames)
     with ExitStack() as held:
         home = load_credentials(keys / cluster.gateway)
         coordinator = Coordinator(home, listen or f"0.0.0.0:{PORT}", _say)
         held.callback(coordinator.close)
+        if metrics is not None:
+            held.enter_context(prometheus(metrics, Monitor(coordinator).status))
         addresses = {device.name: device.address_or_name for device in cluster.devices}
         coordinator.connect({name: addresses[name] for name in cluster.device_named})
         preparation = Preparation(
@@ -155,20 +140,9 @@ def run_cluster(
             coordinator.prepare(plans)
         if output:
             held.enter_context(made_folder(output))
-        outcome = _carried_out(
-            coordinator,
-            given,
-            preparation,
-            model,
-            network,
-            {},
-            output=output,
-            statistics=statistics,
-            metrics=metrics,
-            as_json=as_json,
-        )
-    _show(outcome, page, as_json)
-    print_written([output, statistics])
+        comparison = Comparison(model, network) if model else None
+        outputs = RunOutputs(output, page, statistics, as_json)
+        Stream(coordinator, network, preparation.of_devices, outputs, comparison).run(given)
 
 
 def _emulate(network: Network, model: Path, cluster: Cluster, strategy: str, as_json: bool) -> None:
@@ -219,124 +193,6 @@ def _spares(preparation: Preparation, names: Iterable[str]) -> list[PreparedPlan
                 notes.append(str(error))
     print_notes(notes)
     return made
-
-
-def _random_frames(network: Network, count: int) -> Iterator[Inputs]:
-    return islice(cycle([random_inputs(network, seed) for seed in range(SAMPLES)]), count)
-
-
-def _frames(network: Network, paths: Sequence[Path], count: int | None) -> Iterator[Inputs]:
-    """Frames from files, in the order of their names; random ones without files."""
-    if not paths:
-        return _random_frames(network, count or 100)
-    files = [file for path in paths for file in (sorted(path.iterdir()) if path.is_dir() else [path])]
-    files = [file for file in files if file.suffix in (".npy", ".npz")]
-    if not files:
-        raise InputError(f"'{paths[0]}' has no frames; expected .npy or .npz files")
-    load_inputs(network, files[:1])  # an error before anything is prepared
-
-    def loaded() -> Iterator[Inputs]:
-        for file in files:
-            yield from load_inputs(network, [file])
-
-    return islice(loaded(), count)
-
-
-def _carried_out(
-    coordinator: Coordinator,
-    frames: Iterator[Inputs],
-    preparation: Preparation,
-    model: Path | None,
-    network: Network,
-    events: dict[int, Callable[[], None]],
-    *,
-    output: Path | None = None,
-    statistics: Path | None = None,
-    metrics: int | None = None,
-    slack: float = 0.0,
-    as_json: bool = False,
-) -> _Outcome:
-    """All frames run; what each gives is compared and written.
-
-    Outputs may differ by `slack` of their largest number more than the comparison allows.
-    """
-    truth = judge(model, network, Options()) if model else None
-    monitor, history = Monitor(coordinator), RunHistory()
-    waiting: list[Inputs] = []  # frames whose results are to be compared
-    wanted: dict[int, dict[str, Array]] = {}  # of frames that come again, by their identity
-    worst: OutputDifference | None = None
-
-    def source() -> Iterator[Inputs]:
-        for frame in frames:
-            if truth:
-                waiting.append(frame)
-            yield frame
-
-    with ExitStack() as held:
-        results = coordinator(source(), preparation.of_devices)
-        is_begun = False
-        tell = None
-        for number, result in enumerate(results):
-            if not is_begun:
-                is_begun = True
-                if statistics:
-                    held.enter_context(json_lines(statistics, monitor.status))
-                if metrics is not None:
-                    held.enter_context(prometheus(metrics, monitor.status))
-                if not as_json:
-                    tell = held.enter_context(following(monitor))
-            if event := events.get(number):
-                event()
-            history.note(monitor)
-            if truth:
-                frame = waiting.pop(0)
-                if id(frame) not in wanted:
-                    wanted[id(frame)] = truth.run(frame)
-                    if len(wanted) > SAMPLES:
-                        wanted.pop(next(iter(wanted)))
-                found = _compared(network, result, wanted[id(frame)], slack)
-                worst = found if worst is None or badness(found) > badness(worst) else worst
-            if output:
-                _write_result(output, number, network, result)
-        if tell:
-            tell()
-        status = monitor.status()
-    return _Outcome(status, worst, truth.name if truth else "", coordinator, history)
-
-
-def _compared(network: Network, result: dict[str, Array], wanted: dict[str, Array], slack: float) -> OutputDifference:
-    found = compare(network, result, wanted)
-    allowed = found.allowed + slack * float(np.abs(wanted[found.output]).max(initial=0))
-    return replace(found, allowed=allowed, passes=found.largest <= allowed) if slack else found
-
-
-def _write_result(folder: Path, number: int, network: Network, result: dict[str, Array]) -> None:
-    path = folder / f"{number:06}.npz"
-    with path.open("wb") as file:
-        np.savez(file, **{name: to_file_layout(network, name, value) for name, value in result.items()})  # type: ignore[arg-type]
-
-
-def _show(outcome: _Outcome, page: Path | None, as_json: bool) -> None:
-    recoveries = outcome.coordinator.recoveries
-    if page:
-        write_atomic(page, cluster_run_page(outcome.status, recoveries, outcome.history))
-    if as_json:
-        print_json(
-            {
-                **outcome.status.to_dict(),
-                "losses": recoveries_to_list(recoveries),
-                "reference": outcome.reference,
-                **(difference_to_dict(outcome.worst) if outcome.worst else {}),
-            }
-        )
-    else:
-        console.print(status_table(outcome.status))
-        print_notes(map(recovery_words, recoveries))
-        if page:
-            print_written([page])
-        console.print(run_figures(outcome.status, outcome.worst, outcome.reference), soft_wrap=True)
-    if outcome.worst and not outcome.worst.passes:
-        raise RunError(f"results are not those of {outcome.reference}: {outcome.worst}")
 
 
 def _say(text: str) -> None:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
 
 from markupsafe import Markup
 
 from .. import text
 from ..cluster.running.coordinator import Recovery
 from ..cluster.running.monitor import ClusterStatus, Monitor, recovery_words
+from ..files import write_atomic
 from .charts import FOOT, LEFT, RIGHT, TOP, Axis, Card, asset, grid, html_page, opening
 
 WIDTH, HEIGHT = 1060.0, 260.0
 STEP_S, MOST_STEPS = 0.5, 400
+LIVE_S = 2  # from page to page while frames run
 
 
 @dataclass
@@ -34,14 +40,34 @@ class RunHistory:
 
     def rates(self) -> list[tuple[float, float]]:
         """Results a second, at the middle of each step."""
-        pairs = zip(self.points, self.points[1:], strict=False)
+        pairs = pairwise(list(self.points))  # others may be added meanwhile
         return [((a + b) / 2, (m - n) / (b - a)) for (a, n), (b, m) in pairs]
 
 
-def cluster_run_page(status: ClusterStatus, recoveries: Sequence[Recovery], history: RunHistory) -> str:
+@contextmanager
+def page_while_running(path: Path, monitor: Monitor, history: RunHistory) -> Iterator[None]:
+    """While the block runs, the page is written every other second, and loads itself again as often."""
+    over = threading.Event()
+
+    def write() -> None:
+        while not over.wait(LIVE_S):
+            write_run_page(path, monitor.status(), monitor.coordinator.recoveries, history, is_live=True)
+
+    writer = threading.Thread(target=write, name="edgewright-page", daemon=True)
+    writer.start()
+    try:
+        yield
+    finally:
+        over.set()
+        writer.join()
+
+
+def write_run_page(
+    path: Path, status: ClusterStatus, recoveries: Sequence[Recovery], history: RunHistory, *, is_live: bool = False
+) -> None:
     """One self-contained HTML document without a script."""
     largest = max((device.planned_bytes for device in status.devices), default=0)
-    return html_page(
+    page = html_page(
         "cluster_run.html",
         f"{text.count(status.frames)} frames over {text.plural(len(status.devices), 'device')}",
         asset("page.css") + asset("charts.css") + asset("cluster.css"),
@@ -52,7 +78,9 @@ def cluster_run_page(status: ClusterStatus, recoveries: Sequence[Recovery], hist
         plan=text.printable(status.plan),
         losses=[text.printable(recovery_words(each)) for each in recoveries],
         rates=Markup(_rates_svg(history)),
+        seconds=LIVE_S if is_live else 0,
     )
+    write_atomic(path, page)
 
 
 def _cards(status: ClusterStatus) -> Iterator[Card]:

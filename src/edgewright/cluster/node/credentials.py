@@ -7,7 +7,7 @@ the server has refused its certificate.
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +18,6 @@ from ...files import read_file
 from .ciphers import OPTIONS, prefer_fast_cipher
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.x509 import Certificate
 
@@ -81,18 +80,22 @@ class Credentials:
 def load_credentials(folder: Path) -> Credentials:
     """The credentials in a device's folder; an error names the file and what to do about it."""
     try:
+        from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-        from cryptography.hazmat.primitives.serialization import Encoding
+        from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key, load_pem_public_key
     except ImportError as error:
         raise InputError("keys are read with cryptography: pip install 'edgewright[cluster]'") from error
     _check_private(folder / KEY)
-    certificate, ca = _certificate(folder / CERTIFICATE), _certificate(folder / CA_CERTIFICATE)
-    key = _private_key(folder / KEY)
+    certificate, ca = read_certificate(folder / CERTIFICATE), read_certificate(folder / CA_CERTIFICATE)
+    key = read_key(folder / KEY, lambda content: load_pem_private_key(content, None))
+    if not isinstance(key, EllipticCurvePrivateKey):
+        raise InputError(f"'{folder / KEY}' holds no private key of a device; {_ADVICE}")
     if key.public_key() != certificate.public_key():
         raise InputError(f"'{folder / KEY}' is not the key of {CERTIFICATE}; {_ADVICE}")
-    _check_issuer(folder / CERTIFICATE, certificate, ca)
+    if not is_issued_by(certificate, ca):
+        raise InputError(f"'{folder / CERTIFICATE}' is a certificate of another CA than {CA_CERTIFICATE}; {_ADVICE}")
     _check_dates(folder / CERTIFICATE, certificate)
-    signing_key = _public_key(folder / SIGNING_PUBLIC)
+    signing_key = read_key(folder / SIGNING_PUBLIC, load_pem_public_key)
     if not isinstance(signing_key, Ed25519PublicKey):
         raise InputError(f"'{folder / SIGNING_PUBLIC}' is no Ed25519 key; {_ADVICE}")
     peer = _peer_in(folder / CERTIFICATE, certificate)
@@ -119,7 +122,7 @@ def _peer_in(path: Path, certificate: Certificate) -> Peer:
 
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except (x509.ExtensionNotFound, ValueError):
+    except x509.ExtensionNotFound:
         return _peer([], f"'{path}'")
     devices = [("DNS", name) for name in names.get_values_for_type(x509.DNSName)]
     roles = [("URI", name) for name in names.get_values_for_type(x509.UniformResourceIdentifier)]
@@ -134,13 +137,14 @@ def _check_private(path: Path) -> None:
         raise InputError(f"others may use the key '{path}' (mode {mode:03o}); run: chmod 600 '{path}'")
 
 
-def _check_issuer(path: Path, certificate: Certificate, ca: Certificate) -> None:
-    from cryptography.exceptions import InvalidSignature
+def is_issued_by(certificate: Certificate, ca: Certificate) -> bool:
+    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 
     try:
         certificate.verify_directly_issued_by(ca)
-    except (InvalidSignature, ValueError, TypeError):
-        raise InputError(f"'{path}' is a certificate of another CA than {CA_CERTIFICATE}; {_ADVICE}") from None
+    except (InvalidSignature, UnsupportedAlgorithm, ValueError, TypeError):
+        return False
+    return True
 
 
 def _check_dates(path: Path, certificate: Certificate) -> None:
@@ -156,34 +160,28 @@ def _check_dates(path: Path, certificate: Certificate) -> None:
         )
 
 
-def _certificate(path: Path) -> Certificate:
+def read_certificate(path: Path, advice: str = _ADVICE) -> Certificate:
+    """The certificate in a file, if all of its parts can be read."""
     from cryptography import x509
-
-    try:
-        return x509.load_pem_x509_certificate(read_file(path, _ADVICE, _MOST_BYTES))
-    except ValueError:
-        raise InputError(f"'{path}' holds no certificate; {_ADVICE}") from None
-
-
-def _private_key(path: Path) -> EllipticCurvePrivateKey:
     from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+    content = read_file(path, advice, _MOST_BYTES)
+    damages = x509.InvalidVersion, x509.DuplicateExtension, x509.UnsupportedGeneralNameType, UnsupportedAlgorithm
     try:
-        key = load_pem_private_key(read_file(path, _ADVICE, _MOST_BYTES), password=None)
-    except (ValueError, TypeError, UnsupportedAlgorithm):  # TypeError: it needs a password
-        key = None
-    if not isinstance(key, EllipticCurvePrivateKey):
-        raise InputError(f"'{path}' holds no private key of a device; {_ADVICE}")
-    return key
+        certificate = x509.load_pem_x509_certificate(content)
+        _ = certificate.public_key(), certificate.extensions, certificate.signature_hash_algorithm
+        _ = certificate.subject, certificate.issuer, certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    except (*damages, ValueError, TypeError):
+        raise InputError(f"'{path}' holds no certificate; {advice}") from None
+    return certificate
 
 
-def _public_key(path: Path) -> object:
-    from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+def read_key(path: Path, load: Callable[[bytes], object], advice: str = _ADVICE) -> object:
+    """The key in a file by a function of cryptography, or None if the file holds none."""
+    from cryptography.exceptions import InternalError, UnsupportedAlgorithm
 
+    content = read_file(path, advice, _MOST_BYTES)
     try:
-        return load_pem_public_key(read_file(path, _ADVICE, _MOST_BYTES))
-    except (ValueError, UnsupportedAlgorithm):
+        return load(content)
+    except (ValueError, TypeError, UnsupportedAlgorithm, InternalError):  # TypeError: it needs a password
         return None

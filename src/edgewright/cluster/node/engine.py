@@ -211,7 +211,8 @@ class Engine:
                     return
             with self._lock:
                 self._book.sent(fifo.number, frame, device)
-                self.sent_bytes[device] += fifo.wire_bytes
+                if device != self.plan.device:
+                    self.sent_bytes[device] += fifo.wire_bytes
                 self._tell()
 
     def _send_credits(self, device: str, told: queue.SimpleQueue[tuple[Number, int] | None]) -> None:

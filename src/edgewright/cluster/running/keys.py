@@ -16,8 +16,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import InputError
-from ...files import make_folder, read_file
-from ..node.credentials import CA_CERTIFICATE, CERTIFICATE, COORDINATOR, KEY, SIGNING_PUBLIC, load_credentials
+from ...files import make_folder
+from ..node.credentials import (
+    CA_CERTIFICATE,
+    CERTIFICATE,
+    COORDINATOR,
+    KEY,
+    SIGNING_PUBLIC,
+    is_issued_by,
+    load_credentials,
+    read_certificate,
+    read_key,
+)
 from .install_files import install_files
 
 if TYPE_CHECKING:
@@ -29,7 +39,6 @@ CA, CA_KEY, SIGNING_KEY = "ca", "ca.key", "signing.key"
 MOST_DAYS = 36_500
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)  # devices without a battery for their clock boot with any old date
 _NEVER = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)  # RFC 5280, 4.1.2.5: no well-defined end
-_MOST_BYTES = 1 << 16  # of a file of keys
 _ADVICE = "restore the folder, or make all keys of the cluster again in another one"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
@@ -228,17 +237,15 @@ def _write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def _open_authority(folder: Path) -> _Authority:
-    from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
     from cryptography.x509.oid import NameOID
 
-    try:
-        certificate = x509.load_pem_x509_certificate(read_file(folder / CA_CERTIFICATE, _ADVICE, _MOST_BYTES))
-        clusters = certificate.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
-    except ValueError:
-        raise InputError(f"'{folder / CA_CERTIFICATE}' holds no certificate; {_ADVICE}") from None
+    certificate = read_certificate(folder / CA_CERTIFICATE, _ADVICE)
+    clusters = certificate.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
+    if not clusters or not is_issued_by(certificate, certificate):
+        raise InputError(f"'{folder / CA_CERTIFICATE}' is no certificate of a CA; {_ADVICE}")
     key = _private_key(folder / CA_KEY)
-    if not isinstance(key, EllipticCurvePrivateKey) or key.public_key() != certificate.public_key() or not clusters:
+    if not isinstance(key, EllipticCurvePrivateKey) or key.public_key() != certificate.public_key():
         raise InputError(f"'{folder / CA_KEY}' is not the key of {CA_CERTIFICATE}; {_ADVICE}")
     return _Authority(str(clusters[0].value), certificate, key, _signing_key(folder / SIGNING_KEY))
 
@@ -253,14 +260,9 @@ def _signing_key(path: Path) -> Ed25519PrivateKey:
 
 
 def _private_key(path: Path) -> object:
-    """The private key in a file, or None if the file holds none."""
-    from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    try:
-        return load_pem_private_key(read_file(path, _ADVICE, _MOST_BYTES), password=None)
-    except (ValueError, TypeError, UnsupportedAlgorithm):  # TypeError: it needs a password
-        return None
+    return read_key(path, lambda content: load_pem_private_key(content, None), _ADVICE)
 
 
 def _need_cryptography() -> None:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
+from ... import text
 from ...run.machine import resident_bytes
 from .coordinator import Coordinator, Recovery
 from .prepared_plan import PreparedPlan
@@ -102,7 +103,11 @@ def recovery_words(recovery: Recovery) -> str:
     after = (
         f"results again after {recovery.resumed - recovery.noticed:.2f} s" if recovery.resumed else "no result since"
     )
-    again = f"{recovery.frames_again} frames computed again" if recovery.frames_again else "nothing computed again"
+    again = (
+        f"{text.plural(recovery.frames_again, 'frame')} computed again"
+        if recovery.frames_again
+        else "nothing computed again"
+    )
     return f"device '{recovery.device}' was lost ({recovery.why}): {again} by plan '{recovery.plan}', {after}"
 
 
