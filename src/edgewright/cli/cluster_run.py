@@ -15,7 +15,7 @@ from ..cluster.node.connections import PORT
 from ..cluster.node.credentials import load_credentials
 from ..cluster.plan_file import load_cluster_plan
 from ..cluster.planning import checked_cluster
-from ..cluster.running.coordinator import Coordinator
+from ..cluster.running.coordinator import Coordinator, Replan
 from ..cluster.running.emulated import emulated_outputs
 from ..cluster.running.keys import make_keys
 from ..cluster.running.local_nodes import LocalNodes
@@ -30,6 +30,7 @@ from ..errors import Infeasible, InputError, RunError
 from ..files import made_folder
 from ..network import Network, Shape, random_inputs
 from ..network.reference import compare
+from ..text import duration
 from .cluster_frames import Comparison, RunOutputs, Stream, frames_of, random_frames
 from .cluster_live import comparison, difference_to_dict
 from .common import console, print_json, print_notes, read_model, shown, working
@@ -88,7 +89,7 @@ def try_cluster(
         events = {(n + 1) * frames // (len(lost) + 1): nodes.processes[name].kill for n, name in enumerate(lost)}
         comparison = Comparison(model, network, SLACK * (planned.wire_error or 0.0))
         outputs = RunOutputs(page=page, as_json=as_json)
-        stream = Stream(coordinator, network, preparation.of_devices, outputs, comparison, events)
+        stream = Stream(coordinator, network, _replanning(preparation), outputs, comparison, events)
         stream.run(random_frames(network, frames))
 
 
@@ -142,7 +143,7 @@ def run_cluster(
             held.enter_context(made_folder(output))
         comparison = Comparison(model, network) if model else None
         outputs = RunOutputs(output, page, statistics, as_json)
-        Stream(coordinator, network, preparation.of_devices, outputs, comparison).run(given)
+        Stream(coordinator, network, _replanning(preparation), outputs, comparison).run(given)
 
 
 def _emulate(network: Network, model: Path, cluster: Cluster, strategy: str, as_json: bool) -> None:
@@ -193,6 +194,17 @@ def _spares(preparation: Preparation, names: Iterable[str]) -> list[PreparedPlan
                 notes.append(str(error))
     print_notes(notes)
     return made
+
+
+def _replanning(preparation: Preparation) -> Replan:
+    """Makes plans for the devices that are left, and says beforehand how long that takes."""
+
+    def planned(devices: frozenset[str]) -> PreparedPlan:
+        if expected := preparation.expected_seconds:
+            _say(f"planning for {', '.join(sorted(devices))} takes about {duration(expected)}")
+        return preparation.of_devices(devices)
+
+    return planned
 
 
 def _say(text: str) -> None:

@@ -36,7 +36,13 @@ class Preparation:
         self.network, self.cluster, self.strategy, self.wire_share = network, cluster, strategy, wire_share
         self.keys, self.builder = keys, LibraryBuilder(folder)
         self.planner = ClusterPlanner(network, goal, wire_share)
-        self.seconds = 0.0  # that the last plan took, which says how long another one will
+        self._seconds, self._largest = 0.0, 0  # that the last plan took; bytes of its largest library
+
+    @property
+    def expected_seconds(self) -> float:
+        """How long another plan will take: as long as the last one, and its largest library over the slowest link."""
+        slowest = min(link.bytes_per_second for link in self.cluster.links)
+        return self._seconds + self._largest / slowest
 
     def whole(self, planned: ClusterDeployment) -> PreparedPlan:
         """A plan that is there."""
@@ -58,9 +64,10 @@ class Preparation:
             raise Infeasible(f"{name}: the other devices cannot run the network: {error}") from error
         assert planned is not None
         found = self._prepared(name, planned, cluster)
-        self.seconds = time.monotonic() - began
+        self._seconds = time.monotonic() - began
         return found
 
     def _prepared(self, name: str, planned: ClusterDeployment, cluster: Cluster) -> PreparedPlan:
         libraries = self.builder.build(planned.deployment, cluster, name.replace(" ", "-").replace(",", ""))
+        self._largest = max((library.about.bytes for library in libraries.values()), default=0)
         return prepared_plan(name, planned, cluster, self.wire_share, libraries, self.keys)
