@@ -406,3 +406,18 @@ def test_a_device_that_comes_back_when_the_run_is_over_is_free_for_the_next(tria
     time.sleep(0.5)
     assert run(trial, trial.connected(), trial.source(20)) == 20
     until(lambda: not [each.name for each in threading.enumerate() if each.name.startswith("edgewright")])
+
+
+def test_two_devices_that_are_suspected_at_once(trial: Trial):
+    """The first is given up, which begins an epoch; the other one gets its chance in that."""
+    coordinator = trial.connected()
+
+    def frames() -> Iterator[object]:
+        yield from trial.source(20)
+        coordinator._suspects = dict.fromkeys((SECOND, THIRD), (coordinator.epoch, 0.0, "it is blamed"))
+        until(lambda: coordinator.recoveries)
+        yield from trial.source(40, first=20)
+
+    assert run(trial, coordinator, frames()) == 40
+    (loss,) = coordinator.recoveries
+    assert loss.device == SECOND and loss.why == "it is blamed"
