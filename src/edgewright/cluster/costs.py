@@ -284,10 +284,11 @@ class _Costing:
             ports.update(exchange.inside)
             ports.update(exchange.passed)
         links = [size / self.cluster.link_named[link].bytes_per_second for (link, _), size in ports.items()]
-        period = max(*stages, *busy.values(), *links, first)
+        latency = sum(spent) + first + sum(self._time(exchange.passed) for exchange in exchanges[1:])
+        # The gateway keeps one frame for each stage, so that no more are under way.
+        period = max(*stages, *busy.values(), *links, first, latency / self.stages)
         if self._shares_devices():
             period = max(period, shared_period(self._steps(exchanges), STAGE_SLOTS))
-        latency = sum(spent) + first + sum(self._time(exchange.passed) for exchange in exchanges[1:])
         weights = self._weights()
         memory, pressure = self._memory(weights, exchanges)
         energy = self._energy(busy, period)
