@@ -257,8 +257,10 @@ class Coordinator:
     def _check_time(self) -> None:
         now = time.monotonic()
         for name, (epoch, until, why) in list(self._suspects.items()):
-            if until <= now and self._suspects.pop(name, None) and epoch == self.epoch:
-                self._give_up(name, why)
+            if until <= now:
+                self._suspects.pop(name, None)  # a new epoch has none
+                if epoch == self.epoch:
+                    self._give_up(name, why)
         if self._waiting and self._begin_until <= now:
             for name in tuple(self._waiting):
                 self._give_up(name, f"it has not begun within {BEGIN_S:g} s")
