@@ -25,9 +25,9 @@ MOST_IN_GROUP = 16  # devices that exchange everything with each other
 SMALL = 16  # units of networks that are searched without and with several stages in a row on the same devices
 MOST_FRAMES = 4  # at the same time on a group, in the starts
 PENALTIES = ((4.0,), (1.0, 4.0))  # of broken limits, one after the other
-EFFORT = 900  # divisions looked at, or more in small networks
-UNIT_EFFORT = 30_000  # units of all divisions looked at
-START_EFFORT = 300  # for each family
+EFFORT = 600  # divisions looked at, or more in small networks
+UNIT_EFFORT = 16_000  # units of all divisions looked at
+START_EFFORT = 200  # for each family
 LIMITED_EFFORT = 10_000  # where times are limited
 EVENED = 3  # times that channels are divided anew
 
