@@ -285,8 +285,7 @@ class _Costing:
             ports.update(exchange.passed)
         links = [size / self.cluster.link_named[link].bytes_per_second for (link, _), size in ports.items()]
         latency = sum(spent) + first + sum(self._time(exchange.passed) for exchange in exchanges[1:])
-        # The gateway keeps one frame for each stage, so that no more are under way.
-        period = max(*stages, *busy.values(), *links, first, latency / self.stages)
+        period = max(*stages, *busy.values(), *links, first)
         if self._shares_devices():
             period = max(period, shared_period(self._steps(exchanges), STAGE_SLOTS))
         weights = self._weights()

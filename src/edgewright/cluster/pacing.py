@@ -84,7 +84,7 @@ class _Pacing:
             self.runs[stage] = False
             if stage == last:
                 results.append(now)
-            for other in {0, stage - 1, stage, stage + 1}:
+            for other in (stage - 1, stage, stage + 1):
                 if 0 <= other <= last:
                     self._begin(other, now, frames)
         return (results[-1 - LAST] - results[-1 - LAST - COUNTED]) / COUNTED
@@ -92,8 +92,7 @@ class _Pacing:
     def _begin(self, stage: int, now: float, frames: int) -> None:
         """Starts a stage's next frame, if it is there and there is a slot for its results."""
         done = self.finished
-        given = done[stage - 1] if stage else min(frames, done[-1] + len(done))  # the gateway keeps one for each stage
-        is_given = done[stage] < given
+        is_given = done[stage] < (done[stage - 1] if stage else frames)
         has_slot = stage + 1 == len(done) or done[stage] - done[stage + 1] < self.slots
         if is_given and has_slot and not self.runs[stage]:
             self.runs[stage] = True

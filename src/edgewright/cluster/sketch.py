@@ -127,6 +127,8 @@ class Sketcher:
         outputs = self._outputs(layers)
         if not last.can_be_summed or (before and set(self._outputs(before)) != {summing.inputs[0]}):
             return None
+        if not set(outputs) <= {network.by_name[name].output for name in last.layers}:
+            return None  # others read what comes before the sums too
         shares = self._channel_regions(segment, summing.inputs[0])
         whole = Region.whole(network.tensors[summing.output].shape)
         asked = {
