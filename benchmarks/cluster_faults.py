@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from random import Random
@@ -71,8 +71,12 @@ def cables() -> Iterator[dict[str, str]]:
     """Network namespaces by device, with a cable each to a bridge; none where they cannot be had."""
     spaces = {name: f"ewf{number}" for number, name in enumerate(NAMES)}
     try:
+        run("ip", "link", "add", BRIDGE, "type", "bridge")
+    except (OSError, subprocess.CalledProcessError):  # not as root, or another run has it
+        yield {}
+        return
+    try:
         try:
-            run("ip", "link", "add", BRIDGE, "type", "bridge")
             run("ip", "addr", "add", f"{NET}1/24", "dev", BRIDGE)
             run("ip", "link", "set", BRIDGE, "up")
             for number, space in enumerate(spaces.values()):
@@ -259,11 +263,15 @@ def main(trials: int, frames: int, minutes: float, seed: int, file: Path | None)
     messages = 0
     with cables() as spaces, devices(spaces) as trial:
         console.print("devices in network namespaces" if spaces else "no network namespaces: cables are not cut")
-        for number in range(trials):
-            outcomes.append(one_trial(trial, spaces, seed + number))
-            if outcomes[-1].trouble:
-                console.print(f"seed {seed + number}: {outcomes[-1]}")
-                trial.revive()
+        with suppress(KeyboardInterrupt):  # then the trials so far are shown
+            for number in range(trials):
+                outcomes.append(one_trial(trial, spaces, seed + number))
+                console.print(
+                    f"{number + 1} of {trials}: {outcomes[-1].trouble or 'all results are right'}", highlight=False
+                )
+                if outcomes[-1].trouble:
+                    console.print(outcomes[-1])
+                    trial.revive()
         if frames:
             memory["frames"] = long_run(trial, frames)
         if minutes:

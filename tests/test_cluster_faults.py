@@ -62,6 +62,11 @@ def run(trial: Trial, coordinator: Coordinator, frames: object, replan: object =
     return count
 
 
+def kill(trial: Trial, device: str) -> None:
+    trial.nodes.processes[device].kill()
+    trial.nodes.processes[device].wait()
+
+
 def plan_for(trial: Trial, *devices: str) -> PreparedPlan:
     return next(plan for plan in trial.plans if plan.devices == {*devices})
 
@@ -105,8 +110,7 @@ def test_nobody_spins_or_retries_without_back_off_after_a_kill(trial: Trial):
 
     def frames() -> Iterator[object]:
         yield from trial.source(20)
-        trial.nodes.processes[SECOND].kill()
-        trial.nodes.processes[SECOND].wait()
+        kill(trial, SECOND)
         gone = Attempts(trial.nodes.addresses[SECOND])
         yield from trial.source(30, first=20)
         until(lambda: coordinator.recoveries and coordinator.keeper.finished == 30)
@@ -171,13 +175,12 @@ def test_a_worker_that_is_lost_while_the_next_plan_is_made_does_not_end_the_run(
     def replan(there: frozenset[str]) -> PreparedPlan:
         asked.append(there)
         if len(there) == 2:
-            trial.nodes.processes[THIRD].kill()
-            trial.nodes.processes[THIRD].wait()
+            kill(trial, THIRD)
         return plan_for(trial, *there)
 
     def frames() -> Iterator[object]:
         yield from trial.source(20)
-        trial.nodes.processes[SECOND].kill()
+        kill(trial, SECOND)
         yield from trial.source(100, first=20)
 
     assert run(trial, coordinator, frames(), replan) == 100
@@ -215,8 +218,8 @@ def test_a_zombie_of_an_old_epoch_is_sent_away(trial: Trial):
 
     def frames() -> Iterator[object]:
         yield from trial.source(20)
-        trial.nodes.processes[SECOND].kill()
-        until(lambda: coordinator.epoch == 2 and coordinator.recoveries[0].resumed)
+        kill(trial, SECOND)
+        until(lambda: coordinator.epoch == 2)
         for purpose in ("tensors", "credits"):
             greeting = hello(purpose, coordinator.run, 1)
             for name, address in ((THIRD, trial.nodes.addresses[THIRD]), (GATEWAY, f"127.0.0.1:{trial.port}")):
@@ -244,25 +247,19 @@ def silence(connection: socket.socket) -> bytes:
 def test_a_device_that_is_lost_while_files_are_handed_out_or_an_epoch_begins(
     trial: Trial, moment: str, monkeypatch: pytest.MonkeyPatch
 ):
-    victim, plans = trial.nodes.processes[SECOND], trial.plans
-
-    def kill() -> None:
-        victim.kill()
-        victim.wait()
-
     if moment == "files":
         for file in (trial.nodes.folder / SECOND).iterdir():
             file.unlink()
         coordinator = trial.unprepared()
         coordinator.connect(trial.nodes.addresses)
-        coordinator.prepare(plans, lambda size: kill() if size > 1000 else None)
+        coordinator.prepare(trial.plans, lambda size: kill(trial, SECOND) if size > 1000 else None)
     else:
         coordinator, order = trial.connected(), RemoteDevice.order
 
         def ordered(self: RemoteDevice, message: object) -> None:
             order(self, message)  # type: ignore[arg-type]
             if isinstance(message, Begin) and self.name == SECOND:
-                kill()
+                kill(trial, SECOND)
 
         monkeypatch.setattr(RemoteDevice, "order", ordered)
     assert run(trial, coordinator, trial.source(50)) == 50
@@ -276,7 +273,7 @@ def test_a_device_that_stops_while_another_one_s_loss_is_handled(trial: Trial):
 
     def frames() -> Iterator[object]:
         yield from trial.source(20)
-        trial.nodes.processes[SECOND].kill()
+        kill(trial, SECOND)
         trial.nodes.processes[THIRD].send_signal(signal.SIGSTOP)
         yield from trial.source(100, first=20)
 
@@ -295,7 +292,7 @@ def test_a_run_ends_with_a_sentence_when_the_devices_left_cannot_hold_the_networ
 
     def frames() -> Iterator[object]:
         yield from trial.source(20)
-        trial.nodes.processes[SECOND].kill()
+        kill(trial, SECOND)
         yield from trial.source(1000)
 
     with pytest.raises(Infeasible, match="without device2: the other devices cannot run the network"):
@@ -380,8 +377,7 @@ def test_a_device_that_can_be_reached_and_takes_no_plan_is_let_go(trial: Trial, 
     def frames() -> Iterator[object]:
         yield from trial.source(20)
         monkeypatch.setattr(RemoteDevice, "prepare", prepared)
-        trial.nodes.processes[SECOND].kill()
-        trial.nodes.processes[SECOND].wait()
+        kill(trial, SECOND)
         trial.nodes.restart(SECOND)
         until(lambda: any("cannot take part: the disk is full" in text for text in said))
         is_refusing[0] = False
@@ -396,8 +392,7 @@ def test_a_device_that_comes_back_when_the_run_is_over_is_free_for_the_next(tria
 
     def frames() -> Iterator[object]:
         yield from trial.source(20)
-        trial.nodes.processes[SECOND].kill()
-        trial.nodes.processes[SECOND].wait()
+        kill(trial, SECOND)
         trial.nodes.restart(SECOND)
         until(lambda: coordinator.recoveries)
         time.sleep(0.4)  # it is about to be reached
@@ -406,3 +401,18 @@ def test_a_device_that_comes_back_when_the_run_is_over_is_free_for_the_next(tria
     time.sleep(0.5)
     assert run(trial, trial.connected(), trial.source(20)) == 20
     until(lambda: not [each.name for each in threading.enumerate() if each.name.startswith("edgewright")])
+
+
+def test_two_devices_that_are_suspected_at_once(trial: Trial):
+    """The first is given up, which begins an epoch; the other one gets its chance in that."""
+    coordinator = trial.connected()
+
+    def frames() -> Iterator[object]:
+        yield from trial.source(20)
+        coordinator._suspects = dict.fromkeys((SECOND, THIRD), (coordinator.epoch, 0.0, "it is blamed"))
+        until(lambda: coordinator.recoveries)
+        yield from trial.source(40, first=20)
+
+    assert run(trial, coordinator, frames()) == 40
+    (loss,) = coordinator.recoveries
+    assert loss.device == SECOND and loss.why == "it is blamed"

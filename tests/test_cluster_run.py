@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -57,3 +58,30 @@ def test_a_device_that_dies_or_stops_costs_no_frame_and_may_come_back(trial: Tri
     finally:
         victim.send_signal(signal.SIGCONT) if victim.poll() is None else None
         coordinator.close()
+
+
+LEAN = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        top = name.partition(".")[0]
+        if top not in sys.stdlib_module_names and top not in ("edgewright", "msgspec", "cryptography", "_cffi_backend"):
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Absent())
+"""
+
+
+def test_a_node_runs_with_msgspec_and_cryptography_alone(trial: Trial, tmp_path: Path):
+    """A whole run, where neither numpy nor anything that plans can be imported."""
+    (tmp_path / "sitecustomize.py").write_text(LEAN)
+    trial.nodes.prefixes = {VICTIM: ("env", f"PYTHONPATH={tmp_path}")}
+    trial.nodes.processes[VICTIM].kill()
+    trial.nodes.processes[VICTIM].wait()
+    trial.nodes.restart(VICTIM)
+    coordinator = trial.connected()
+    for number, result in enumerate(coordinator(trial.source(20))):
+        trial.check(number, result)
+    coordinator.close()
+    assert not coordinator.recoveries

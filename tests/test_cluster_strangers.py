@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import socket
 import ssl
 from collections.abc import Iterator
@@ -85,7 +84,8 @@ def test_strangers_get_nothing_and_stop_nothing(trial: Trial, tmp_path: Path):
         assert not coordinator.recoveries, "they have stopped a device"
         for address in addresses(trial):
             opened.extend(half_open(address, 40))
-        trial.nodes.processes[SECOND].send_signal(signal.SIGKILL)
+        trial.nodes.processes[SECOND].kill()
+        trial.nodes.processes[SECOND].wait()
         yield from trial.source(150, first=100)
 
     count = 0

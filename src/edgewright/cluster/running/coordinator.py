@@ -258,7 +258,7 @@ class Coordinator:
         now = time.monotonic()
         for name, (epoch, until, why) in list(self._suspects.items()):
             if until <= now:
-                del self._suspects[name]
+                self._suspects.pop(name, None)  # a new epoch has none
                 if epoch == self.epoch:
                     self._give_up(name, why)
         if self._waiting and self._begin_until <= now:
