@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -26,7 +27,7 @@ from edgewright.cluster.node.connections import dial, hello
 from edgewright.cluster.node.credentials import load_credentials
 from edgewright.cluster.node.messages import Begin, send_head
 from edgewright.cluster.node.node_plan import plan_bytes
-from edgewright.cluster.running.coordinator import Coordinator
+from edgewright.cluster.running.coordinator import RETRY_S, Coordinator
 from edgewright.cluster.running.keys import sign
 from edgewright.cluster.running.prepared_plan import PreparedPlan
 from edgewright.cluster.running.remote_device import RemoteDevice
@@ -360,7 +361,9 @@ def test_a_cut_link_between_two_devices_that_both_reach_the_gateway(trial: Trial
 
     assert run(trial, coordinator, frames()) == 500
     assert {loss.device for loss in coordinator.recoveries} in ({SECOND}, {THIRD})
-    assert len(coordinator.recoveries) <= 3
+    noticed = [loss.noticed for loss in coordinator.recoveries]
+    for number, (one, other) in enumerate(pairwise(noticed)):
+        assert other - one >= RETRY_S * 4**number, "it is let in again without a pause"
 
 
 def test_a_device_that_can_be_reached_and_takes_no_plan_is_let_go(trial: Trial, monkeypatch: pytest.MonkeyPatch):
