@@ -66,7 +66,7 @@ class Devices:
         """Until all results are there; somebody must always be able to go on."""
         last = self.first + FRAMES
         while (done := self._done()) < last:
-            self.books[self.gateway].admitted = min(done + WINDOW, last)
+            self.books[self.gateway].admit(min(done + WINDOW, last))
             for device, book in self.books.items():
                 self.credits += [(device, fifo.origin, fifo.number, frame) for fifo, frame in book.new_credits()]
             events = [*self._beginnings(), *self._ends(), *self._told()]

@@ -98,7 +98,7 @@ class Engine:
     def admit(self, frames: int) -> None:
         """At the gateway: all frames before this number are there."""
         with self._lock:
-            self._book.admitted = max(self._book.admitted, frames)
+            self._book.admit(frames)
             self._tell()
 
     def close(self) -> None:

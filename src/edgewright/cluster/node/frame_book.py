@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 
 from .node_plan import NodeFifo, NodePlan, Number
 
@@ -28,15 +29,22 @@ class _Progress:
 
 
 class FrameBook:
-    """The state of all FIFOs and workers of a device from one frame on."""
+    """The state of all FIFOs and workers of a device from one frame on.
+
+    An event concerns few FIFOs of hundreds: what it may make possible is noted, and nothing else is looked at.
+    """
 
     def __init__(self, plan: NodePlan, first: int) -> None:
         self.plan, self.first = plan, first
         self.admitted = first  # at the gateway: the next frame that has not come from outside
         self.progress = {fifo.number: self._begun(fifo) for fifo in plan.fifos}
         self._turns: dict[Number, list[tuple[Number, int]]] = {}
+        self._touched_by: dict[Number, list[Number]] = {number: [number] for number in self.progress}
         for turn in plan.turns:
             self._turns.setdefault(turn.then, []).append((turn.first, turn.frames))
+            self._touched_by[turn.first].append(turn.then)
+        self._touched = dict.fromkeys(self.progress)  # FIFOs that may have room since they were last looked at
+        self._to_send: list[tuple[int, Number, str]] = []  # frames that are here and that a device has room for
         self._next = [(0, first)] * len(plan.workers)  # of each worker: a part's place, and the frame
 
     def _begun(self, fifo: NodeFifo) -> _Progress:
@@ -72,7 +80,8 @@ class FrameBook:
 
     def new_credits(self) -> Iterator[tuple[NodeFifo, int]]:
         """Frames that may come now; each is told once. They come from another device, or are kept at this one."""
-        for progress in self.progress.values():
+        touched, self._touched = self._touched, {}
+        for progress in map(self.progress.__getitem__, touched):
             fifo = progress.fifo
             if fifo.origin != self.plan.device or (fifo.is_given and fifo.starts):
                 while self._has_room(progress, progress.granted):
@@ -86,13 +95,13 @@ class FrameBook:
 
     def sendable(self) -> tuple[NodeFifo, int, str] | None:
         """What is to be sent next, and to which device: the oldest frame first."""
-        best: tuple[int, Number, str] | None = None
-        for number, progress in self.progress.items():
-            there = self.admitted if progress.fifo.is_given else progress.written
-            for device, frame in progress.sent.items():
-                if frame < min(there, progress.credited[device]) and (best is None or frame < best[0]):
-                    best = frame, number, device
-        return (self.progress[best[1]].fifo, best[0], best[2]) if best else None
+        ahead = self._to_send
+        while ahead and ahead[0][0] < self.progress[ahead[0][1]].sent[ahead[0][2]]:
+            heappop(ahead)  # it was sent
+        if not ahead:
+            return None
+        frame, number, device = ahead[0]
+        return self.progress[number].fifo, frame, device
 
     def is_expected(self, number: Number, frame: int, size: int, origin: str) -> bool:
         """Whether a tensor may come: it is the next of its FIFO, credited, of its size and from the right device."""
@@ -108,21 +117,38 @@ class FrameBook:
 
     # What has happened
 
+    def admit(self, frames: int) -> None:
+        """At the gateway: all frames before this number have come from outside."""
+        before, self.admitted = self.admitted, max(self.admitted, frames)
+        for number, progress in self.progress.items():
+            if progress.fifo.is_given:
+                for frame in range(before, self.admitted):
+                    self._is_here(progress, frame)
+            elif progress.fifo.is_result:
+                self._touched[number] = None
+
     def ran(self, worker: int) -> None:
         """A worker's next part has run."""
         number, frame = self.next_of(worker)
         for each in self.plan.parts[number].writes:
-            self.progress[each].written = frame + 1
+            self.came(each, frame)
         for each in self.plan.parts[number].reads:
             self.progress[each].read[number] = frame + 1
+            self._touch(each)
         place = self._next[worker][0] + 1
         self._next[worker] = (place, frame) if place < len(self.plan.workers[worker]) else (0, frame + 1)
 
     def came(self, number: Number, frame: int) -> None:
-        self.progress[number].written = frame + 1
+        """A frame was written to its slot."""
+        progress = self.progress[number]
+        progress.written = frame + 1
+        if not progress.fifo.is_given:
+            self._is_here(progress, frame)
+        self._touch(number)
 
     def sent(self, number: Number, frame: int, device: str) -> None:
         self.progress[number].sent[device] = frame + 1
+        self._touch(number)
 
     def credited(self, number: Number, frame: int, device: str) -> bool:
         """A device has room for a frame; False if that cannot be."""
@@ -130,7 +156,19 @@ class FrameBook:
         if progress is None or progress.credited.get(device) != frame:
             return False
         progress.credited[device] = frame + 1
+        if frame < (self.admitted if progress.fifo.is_given else progress.written):
+            heappush(self._to_send, (frame, number, device))
         return True
+
+    def _is_here(self, progress: _Progress, frame: int) -> None:
+        """A frame can be sent to the devices that have room for it."""
+        for device, credited in progress.credited.items():
+            if frame < credited:
+                heappush(self._to_send, (frame, progress.fifo.number, device))
+
+    def _touch(self, number: Number) -> None:
+        """Something that a FIFO's slot waits for has happened, or one that shares its bytes."""
+        self._touched.update(dict.fromkeys(self._touched_by[number]))
 
     def _is_free(self, progress: _Progress, frame: int) -> bool:
         fifo = progress.fifo

@@ -63,7 +63,7 @@ class _EmulatedDevice:
 
     def __init__(self, plan: NodePlan, keeper: FrameKeeper, folder: Path, program: list[str] | None) -> None:
         self.plan, self.keeper, self.book = plan, keeper, FrameBook(plan, 0)
-        self.book.admitted = 1
+        self.book.admit(1)
         path, size = folder / "memory.bin", max(1, plan.memory_bytes)
         with path.open("wb") as file:
             file.truncate(size)
