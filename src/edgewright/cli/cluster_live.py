@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,7 +10,7 @@ from rich.live import Live
 from rich.table import Table
 
 from .. import text
-from ..cluster.running.monitor import ClusterStatus, DeviceStatus, Monitor
+from ..cluster.running.monitor import ClusterStatus, Monitor, repeated
 from ..network.reference import OutputDifference
 from .common import console, shown, table
 
@@ -28,7 +27,7 @@ def status_table(status: ClusterStatus) -> Table:
         sent = ", ".join(f"{text.rounded_size(size)} to {shown(name)}" for name, size in device.sent.items())
         made.add_row(
             shown(device.name),
-            shown(state(device)),
+            shown(device.state),
             f"{device.computing:.0%}" if device.has_share else "",
             text.size(device.allocated_bytes) if device.allocated_bytes else "",
             text.size(device.planned_bytes) if device.has_share else "",
@@ -36,17 +35,6 @@ def status_table(status: ClusterStatus) -> Table:
             sent,
         )
     return made
-
-
-def state(device: DeviceStatus) -> str:
-    """What a device does, in a few words."""
-    if not device.is_there:
-        return "lost"
-    if not device.has_share:
-        return "has no part"
-    if device.waits_for:
-        return f"waits for {device.waits_for}" if device.waits_for != device.name else "waits for memory"
-    return "computes"
 
 
 def run_figures(status: ClusterStatus, worst: OutputDifference | None, reference: str) -> str:
@@ -78,17 +66,10 @@ def following(monitor: Monitor) -> Iterator[None]:
     if not console.is_terminal:
         yield
         return
-    over = threading.Event()
     with Live(status_table(monitor.status()), console=console, transient=True, auto_refresh=False) as live:
 
         def refresh() -> None:
-            while not over.wait(REFRESH_S):
-                live.update(status_table(monitor.status()), refresh=True)
+            live.update(status_table(monitor.status()), refresh=True)
 
-        thread = threading.Thread(target=refresh, name="edgewright-live", daemon=True)
-        thread.start()
-        try:
+        with repeated(refresh, REFRESH_S):
             yield
-        finally:
-            over.set()
-            thread.join()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from markupsafe import Markup
 
 from .. import text
 from ..cluster.running.coordinator import Recovery
-from ..cluster.running.monitor import ClusterStatus, Monitor, recovery_words
+from ..cluster.running.monitor import ClusterStatus, Monitor, recovery_words, repeated
 from ..files import write_atomic
 from .charts import FOOT, LEFT, RIGHT, TOP, Axis, Card, asset, grid, html_page, opening
 
@@ -47,19 +46,12 @@ class RunHistory:
 @contextmanager
 def page_while_running(path: Path, monitor: Monitor, history: RunHistory) -> Iterator[None]:
     """While the block runs, the page is written every other second, and loads itself again as often."""
-    over = threading.Event()
 
     def write() -> None:
-        while not over.wait(LIVE_S):
-            write_run_page(path, monitor.status(), monitor.coordinator.recoveries, history, is_live=True)
+        write_run_page(path, monitor.status(), monitor.coordinator.recoveries, history, is_live=True)
 
-    writer = threading.Thread(target=write, name="edgewright-page", daemon=True)
-    writer.start()
-    try:
+    with repeated(write, LIVE_S):
         yield
-    finally:
-        over.set()
-        writer.join()
 
 
 def write_run_page(

@@ -84,7 +84,6 @@ class Coordinator:
         self.allocated: dict[str, int] = {}
         self.recoveries: list[Recovery] = []
         self._addresses: dict[str, str] = {}
-        self._lost: set[str] = set()
         self._events: queue.SimpleQueue[_Anything] = queue.SimpleQueue()
         self._waiting: set[str] = set()  # devices that have not begun the epoch
         self._begin_until = 0.0
@@ -274,7 +273,6 @@ class Coordinator:
         self.remotes.pop(name)
         self.pulses.pop(name, None)
         self._suspects.pop(name, None)
-        self._lost.add(name)
         self._losses[name] += 1
         self.say(f"device '{name}' is lost: {why}")
         self._await_return(name)
@@ -287,7 +285,6 @@ class Coordinator:
             self._await_return(remote.name)
             return
         self.remotes[remote.name] = remote
-        self._lost.discard(remote.name)
         self.say(f"device '{remote.name}' is back")
         self._restart_if_better()
 
@@ -344,7 +341,8 @@ class Coordinator:
         for remote in self.remotes.values():
             remote.order(Rest())
         if self._replan is None:
-            raise RunError(f"devices {_listed(self._lost)} are lost, and no plan is for the others: {_listed(there)}")
+            lost = _listed(self._addresses.keys() - there)
+            raise RunError(f"devices {lost} are lost, and no plan is for the others: {_listed(there)}")
         if self._is_replanning:
             return
         self._is_replanning = True

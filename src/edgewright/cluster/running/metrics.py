@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from .monitor import ClusterStatus
+from .monitor import ClusterStatus, repeated
 
 Look = Callable[[], ClusterStatus]
 
@@ -18,27 +17,21 @@ Look = Callable[[], ClusterStatus]
 @contextmanager
 def json_lines(path: Path, look: Look, every_s: float = 1.0) -> Iterator[None]:
     """While the block runs, a line with the status each second; one more at its end."""
-    over = threading.Event()
     try:
         file = path.open("w", encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot write '{path}': {error.strerror or error}") from error
 
     def write() -> None:
-        is_last = False
-        while not is_last:
-            is_last = over.wait(every_s)
-            file.write(json.dumps(look().to_dict()) + "\n")
-            file.flush()
+        file.write(json.dumps(look().to_dict()) + "\n")
+        file.flush()
 
     with file:
-        writer = threading.Thread(target=write, name="edgewright-statistics", daemon=True)
-        writer.start()
         try:
-            yield
+            with repeated(write, every_s):
+                yield
         finally:
-            over.set()
-            writer.join()
+            write()
 
 
 @contextmanager

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
@@ -27,6 +29,17 @@ class DeviceStatus:
     allocated_bytes: int  # the same, as it was allocated
     resident_bytes: int  # the process in RAM, Python and all
     sent: dict[str, int]  # bytes to each device since the epoch began
+
+    @property
+    def state(self) -> str:
+        """What it does, in a few words."""
+        if not self.is_there:
+            return "lost"
+        if not self.has_share:
+            return "has no part"
+        if self.waits_for:
+            return f"waits for {self.waits_for}" if self.waits_for != self.name else "waits for memory"
+        return "computes"
 
 
 @dataclass(frozen=True)
@@ -96,6 +109,24 @@ class Monitor:
         library = plan.nodes[name].library
         kept = coordinator.keeper.most_kept if name == coordinator.name else 0
         return coordinator.allocated.get(name, 0) + (library.weights_bytes if library else 0) + kept
+
+
+@contextmanager
+def repeated(act: Callable[[], None], every_s: float) -> Iterator[None]:
+    """While the block runs, `act` is called in a thread of its own each time that so many seconds are over."""
+    over = threading.Event()
+
+    def work() -> None:
+        while not over.wait(every_s):
+            act()
+
+    thread = threading.Thread(target=work, name="edgewright-monitor", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def recovery_words(recovery: Recovery) -> str:
