@@ -1,0 +1,1 @@
+"""The whole design flow: from data and requirements to a verified application on a board."""

@@ -1,0 +1,1 @@
+"""Architecture search: spaces of candidates, what each costs on a board, training, and the front."""
