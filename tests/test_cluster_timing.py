@@ -182,7 +182,10 @@ def random_case(network: Network, seed: int) -> tuple[Deployment, Cluster, Mappi
     return replace(made, workers=workers, arenas={}), cluster, given
 
 
-@pytest.mark.parametrize("seed", range(300 if os.environ.get("EDGEWRIGHT_THOROUGH") else 12))
+QUICK = (*range(12), 271)  # 271: a device that has some of the frames frees slots in another order than it fills them
+
+
+@pytest.mark.parametrize("seed", range(300) if os.environ.get("EDGEWRIGHT_THOROUGH") else QUICK)
 def test_random_deployments_run_as_two_simulators_say(seed: int):
     network = network_of_seed(seed)
     try:
