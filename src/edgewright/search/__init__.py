@@ -1,0 +1,1 @@
+"""Architecture search: candidates, their characteristics, fronts, selection."""
