@@ -9,8 +9,8 @@ import edgewright
 
 ROOT = Path(edgewright.__file__).parent
 BELOW_EMIT = ("dataflow", "memory", "kernels", "program", "board", "network", "platform")
-BELOW_REPORT = ("hal", "adaptive", "cluster", "application", "mapping", "run", "fusion", "emit", *BELOW_EMIT)
-BELOW_SEARCH = ("application", "mapping", "run", "fusion", "emit", *BELOW_EMIT, "samples")
+BELOW_SEARCH = ("mapping", "run", "fusion", "emit", *BELOW_EMIT, "complete_plan", "samples")
+BELOW_REPORT = ("hal", "search", "adaptive", "cluster", "application", "mapping", "run", "fusion", "emit", *BELOW_EMIT)
 # Each room with the rooms it may look into. `cpsat`, `errors`, `files`, `interrupts`, `lazy`, `text` are for everybody.
 MAY_IMPORT = {
     "samples": (),
@@ -29,9 +29,9 @@ MAY_IMPORT = {
     "application": ("run", "fusion", "emit", *BELOW_EMIT, "samples"),  # of samples: how to quantise
     "cluster": ("mapping", "run", "fusion", "emit", *BELOW_EMIT),
     "adaptive": ("application", "mapping", "run", "fusion", "emit", *BELOW_EMIT),
-    "search": ("complete_plan", *BELOW_SEARCH),
-    "report": ("search", *BELOW_REPORT),
-    "cli": ("compiling", "complete_plan", "report", "search", *BELOW_REPORT, "samples"),
+    "search": BELOW_SEARCH,
+    "report": BELOW_REPORT,
+    "cli": ("compiling", "complete_plan", "report", *BELOW_REPORT, "samples"),
 }
 EVERYBODY = {"cpsat", "errors", "files", "interrupts", "lazy", "text"}
 

@@ -1,1 +1,1 @@
-"""Architecture search: candidates for a board, what each needs there, and the front of the best."""
+"""Architecture search: candidates, their characteristics, fronts, selection."""

@@ -23,7 +23,7 @@ FRONT_FILE = "front.json"
 MODELS = "models"  # the folder beside the front's file
 
 Share = Annotated[float, Field(ge=0, le=1)]
-Figure = Annotated[float, Field(ge=0)]
+NotNegative = Annotated[float, Field(ge=0)]
 
 
 class DesignPoint(FileEntry):
@@ -40,9 +40,9 @@ class DesignPoint(FileEntry):
     instructions: Positive  # of one frame, as estimated
     measured_instructions: Positive | None = None  # on the virtual board
     macs: Count
-    latency_s: Figure
-    throughput: Figure  # frames a second
-    energy_j: Figure | None = None  # of one frame; none where the board has no power data
+    latency_s: NotNegative
+    throughput: NotNegative  # frames a second
+    energy_j: NotNegative | None = None  # of one frame; none where the board has no power data
     architecture: str | None = None  # text of the architecture; none for a model that was brought
     model: str  # the file, from the folder of the front
     manner: str
