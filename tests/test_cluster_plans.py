@@ -25,7 +25,7 @@ from edgewright.cluster.simulation import simulate
 from edgewright.cluster.strategies import Strategies
 from edgewright.errors import Infeasible
 from edgewright.network import Builder, Network
-from edgewright.network.operators import Conv2d, Dense, MaxPool2d, Reshape
+from edgewright.network.operators import Conv2d, Dense, MaxPool2d, Reduce, Reshape
 from edgewright.program.deployment import OUTSIDE, Fifo
 from edgewright.program.deployment_check import deployment_faults
 from edgewright.program.deployment_memory import weights
@@ -91,6 +91,16 @@ def test_every_strategys_plan_is_right_to_the_byte_and_counted_right(seed: int):
         assert found.cost.weights == {device: stored.get(device, 0) for device in cluster.device_named}, name
         names.append(name)
     assert {"hybrid", "data", "horizontal", "sequential", "vertical"} <= set(names)
+
+
+def test_the_divisor_of_a_mean_that_is_finished_from_sums_counts_as_a_weight():
+    b = Builder("mean")
+    mean = b.layer(Reduce((1, 2, 3)), [b.input("x", (1, 8, 8, 4))], "mean")
+    costs = DivisionCosts(b.build([mean]), equal_devices(2))
+    found = division_of([UnitChoice(SegmentSplit.SUMS, ("device1", "device2"))])
+    cost = costs.cost(found)
+    assert cost is not None and cost.weights == weights(deployed(costs, found).deployment)
+    assert sum(cost.weights.values()) == 4  # one device finishes
 
 
 def sent(planned: ClusterDeployment, cluster: Cluster) -> Counter[tuple[str, str]]:

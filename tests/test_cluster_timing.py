@@ -154,9 +154,14 @@ def longest_period(
     turns: tuple[SlotTurn, ...] = (),
     count: int = 24,
 ) -> Fraction:
-    """Time per frame, after the first ones, when all tasks follow the orders of the timed deployment."""
-    tasks = Tasks(made, cluster, given, 2 * count, turns)
-    ends = longest_path(tasks.tasks, in_task_order(timed, made, 2 * count))
+    """Time per frame, after the first ones, when all tasks follow the orders of the timed deployment.
+
+    Later frames follow, so that each frame that counts waits for all that is served before it.
+    """
+    behind = max((one.behind for order in timed.orders.values() for one in order), default=0)
+    frames = 2 * count + behind * timed.iteration_frames
+    tasks = Tasks(made, cluster, given, frames, turns)
+    ends = longest_path(tasks.tasks, in_task_order(timed, made, frames))
     return (ends["out", 2 * count - 1] - ends["out", count - 1]) / count
 
 
@@ -177,7 +182,10 @@ def random_case(network: Network, seed: int) -> tuple[Deployment, Cluster, Mappi
     return replace(made, workers=workers, arenas={}), cluster, given
 
 
-@pytest.mark.parametrize("seed", range(300 if os.environ.get("EDGEWRIGHT_THOROUGH") else 12))
+QUICK = (*range(12), 271)  # 271: a device that has some of the frames frees slots in another order than it fills them
+
+
+@pytest.mark.parametrize("seed", range(300) if os.environ.get("EDGEWRIGHT_THOROUGH") else QUICK)
 def test_random_deployments_run_as_two_simulators_say(seed: int):
     network = network_of_seed(seed)
     try:
@@ -198,7 +206,7 @@ def test_random_deployments_run_as_two_simulators_say(seed: int):
     bound = period_bound(free.graph, free.held)
     assert bound is not None and bound <= timed.period * timed.iteration_frames
     count = max(12, -(-48 // timed.iteration_frames)) * timed.iteration_frames
-    assert longest_period(made, cluster, given, timed, count=count) == pytest.approx(float(timed.period), rel=0.02)
+    assert longest_period(made, cluster, given, timed, count=count) == timed.period
 
 
 def test_service_who_comes_first_has_a_period_of_its_own():

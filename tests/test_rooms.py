@@ -9,18 +9,9 @@ import edgewright
 
 ROOT = Path(edgewright.__file__).parent
 BELOW_EMIT = ("dataflow", "memory", "kernels", "program", "board", "network", "platform")
-BELOW_SEARCH = ("application", "mapping", "run", "fusion", "emit", *BELOW_EMIT, "samples")
+BELOW_SEARCH = ("mapping", "run", "fusion", "emit", *BELOW_EMIT, "complete_plan", "samples")
 BELOW_REPORT = (
-    "flow",
-    "search",
-    "hal",
-    "adaptive",
-    "cluster",
-    "application",
-    "mapping",
-    "run",
-    "fusion",
-    "emit",
+    *("flow", "search", "hal", "adaptive", "cluster", "application", "mapping", "run", "fusion", "emit"),
     *BELOW_EMIT,
 )
 # Each room with the rooms it may look into. `cpsat`, `errors`, `files`, `interrupts`, `lazy`, `text` are for everybody.
@@ -41,8 +32,8 @@ MAY_IMPORT = {
     "application": ("run", "fusion", "emit", *BELOW_EMIT, "samples"),  # of samples: how to quantise
     "cluster": ("mapping", "run", "fusion", "emit", *BELOW_EMIT),
     "adaptive": ("application", "mapping", "run", "fusion", "emit", *BELOW_EMIT),
-    "search": ("complete_plan", *BELOW_SEARCH),
-    "flow": ("search", "adaptive", "compiling", "complete_plan", *BELOW_SEARCH),
+    "search": BELOW_SEARCH,
+    "flow": ("search", "adaptive", "application", "compiling", *BELOW_SEARCH),
     "report": BELOW_REPORT,
     "cli": ("compiling", "complete_plan", "report", *BELOW_REPORT, "samples"),
 }

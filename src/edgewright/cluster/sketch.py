@@ -10,9 +10,9 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 
 from ..errors import ModelError, Unsupported
-from ..network import Layer, Network, Region
+from ..network import DType, Layer, Network, Region
 from ..network.operators.partial_sums import partial_macs
-from ..network.partial import PartialSums, checked_share
+from ..network.partial import PartialSums, checked_share, mean_divisor
 from ..network.parts import PartDemand, demanded, given_outside
 from .devices import Cluster
 from .division import ROW_AXIS, DivisionSegment, SegmentSplit, channel_regions, row_regions, tile_regions
@@ -181,6 +181,8 @@ class Sketcher:
             layer = network.by_name[name]
             reads |= {(layer.output, share): demand.computed[name] for share in parts}
         weights = sum(region.size * network.tensors[name].dtype.bytes for name, region in demand.constants.items())
+        divisors = {mean_divisor(network, network.by_name[name]) for name in shares} - {None}
+        weights += DType.FLOAT32.bytes * len(divisors)
         work = sum(self._work(layer, demand, outputs.get(layer.output), layer.name in shares) for layer in mine)
         inner = max((self._inner(layer, demand) for layer in mine), default=0)
         return PartSketch(device, tuple(layers), outputs, reads, weights, work, inner, shares)

@@ -26,13 +26,17 @@ from .units import LayerUnit
 HYBRID = "hybrid"
 
 
-def paper_layer(network: Network, unit: LayerUnit, number: int) -> PaperLayer:
-    """A unit in values, as S and T count."""
+def paper_layer(network: Network, units: Sequence[LayerUnit], number: int) -> PaperLayer:
+    """A unit in values, as S and T count; its number is from 1."""
+    unit, before = units[number - 1], units[number - 2].layers if number > 1 else ()
     outputs = given_outside(network, set(unit.layers))
     demand = demanded(network, set(unit.layers), outputs, {})
     made = {network.by_name[name].output for name in unit.layers}
     reads = {name: region for name, region in demand.wanted.items() if name not in made}
     weights = sum(region.size for region in demand.constants.values())
+    only_here = {network.by_name[name].output for name in before} - given_outside(
+        network, {*before, *unit.layers}
+    ).keys()
     return PaperLayer(
         number,
         unit.layers[0],
@@ -41,7 +45,7 @@ def paper_layer(network: Network, unit: LayerUnit, number: int) -> PaperLayer:
         sum(region.size for region in outputs.values()),
         weights,
         unit.work,
-        number - 1 if number > 1 and len(reads) == 1 else None,
+        number - 1 if len(reads) == 1 and reads.keys() <= only_here else None,
     )
 
 
@@ -95,7 +99,7 @@ class Strategies:
     @cached_property
     def layers(self) -> tuple[PaperLayer, ...]:
         network = self.costs.network
-        return tuple(paper_layer(network, unit, number) for number, unit in enumerate(self.units, 1))
+        return tuple(paper_layer(network, self.units, number) for number in range(1, len(self.units) + 1))
 
     def _segment(self, number: int, split: SegmentSplit, stop: int | None = None) -> DivisionSegment:
         """Units as one segment on all devices, or on the gateway where they cannot be split so."""

@@ -160,21 +160,28 @@ def _finish_integers(draft: PartDraft, layer: Layer, region: Region, sums: list[
     return draft.add(op, [*sums, *bias], layer.name, layer.output, made)
 
 
+def mean_divisor(network: Network, layer: Layer) -> int | None:
+    """How many elements become one in a mean of real numbers, whose finish divides by this constant."""
+    op, shapes = layer.op, network.shapes(layer)
+    is_mean = isinstance(op, AvgPool2d) or (isinstance(op, Reduce) and op.kind is ReduceKind.MEAN)
+    if not is_mean or has_integer_sums(network, layer):
+        return None
+    return prod(shapes[0][axis] for axis in reduction_axes(op, shapes))
+
+
 def _finish_reals(draft: PartDraft, layer: Layer, region: Region, sums: list[str]) -> str:
     """An Add for each share but the first; means are divided at the end, by how many elements became one."""
-    op, x = layer.op, draft.whole.tensors[layer.inputs[0]]
     made = tensor_part(draft.whole.tensors[layer.output], region)
-    is_mean = isinstance(op, AvgPool2d) or (isinstance(op, Reduce) and op.kind is ReduceKind.MEAN)
-    activation = getattr(op, "activation", None)
+    count = mean_divisor(draft.whole, layer)
+    activation = getattr(layer.op, "activation", None)
     total = sums[0]
     for i, other in enumerate(sums[1:], 1):
-        is_last = i == len(sums) - 1 and not is_mean
+        is_last = i == len(sums) - 1 and count is None
         add = Binary(BinaryKind.ADD, activation if is_last else None)
         output = layer.output if is_last else f"{layer.output}.sum"
         total = draft.add(add, [total, other], layer.name if is_last else f"{layer.name}.{i}", output, made)
-    if not is_mean:
+    if count is None:
         return total
-    count = prod(x.shape[axis] for axis in reduction_axes(op, draft.whole.shapes(layer)))
     divisor = draft.builder.constant(f"{layer.output}.count", np.array(count, np.float32))
     divide = Binary(BinaryKind.DIV, activation)
     return draft.add(divide, [total, divisor], layer.name, layer.output, made)

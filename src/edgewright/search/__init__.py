@@ -1,1 +1,1 @@
-"""Architecture search: spaces of candidates, what each costs on a board, training, and the front."""
+"""Architecture search: candidates, their characteristics, fronts, selection."""

@@ -335,24 +335,28 @@ class _DeployedGraph:
                 places.gives += read.rows(read.phases.pulls)
                 places.takes += write.rows(write.phases.claims)
                 places.tokens = fifo.rows
-                later, tokens = self._next(frame, 1, given)
+                later, tokens, _ = self._next(frame, 1, given)
                 emptied = queues["empty ring", read.actor, later.actor]
                 emptied.join(read.start + max(read.phases.pulls), later.start + min(later.phases.claims), tokens)
             else:
                 sender = delays.get(write.actor, write.actor)
                 queues["frames", sender, read.actor].join(write.end(), read.start)
             if fifo.slots:
-                later, tokens = self._next(frame, fifo.slots, given)
-                queues["free slots", read.actor, later.actor].join(read.end(reader.stage), later.start, tokens)
+                later, tokens, shift = self._next(frame, fifo.slots, given)
+                # A token does not say which slot is free: where a device has some frames only, slots are not freed in
+                # the order in which they are filled again, unless the same number of frames lies between.
+                what = "free slots" if shift == fifo.slots else f"slots of {shift} frames before"
+                queues[what, read.actor, later.actor].join(read.end(reader.stage), later.start, tokens)
         yield from ((reader.part, key, queue) for key, queue in queues.items())
 
-    def _next(self, frame: int, slots: int, given: Mapping[int, _PartRun]) -> tuple[_PartRun, int]:
-        """The run that writes to the slot after this frame, and the tokens that let the first ones begin."""
+    def _next(self, frame: int, slots: int, given: Mapping[int, _PartRun]) -> tuple[_PartRun, int, int]:
+        """The run that writes to the slot after this frame, the tokens that let the first ones begin, and how many
+        frames later that is."""
         shift = slots
         while (frame + shift) % self.turns not in given:
             shift += slots
         tokens = sum(1 for before in range(-shift, 0) if before % self.turns == frame)
-        return given[(frame + shift) % self.turns], tokens
+        return given[(frame + shift) % self.turns], tokens, shift
 
     def _channel(self, fifo: Fifo, reader: str, key: _Key, queue: _Queue, actors: Mapping[str, Actor]) -> Channel:
         what, source, target = key
