@@ -186,7 +186,7 @@ class CnnArchitecture:
 
     @cached_property
     def _layers(self) -> tuple[PrimitiveLayer, ...]:
-        draft = _Draft(self.input)
+        draft = _LayerDraft(self.input)
         for index, block in enumerate(self.blocks):
             draft.block(f"block{index}", block)
         if self.pooling is not FinalPooling.NONE:
@@ -228,7 +228,7 @@ def _block(entry: dict[str, Any]) -> Block:
     return kind(**values)
 
 
-class _Draft:
+class _LayerDraft:
     """Layers under construction: each new one reads the last unless told otherwise."""
 
     def __init__(self, shape: Shape3) -> None:
