@@ -12,6 +12,7 @@ import tflite_models as tfl
 from doc_blocks import PAGES, ROOT, Block, Desk, blocks
 from edgewright import plan, read_model, samples, save_plan
 from edgewright.hal import examples
+from fronts import six_points
 
 MOST_NOT_RUN = 3
 
@@ -32,6 +33,7 @@ def given(tmp_path_factory):
     layers = [layer.name for layer in read_model(folder / "model.onnx").layers]
     (folder / "mapping.toml").write_text("".join(f'"{n}" = "core{i // 5}"\n' for i, n in enumerate(layers)))
     (folder / "times.toml").write_text("".join(f'"{n}" = {i}\n' for i, n in enumerate(layers)))
+    six_points().write(folder)
     (folder / "src").symlink_to(ROOT / "src")
     return folder
 
