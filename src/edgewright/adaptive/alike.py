@@ -12,6 +12,7 @@ from ..errors import Infeasible, InputError
 from ..fusion.request import PlanRequest, make_plan
 from ..fusion.timing import TimedPlan, Timing
 from ..network import Network
+from ..network.operators import Binary
 from ..platform import Board
 from ..platform.target import Target
 from ..program import CHANNELS, FusionSchedule, Plan
@@ -53,10 +54,15 @@ def _fit(schedules: Sequence[FusionSchedule], network: Network) -> bool:
 
 
 def common_turns(plans: Sequence[Plan], target: Target, piece: float) -> Mapping[str, int]:
-    """By layer, the number of pieces with which no scenario takes more than a share `piece` of its frame for one."""
+    """By layer, the number of pieces with which no scenario takes more than a share `piece` of its frame for one.
+
+    At least two for all element-wise layers of two tensors where one is divided: they share their code then.
+    """
     found: dict[str, int] = {}
+    pairs = {layer.name for plan in plans for layer in plan.network.layers if isinstance(layer.op, Binary)}
     for plan in plans:
         timed = TimedPlan(plan, Timing(target, vectors=True).costs(plan.network))
         for layer, count in turns_needed(plan, timed, piece).items():
             found[layer] = max(count, found.get(layer, 0))
-    return found
+    least = 2 if any(found[layer] > 1 for layer in pairs & found.keys()) else 1
+    return {layer: max(count, least) if layer in pairs else count for layer, count in found.items()}

@@ -36,6 +36,7 @@ from .switch_conflicts import ScenarioPlan
 DEVICE = "board"
 PIECE = 0.02  # of a frame: the longest wait for a switch point, by estimate; smaller pieces cost instructions
 
+MOST_LARGER = 1.25  # the memory of a scenario in the groups of the largest one, over what its own plan takes
 MOST_SLOWER = 1.1  # by estimate: a frame with kernels that read a larger scenario's weights, over one with the fastest
 
 
@@ -62,7 +63,8 @@ class SwitchingApplication:
     def _grouped(self) -> Mapping[str, Plan]:
         """The plans of all scenarios, the largest network first; slices of it run in its groups of layers.
 
-        Memory that the largest scenario needs is there for all of them, unless frames of several are under way.
+        Memory that the largest scenario needs is there for all of them, unless frames of several are under way: then
+        they take little more than their own plans do.
         """
         application, found = self.application, dict[str, Plan]()
         is_alone = self.policy in (SwitchPolicy.FINISH, SwitchPolicy.ABORT)
@@ -71,7 +73,7 @@ class SwitchingApplication:
             own = scenario_plan(application, scenario)
             if self._are_slices:
                 largest = next(iter(found.values()), own)
-                most = max(own.peak_bytes, largest.peak_bytes if is_alone else 0)
+                most = max(own.peak_bytes, largest.peak_bytes) if is_alone else round(MOST_LARGER * own.peak_bytes)
                 request = scenario_request(application, scenario)
                 own = in_groups_of(largest, own, scenario.network, request, most, application.board, application.target)
             found[scenario.name] = own

@@ -81,8 +81,8 @@ class Pattern:
     def layers(self) -> tuple[int, ...]:
         """For each stage the number of its layer in the pattern: chosen such that records take least."""
         positions = [stage.index for stage in self.stages]
-        wide = [own.values for own in self.fields if own.bytes > NARROW]
-        kinds: list[tuple[Value, ...]] = list(zip(*wide, strict=True)) if wide else [()] * len(self.stages)
+        pointers = [own.values for own in self.fields if own.is_pointer]
+        kinds: list[tuple[Value, ...]] = list(zip(*pointers, strict=True)) if pointers else [()] * len(self.stages)
         choices = kinds, list(zip(kinds, positions, strict=True))
         numbered = [tuple(list(dict.fromkeys(keys)).index(key) for key in keys) for keys in choices]
         return min(numbered, key=self._bytes)
@@ -117,7 +117,8 @@ class Pattern:
         return f"(uint32_t){text}" if atom.is_unsigned else text
 
     def _field(self, own: RecordField) -> str:
-        text = f"{'layer' if own.is_of_layers(self.layers) else 'own'}->{self.fields[own]}"
+        name, is_wide = self.fields[own], own.is_of_layers(self.layers)
+        text = own.read(f"{'layer' if is_wide else 'own'}->{name}", is_wide)
         return f"({array_name(own.element)} + {text})" if own.element else text
 
     def declarations(self) -> Iterator[str]:
@@ -126,7 +127,7 @@ class Pattern:
             (self.layer_record, "ew_layer layer", True),
             (self.record, "ew_pattern pattern", False),
         ):
-            fields = [own.declared(name) for name, own in self._fields(of_layers)]
+            fields = [line for name, own in self._fields(of_layers) for line in own.declared(name, of_layers)]
             yield from ("typedef struct {", f"    {head};", *(f"    {field}" for field in fields), f"}} {record};")
 
     def write(self, c: CWriter, signature: str, memories: Sequence[str], arrays: Arrays) -> None:
@@ -147,12 +148,12 @@ class Pattern:
         c.line()
         firsts = {layer: at for at, layer in reversed(list(enumerate(self.layers)))}
         for layer, at in sorted(firsts.items()):
-            values = [own.initialiser(at, arrays) for _, own in self._fields(of_layers=True)]
+            values = [value for _, own in self._fields(of_layers=True) for value in own.initialisers(at, arrays)]
             record = f"static const {self.layer_record} {self.layer_name(layer)}"
             c.line(f"{record} = {braced([f'{{{self.function}}}', *values])};")
         c.line()
 
     def initialiser(self, at: int, arrays: Arrays) -> str:
         """Of the record of stage number `at`."""
-        values = [own.initialiser(at, arrays) for _, own in self._fields(of_layers=False)]
+        values = [value for _, own in self._fields(False) for value in own.initialisers(at, arrays, is_wide=False)]
         return braced([f"{{{self.first_layer + self.layers[at]}}}", *values])
