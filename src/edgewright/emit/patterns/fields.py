@@ -28,6 +28,7 @@ class RecordField:
     ctype: str
     values: tuple[Value, ...]
     element: str = ""  # the type of integer of arrays; the field then says where each begins among all of that type
+    is_local: bool = False  # a pointer to what only the network's own file sees
     factor: int = 1  # of all values: addresses are multiples of words, and 16 bits hold more of them so
 
     @property
@@ -44,7 +45,7 @@ class RecordField:
 
     def is_of_layers(self, layers: Sequence[int]) -> bool:
         """Whether all stages of a layer have the same; `layers` has the number of each stage's."""
-        return len({*zip(layers, self.values, strict=True)}) == len(set(layers))
+        return not self.is_local and len({*zip(layers, self.values, strict=True)}) == len(set(layers))
 
     @property
     def is_pointer(self) -> bool:
@@ -85,7 +86,7 @@ def field_of(column: Sequence[Atom]) -> RecordField | None:
         case AtomKind.FUNCTION:
             return RecordField(f"{atom.key} *", values)
         case AtomKind.CONSTANT | AtomKind.TABLE:
-            return RecordField(f"const {atom.key.removesuffix('[]')} *", values)
+            return RecordField(f"const {atom.key.removesuffix('[]')} *", values, is_local=is_own)
         case AtomKind.NUMBERS:
             numbers = [n for value in values if isinstance(value, tuple) for n in value]
             return RecordField("uint16_t", values, _narrowest(numbers))

@@ -36,8 +36,8 @@ class Pattern:
     """Stages that differ in values alone.
 
     What is equal in all stages of a layer, which several networks have, is in a record of the layer: mostly weights
-    that are slices of others. A stage's own record has the number of it. It consists of fields of one or two bytes, so
-    that records of different patterns follow each other without gaps.
+    that are slices of others. A stage's own record has the number of it. Other fields of it have one or two bytes, but
+    for pointers into the network's own file: so records of different patterns follow each other without gaps.
     """
 
     number: int
@@ -81,11 +81,16 @@ class Pattern:
     def layers(self) -> tuple[int, ...]:
         """For each stage the number of its layer in the pattern: chosen such that records take least."""
         positions = [stage.index for stage in self.stages]
-        pointers = [own.values for own in self.fields if own.is_pointer]
+        pointers = [own.values for own in self.fields if own.is_pointer and not own.is_local]
         kinds: list[tuple[Value, ...]] = list(zip(*pointers, strict=True)) if pointers else [()] * len(self.stages)
         choices = kinds, list(zip(kinds, positions, strict=True))
         numbered = [tuple(list(dict.fromkeys(keys)).index(key) for key in keys) for keys in choices]
         return min(numbered, key=self._bytes)
+
+    @property
+    def has_pointers(self) -> bool:
+        """Whether records of stages have any."""
+        return any(own.is_local for own in self.fields)
 
     @property
     def layer_count(self) -> int:

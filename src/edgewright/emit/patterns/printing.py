@@ -137,7 +137,7 @@ class StagePatterns:
         lines += [
             "",
             "typedef struct {",
-            "    uint16_t layer;",
+            f"    uint{32 if any(one.has_pointers for one in self.patterns) else 16}_t layer;",
             "} ew_pattern; /* a stage's record, followed by that of the next */",
             "typedef struct ew_layer ew_layer;",
             "struct ew_layer {",
