@@ -145,7 +145,9 @@ class Pricer:
 
     def price(self, architecture: CnnArchitecture) -> Price:
         """The price of a candidate."""
-        return self.network_price(self.network(onnx_model(architecture, None, default_ranges(architecture))))
+        return self.network_price(
+            self.network(onnx_model(architecture, None, default_ranges(architecture), is_exact=False))
+        )
 
     def network_price(self, network: Network) -> Price:
         """The price of an int8 network."""
