@@ -161,7 +161,7 @@ def test_a_large_bias_beside_tiny_weights_still_fits():
 @pytest.mark.parametrize("kernel", [(3, 3), (5, 5)])
 def test_depthwise_layers_have_exact_multipliers(kernel):
     """Without other scales, some channel of such a layer has none, and slow loops compute all of it."""
-    architecture = CnnArchitecture((16, 16, 3), (PlainBlock(32, (3, 3)), SeparableBlock(8, kernel)), 4)
+    architecture = CnnArchitecture((16, 16, 3), (PlainBlock(160, (3, 3)), SeparableBlock(8, kernel)), 4)
 
     def kernels(is_exact):
         ranges = {name: (1.1 * low, 0.9 * high) for name, (low, high) in default_ranges(architecture).items()}
