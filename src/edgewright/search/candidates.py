@@ -93,7 +93,9 @@ def refusal(price: Price, limits: CandidateLimits) -> str:
         ("instructions", price.instructions, limits.instructions, text.count),
     ):
         if most is not None and value > most:
-            return f"needs {shown(value)} of {name}; the limit is {shown(most)}".replace(" of instructions", " instructions")
+            return f"needs {shown(value)} of {name}; the limit is {shown(most)}".replace(
+                " of instructions", " instructions"
+            )
     if limits.latency is not None and price.seconds > limits.latency:
         return f"takes {text.duration(price.seconds)}; the limit is {text.duration(limits.latency)}"
     if limits.energy is not None and price.energy_j is not None and price.energy_j > limits.energy:

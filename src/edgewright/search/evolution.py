@@ -63,10 +63,10 @@ class Proposer(Protocol):
     def batch(self) -> int:
         """How many candidates one generation trains."""
 
-    def propose(self, count: int, fresh: int, progress: float) -> list[Proposal]:
+    def propose(self, count: int, fresh: int, progress: float, /) -> list[Proposal]:
         """The next candidates, of which at most `fresh` have new architectures; `progress` goes from 0 to 1."""
 
-    def fallback(self, count: int) -> list[Proposal]:
+    def fallback(self, count: int, /) -> list[Proposal]:
         """Candidates that keep the limits for certain, where proposals do not."""
 
     def refuse(self, candidates: Sequence[Candidate]) -> None:
@@ -193,5 +193,3 @@ def _pymoo() -> tuple[Any, Any]:
     except ImportError as error:
         raise InputError("searches select with pymoo, which is missing: pip install 'edgewright[search]'") from error
     return NonDominatedSorting, calc_crowding_distance
-
-

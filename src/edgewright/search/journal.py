@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import sqlite3
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from ..errors import InputError
 from .architecture import CnnArchitecture
 from .candidates import Candidate, Origin, Proposal, State, Trained
 from .pricing import Price
+from .weights import state_shapes
 
 FORMAT = "edgewright-search-1"
 _TABLES = """
@@ -75,7 +75,9 @@ class Journal:
     def _check(self, known: dict[str, str], identity: JournalIdentity) -> None:
         for key, value in identity.entries().items():
             if known.get(key, value) != value:
-                shown = f"{known[key][:40]}, not {value[:40]}" if key != "digest" else "its data, space or settings differ"
+                shown = (
+                    f"{known[key][:40]}, not {value[:40]}" if key != "digest" else "its data, space or settings differ"
+                )
                 self.close()
                 raise InputError(
                     f"'{self.path}' is the journal of another search ({key}: {shown}); give another -o, or leave "
@@ -126,17 +128,17 @@ class Journal:
         """Seconds of searching after which each candidate was trained."""
         return dict(self._read("select number, trained_after_s from candidate where trained_after_s is not null"))
 
-    def state(self, number: int) -> State:
+    def state(self, candidate: Candidate) -> State:
         """What training left of a candidate, where it was kept."""
-        rows = self._read("select arrays from state where number = ?", number)
+        rows = self._read("select arrays from state where number = ?", candidate.number)
         if not rows:
-            raise InputError(f"'{self.path}' has lost the weights of candidate {number}; run without --resume")
-        return self._unpacked(rows[0][0])
+            raise InputError(f"'{self.path}' has lost the weights of candidate {candidate.number}; remove it")
+        return self._unpacked(candidate.architecture, rows[0][0])
 
-    def keep_states(self, numbers: Collection[int]) -> None:
-        """Drops the weights of all other candidates."""
+    def keep_states(self, numbers: Collection[int], end: int) -> None:
+        """Drops the weights of all other candidates before number `end`."""
         with self._writing():
-            known = [row[0] for row in self._db.execute("select number from state")]
+            known = [row[0] for row in self._db.execute("select number from state where number < ?", (end,))]
             self._db.executemany("delete from state where number = ?", [(one,) for one in known if one not in numbers])
 
     # Points of the front, trained to the end
@@ -148,10 +150,15 @@ class Journal:
                 (number, outcome.accuracy, outcome.macro_f1, _packed(outcome.state)),
             )
 
-    def finished(self) -> dict[int, Trained]:
-        """The points that were trained to the end, by number."""
-        rows = self._read("select number, accuracy, macro_f1, arrays from final order by number")
-        return {row[0]: Trained(row[1], row[2], self._unpacked(row[3])) for row in rows}
+    def finished(self, candidates: Sequence[Candidate]) -> dict[int, Trained]:
+        """Those of the candidates that were trained to the end, by number."""
+        by_number = {one.number: one for one in candidates}
+        rows = self._read("select number, accuracy, macro_f1, arrays from final")
+        return {
+            number: Trained(accuracy, macro_f1, self._unpacked(by_number[number].architecture, arrays))
+            for number, accuracy, macro_f1, arrays in rows
+            if number in by_number
+        }
 
     def mark_done(self) -> None:
         with self._writing():
@@ -166,12 +173,16 @@ class Journal:
         with self._said():
             return self._db.execute(query, values).fetchall()
 
-    def _unpacked(self, blob: bytes) -> State:
-        try:
-            with np.load(io.BytesIO(blob), allow_pickle=False) as archive:
-                return {name: archive[name] for name in archive.files}
-        except (OSError, ValueError, BadZipFile, EOFError) as error:
-            raise InputError(f"'{self.path}' is damaged ({error}); run without --resume") from None
+    def _unpacked(self, architecture: CnnArchitecture, blob: bytes) -> State:
+        values, state = np.frombuffer(blob, "<f4").astype(np.float32), {}
+        shapes = state_shapes(architecture)
+        if len(values) != sum(map(prod, shapes.values())):
+            raise InputError(f"'{self.path}' is damaged (weights of another size); remove it")
+        at = 0
+        for name, shape in shapes.items():
+            state[name] = values[at : at + prod(shape)].reshape(shape)
+            at += prod(shape)
+        return state
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -204,7 +215,7 @@ def _remove_finished(path: Path) -> None:
         raise InputError(f"'{path}' is no journal of a search ({error}); remove it, or give another -o") from None
     if not is_done:
         raise InputError(
-            f"'{path}' is the journal of a search that was interrupted; go on with --resume, or remove it to begin again"
+            f"'{path}' is the journal of an interrupted search; go on with --resume, or remove it to begin again"
         )
     for ending in ("", "-wal", "-shm"):
         Path(f"{path}{ending}").unlink(missing_ok=True)
@@ -212,13 +223,10 @@ def _remove_finished(path: Path) -> None:
 
 def _candidate(row: tuple) -> Candidate:  # type: ignore[type-arg]
     number, generation, architecture, origin, parents, *price, refused, accuracy, macro_f1 = row
-    proposal = Proposal(
-        CnnArchitecture.parse(architecture), Origin(origin), tuple(int(one) for one in parents.split())
-    )
+    proposal = Proposal(CnnArchitecture.parse(architecture), Origin(origin), tuple(int(one) for one in parents.split()))
     return Candidate(number, generation, proposal, Price(*price), refused, accuracy, macro_f1)
 
 
 def _packed(state: State) -> bytes:
-    stream = io.BytesIO()
-    np.savez(stream, **dict(state))  # type: ignore[arg-type]
-    return stream.getvalue()
+    """The arrays one after the other, in the order of the architecture's layers."""
+    return b"".join(np.ascontiguousarray(array, "<f4").tobytes() for array in state.values())

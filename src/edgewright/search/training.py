@@ -89,7 +89,9 @@ class TorchTrainer:
         train, size = self.data.train, min(self.settings.batch, len(self.data.train))
         x = torch.from_numpy(channels_first(train.x)).to(device)
         y = torch.from_numpy(train.y).to(device)
-        weight = torch.from_numpy(_class_weights(train, len(self.data.classes))).to(device) if self.is_balanced else None
+        weight = (
+            torch.from_numpy(_class_weights(train, len(self.data.classes))).to(device) if self.is_balanced else None
+        )
         loss = torch.nn.CrossEntropyLoss(weight=weight)
         rate = self.settings.learning_rate
         optimiser = torch.optim.Adam(module.parameters(), lr=rate)

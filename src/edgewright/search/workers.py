@@ -56,9 +56,7 @@ class LocalWorkers:
         """Nothing: joblib ends idle processes."""
 
 
-def _indexed(
-    function: Callable[[Shared, Item], Result], shared: Shared, index: int, item: Item
-) -> tuple[int, Result]:
+def _indexed(function: Callable[[Shared, Item], Result], shared: Shared, index: int, item: Item) -> tuple[int, Result]:
     return index, function(shared, item)
 
 
@@ -79,7 +77,9 @@ class DaskWorkers:
             ) from None
         if not self._client.scheduler_info().get("workers"):
             self.close()
-            raise InputError(f"the Dask scheduler at '{address}' has no workers; start some with `dask worker {address}`")
+            raise InputError(
+                f"the Dask scheduler at '{address}' has no workers; start some with `dask worker {address}`"
+            )
 
     def map(
         self, function: Callable[[Shared, Item], Result], shared: Shared, items: Sequence[Item]
@@ -90,10 +90,8 @@ class DaskWorkers:
         missing = dict(enumerate(items))
         for attempt in range(RETRIES + 1):
             data = self._client.scatter(shared, broadcast=True, hash=False)
-            futures = {
-                self._client.submit(function, data, item, pure=False): index for index, item in missing.items()
-            }
-            for future in as_completed(list(futures)):
+            futures = {self._client.submit(function, data, item, pure=False): index for index, item in missing.items()}
+            for future in as_completed(list(futures), loop=self._client.loop):
                 index = futures[future]
                 try:
                     result = future.result()
