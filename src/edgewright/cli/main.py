@@ -61,6 +61,7 @@ VERBS = {
     "profile": "How long each layer of MODEL takes on each kind of core.",
     "run": "Compiles MODEL and runs it once: outputs, instructions, RAM.",
     "sample": "Write a bundled model as an ONNX file, or list them.",
+    "search": "Networks for a board, from TASK.TOML: accuracy against RAM and time.",
     "select": "The point of a front that serves requirements best.",
 }
 HOMES = {  # the files of their options, where not of the same name

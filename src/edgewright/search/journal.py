@@ -51,7 +51,7 @@ class JournalIdentity:
     seed: int
 
     def entries(self) -> dict[str, str]:
-        return {"format": FORMAT, "task": self.task, "digest": self.digest, "seed": str(self.seed)}
+        return {"format": FORMAT, "task": self.task, "seed": str(self.seed), "digest": self.digest}
 
 
 class Journal:

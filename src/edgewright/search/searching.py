@@ -80,11 +80,6 @@ class Search:
         """An error where not even the smallest architecture keeps the limits."""
         least = self.task.space.least(self.shape, self.classes)
         price = self.pricer.price(least)
-        if self.task.limits.energy is not None and price.energy_j is None:
-            raise InputError(
-                f"limits.energy is set, but board '{self.task.board}' has no power data; add a [power] table to the "
-                "board's file, or leave the limit out"
-            )
         if why := refusal(price, self.task.limits):
             raise Infeasible(
                 f"no candidate fits: the smallest of the space {why}. It takes {price.ram_bytes:,} B of RAM and "
@@ -160,9 +155,7 @@ class Search:
     def _job(self, candidate: Candidate, is_final: bool = False) -> TrainingJob:
         numbers = (candidate.number,) if is_final else candidate.proposal.parents
         chosen = [self.candidates[number] for number in numbers]
-        ancestors = tuple(
-            (self.candidates[number].architecture, self.journal.state(self.candidates[number])) for number in numbers
-        )
+        ancestors = tuple((one.architecture, self.journal.state(one)) for one in chosen)
         purpose = "final" if is_final else "train"
         return TrainingJob(
             candidate.architecture, ancestors, candidate_seed(self.task.seed, candidate.number, purpose), is_final

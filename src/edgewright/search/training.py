@@ -14,7 +14,8 @@ from .architecture import CnnArchitecture
 from .candidates import State, Trained
 from .data import FloatArray, LabelArray, LabelledSet, SearchData
 from .evolution import EvolutionSettings
-from .module import load_state, module_of, state_of, torch_module
+from .model import Ranges
+from .module import load_state, module_of, ranges_of, state_of, torch_module
 from .weights import fresh_state, inherited
 
 EVALUATED_AT_ONCE = 512
@@ -34,6 +35,9 @@ class Trainer(Protocol):
     """Trains a candidate; the same job always gives the same result."""
 
     def train(self, job: TrainingJob) -> Trained: ...
+
+    def ranges(self, architecture: CnnArchitecture, state: State, x: FloatArray) -> Ranges:
+        """The values that tensors take on these inputs."""
 
 
 def run_job(trainer: Trainer, job: TrainingJob) -> Trained:
@@ -84,6 +88,12 @@ class TorchTrainer:
         predicted = predictions(module, self.data.validation.x)
         accuracy, macro_f1 = scores(self.data.validation.y, predicted, len(self.data.classes))
         return Trained(accuracy, macro_f1, state_of(module))
+
+    def ranges(self, architecture: CnnArchitecture, state: State, x: FloatArray) -> Ranges:
+        torch_module().set_num_threads(1)
+        module = module_of(architecture)
+        load_state(module, state)
+        return ranges_of(module, [channels_first(x)])
 
     def _fit(self, torch: Any, module: Any, device: str, job: TrainingJob, epochs: float) -> None:
         train, size = self.data.train, min(self.settings.batch, len(self.data.train))

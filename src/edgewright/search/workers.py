@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -43,7 +44,8 @@ class LocalWorkers:
         from joblib import Parallel, delayed, parallel_config
         from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-        with parallel_config(backend="loky", inner_max_num_threads=1):
+        with parallel_config(backend="loky", inner_max_num_threads=1), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "A worker stopped")  # loky replaces processes that have grown
             run = Parallel(n_jobs=self.count, return_as="generator_unordered", batch_size=1)
             try:
                 yield from run(delayed(_indexed)(function, shared, index, item) for index, item in enumerate(items))
