@@ -129,7 +129,7 @@ BAD = {
     ),
     "an address that is none": (
         TWO + THIRD + 'switch = "switch"\nbandwidth = "1 Gbit/s"\naddress = "a:b"',
-        r"device\[1\].address: 'a:b' is no address; expected a host and perhaps a port",
+        r'device\[1\].address is "a:b"; expected a host and perhaps a port',
     ),
     "links of one name": (
         TWO + '[[link]]\nname = "a1-switch"\nends = ["a1", "a2"]\nbandwidth = "1 Gbit/s"',

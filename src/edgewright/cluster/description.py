@@ -182,8 +182,9 @@ def _repeated_addresses(file: ClusterFile) -> Iterator[tuple[str, str]]:
         for name in entry.devices:
             try:
                 place = host_and_port((entry.address if len(entry.devices) == 1 else "") or name)
-            except InputError as error:
-                yield f"device[{index}].address", f": {error}"
+            except InputError:
+                expected = "expected a host and perhaps a port, such as pi1.local:7447"
+                yield f"device[{index}].address", f'is "{entry.address}"; {expected}'
                 break
             if place in taken:
                 at = f"{place[0]}:{place[1]}"
