@@ -12,6 +12,7 @@ import tflite_models as tfl
 from doc_blocks import PAGES, ROOT, Block, Desk, blocks
 from edgewright import plan, read_model, samples, save_plan
 from edgewright.hal import examples
+from fronts import six_points
 
 MOST_NOT_RUN = 3
 
@@ -29,9 +30,11 @@ def given(tmp_path_factory):
     save_plan(plan(network), folder / "plan-12345.json")
     np.save(folder / "x.npy", np.zeros((1, 16, 16, 4), np.int8))
     np.save(folder / "image.npy", np.zeros((1, 3, 32, 32), np.float32))
+    np.savez(folder / "x.npz", x=np.random.default_rng(0).standard_normal((9, 1, 28, 28), np.float32))
     layers = [layer.name for layer in read_model(folder / "model.onnx").layers]
     (folder / "mapping.toml").write_text("".join(f'"{n}" = "core{i // 5}"\n' for i, n in enumerate(layers)))
     (folder / "times.toml").write_text("".join(f'"{n}" = {i}\n' for i, n in enumerate(layers)))
+    six_points().write(folder)
     (folder / "src").symlink_to(ROOT / "src")
     return folder
 

@@ -59,8 +59,10 @@ VERBS = {
     "map": "Who runs which layers on a board: pipeline, replicas, lanes.",
     "plan": "The plan that needs the least RAM: order, addresses, proof or gap.",
     "profile": "How long each layer of MODEL takes on each kind of core.",
+    "quantise": "MODEL in int8, with ranges from samples; accuracy before and after.",
     "run": "Compiles MODEL and runs it once: outputs, instructions, RAM.",
     "sample": "Write a bundled model as an ONNX file, or list them.",
+    "select": "The point of a front that serves requirements best.",
 }
 HOMES = {  # the files of their options, where not of the same name
     **dict.fromkeys(("compile", "csdf", "inspect", "plan", "profile", "run"), "models"),

@@ -138,6 +138,7 @@ ROUNDINGS = ("reference", "tflm")
 OPTIMISE = ("size", "speed")
 METHODS = ("joint", "paper")
 SWITCH_POLICIES = ("finish", "overlap", "overtake", "abort")
+SELECTION_METHODS = ("dominance", "min-max")
 APPLICATION_METHODS = ("joint", "paper", "exact")
 
 

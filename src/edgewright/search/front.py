@@ -81,7 +81,7 @@ class DesignFront(FileEntry):
     digest: str  # of the task: of all that decides the result
     seed: int
     board: str
-    metric: str  # accuracy or macro_f1
+    metric: Annotated[str, Field(pattern="^(accuracy|macro_f1)$")]
     measures: tuple[Measure, ...]
     classes: tuple[str, ...] = ()
     mean: tuple[float, ...] = ()  # of each channel of the raw data: a model takes (raw - mean) / deviation

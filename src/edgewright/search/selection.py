@@ -165,7 +165,7 @@ def _number(name: str, value: object) -> float:
 class SelectionMethod(Enum):
     """How the objectives of a point become one score, of which the least is best."""
 
-    RANKING = "ranking"  # ranking dominance (Kukkonen and Lampinen 2007): the weighted sum of ranks
+    DOMINANCE = "dominance"  # ranking dominance (Kukkonen and Lampinen 2007): the weighted sum of ranks
     MIN_MAX = "min-max"  # the largest weighted distance from the best value
 
 
@@ -194,7 +194,7 @@ def _dominates(other: tuple[float, ...], own: tuple[float, ...]) -> bool:
 
 
 def rate(
-    points: Sequence[Characteristics], requirement: Requirement, method: SelectionMethod = SelectionMethod.RANKING
+    points: Sequence[Characteristics], requirement: Requirement, method: SelectionMethod = SelectionMethod.DOMINANCE
 ) -> tuple[Rated, ...]:
     """The points that no other dominates, the best for the requirement first.
 
@@ -202,15 +202,20 @@ def rate(
     left out before.
     """
     if requirement.weight(Objective.ENERGY) and any(point.energy is None for point in points):
-        raise InputError("energy has a weight, and the points have no energy: their board has no power data")
+        raise InputError(
+            "energy has a weight, and the points have no energy: their board has no power data; "
+            "add [power] to the board file, or weigh something else"
+        )
     front = pareto_indices(points)
     losses = {one: [points[index].loss(one) for index in front] for one in Objective}
     ranks = {one: [1 + sum(other < value for other in values) for value in values] for one, values in losses.items()}
-    parts = ranks if method is SelectionMethod.RANKING else {one: _distances(values) for one, values in losses.items()}
+    parts = (
+        ranks if method is SelectionMethod.DOMINANCE else {one: _distances(values) for one, values in losses.items()}
+    )
     rated = []
     for at, index in enumerate(front):
         weighted = [requirement.weight(one) * parts[one][at] for one in Objective]
-        score = sum(weighted, Fraction()) if method is SelectionMethod.RANKING else max(weighted)
+        score = sum(weighted, Fraction()) if method is SelectionMethod.DOMINANCE else max(weighted)
         rated.append(Rated(index, {one: ranks[one][at] for one in Objective}, Fraction(score)))
     return tuple(sorted(rated, key=lambda one: (one.order, one.index)))
 

@@ -1,0 +1,69 @@
+"""`edgewright select`: which point of a front serves a set of requirements best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.table import Table
+
+from .. import text
+from ..search.chosen import MOST_ACCURATE, PointChoice, choose_from
+from ..search.front import DesignFront, DesignPoint, read_front
+from ..search.selection import FigureLimit, Objective, Requirement, SelectionMethod
+from .common import console, print_json, print_notes, shown, table
+
+MOST_ROWS = 30
+
+
+def select(
+    front: Path, requirement: Requirement | None, limits: Sequence[FigureLimit], method: str, as_json: bool
+) -> None:
+    points = read_front(front)
+    choice = choose_from(points, requirement or MOST_ACCURATE, limits, method=SelectionMethod(method))
+    if as_json:
+        print_json(choice.to_dict())
+        return
+    console.print(_table(points, choice))
+    for names, why in ((choice.beyond, "breaks a limit"), (choice.dominated, "is dominated by another point")):
+        if names:
+            listed = ", ".join(names[:MOST_ROWS]) + ("" if len(names) <= MOST_ROWS else ", …")
+            print_notes([f"{why}: {listed}"])
+    console.print(f"selected: {shown(choice.best.name)}", style="green")
+    console.print(f"compile it:  {shown(choice.best.command)}", style="dim", soft_wrap=True)
+
+
+def _table(front: DesignFront, choice: PointChoice) -> Table:
+    weighed = [one for one in Objective if choice.requirement.weight(one)]
+    what = "weighted sum of ranks" if choice.method is SelectionMethod.DOMINANCE else "largest weighted distance"
+    titles = ", ".join([str(choice.requirement), *map(str, choice.limits)])
+    heads = ["point", "manner", f">{front.metric}", ">frames/s", ">RAM", ">energy"]
+    made = table(
+        f"{shown(front.task)} on {shown(front.board)}: {titles}",
+        *heads,
+        *(f">rank: {one.value}" for one in weighed),
+        f">{what}",
+    )
+    for point, rated in list(zip(choice.points, choice.rated, strict=True))[:MOST_ROWS]:
+        made.add_row(
+            *point_cells(point, front.metric),
+            *(str(rated.ranks[one]) for one in weighed),
+            f"{float(rated.score):.4g}",
+            style="bold" if point is choice.best else None,
+        )
+    if len(choice.points) > MOST_ROWS:
+        made.caption = f"and {len(choice.points) - MOST_ROWS} more points"
+    return made
+
+
+def point_cells(point: DesignPoint, metric: str) -> tuple[str, ...]:
+    """Name, manner of execution, accuracy, frames a second, RAM and energy of a frame."""
+    energy = "–" if point.energy_j is None else f"{text.three_digits(1e3 * point.energy_j)} mJ"
+    return (
+        shown(point.name),
+        shown(point.manner),
+        f"{getattr(point, metric):.2%}",
+        text.three_digits(point.throughput),
+        text.size(point.ram_bytes),
+        energy,
+    )
