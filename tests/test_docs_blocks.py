@@ -30,6 +30,7 @@ def given(tmp_path_factory):
     save_plan(plan(network), folder / "plan-12345.json")
     np.save(folder / "x.npy", np.zeros((1, 16, 16, 4), np.int8))
     np.save(folder / "image.npy", np.zeros((1, 3, 32, 32), np.float32))
+    np.savez(folder / "x.npz", x=np.random.default_rng(0).standard_normal((9, 1, 28, 28), np.float32))
     layers = [layer.name for layer in read_model(folder / "model.onnx").layers]
     (folder / "mapping.toml").write_text("".join(f'"{n}" = "core{i // 5}"\n' for i, n in enumerate(layers)))
     (folder / "times.toml").write_text("".join(f'"{n}" = {i}\n' for i, n in enumerate(layers)))

@@ -6,7 +6,7 @@ Ranges of int8 come from calibration data that the application brings; without i
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -94,10 +94,16 @@ class PrecisionLoss:
 
 
 def output_difference(trained: Network, other: Network, samples: Sequence[Inputs]) -> PrecisionLoss:
+    return precision_loss(
+        (tuple(execute(trained, sample).values()), tuple(execute(other, sample).values())) for sample in samples
+    )
+
+
+def precision_loss(outputs: Iterable[tuple[Sequence[Array], Sequence[Array]]]) -> PrecisionLoss:
+    """The loss over the outputs of several samples, each as trained and in fewer bits."""
     largest, means, same = 0.0, [], []
-    for sample in samples:
-        one, two = execute(trained, sample), execute(other, sample)
-        for x, y in ((one[a].astype(float), two[b].astype(float)) for a, b in zip(one, two, strict=True)):
+    for ones, twos in outputs:
+        for x, y in ((one.astype(float), two.astype(float)) for one, two in zip(ones, twos, strict=True)):
             scale = float(np.abs(x).max(initial=0.0)) or 1.0
             largest = max(largest, float(np.abs(x - y).max(initial=0.0)) / scale)
             means.append(float(np.abs(x - y).mean()) / scale)

@@ -59,6 +59,7 @@ VERBS = {
     "map": "Who runs which layers on a board: pipeline, replicas, lanes.",
     "plan": "The plan that needs the least RAM: order, addresses, proof or gap.",
     "profile": "How long each layer of MODEL takes on each kind of core.",
+    "quantise": "MODEL in int8, with ranges from samples; accuracy before and after.",
     "run": "Compiles MODEL and runs it once: outputs, instructions, RAM.",
     "sample": "Write a bundled model as an ONNX file, or list them.",
     "search": "Networks for a board, from TASK.TOML: accuracy against RAM and time.",

@@ -36,7 +36,7 @@ Inputs = dict[str, Array]  # by the name of the tensor, in our layout
 def load_inputs(network: Network, paths: Sequence[str | Path]) -> list[Inputs]:
     """Values for every input, once or several times: from one .npy per input in order, or an .npz with their names."""
     arrays: dict[str, Array] = {}
-    files = [(path, _load(Path(path))) for path in paths]
+    files = [(path, read_arrays(Path(path))) for path in paths]
     loose = [(path, value) for path, value in files if not isinstance(value, dict)]
     for _, value in files:
         if isinstance(value, dict):
@@ -68,7 +68,7 @@ def _meant(network: Network, name: str, value: Array) -> Tensor:
     return stored if value.dtype == stored.dtype.numpy else network.file_tensors.get(name, stored)
 
 
-def _load(path: Path) -> Array | dict[str, Array]:
+def read_arrays(path: Path) -> Array | dict[str, Array]:
     """The array in a .npy file, or those in an .npz by name."""
     try:
         with path.open("rb") as file:

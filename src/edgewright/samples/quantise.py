@@ -43,11 +43,14 @@ def example_inputs(model: onnx.ModelProto, seed: int = 0) -> dict[str, npt.NDArr
     return feed
 
 
-def quantise(model: onnx.ModelProto, form: Form = "qdq", feeds: Sequence[Feed] = ()) -> onnx.ModelProto:
+def quantise(
+    model: onnx.ModelProto, form: Form = "qdq", feeds: Sequence[Feed] = (), further: Sequence[str] = ()
+) -> onnx.ModelProto:
     """The model with int8 activations and int8 weights, one scale per output channel.
 
     "qdq" wraps float operators in QuantizeLinear and DequantizeLinear, "qoperator" uses QLinearConv and its
     like. Inputs and outputs stay float. Ranges are the extremes over `feeds`, or over seeded random inputs.
+    `further` are types of operators that are quantised besides those that onnxruntime chooses.
     """
     if form not in FORMATS:
         raise InputError(f"unknown quantised form {form!r}. Choose one of: {', '.join(FORMATS)}.")
@@ -64,8 +67,16 @@ def quantise(model: onnx.ModelProto, form: Form = "qdq", feeds: Sequence[Feed] =
             per_channel=True,
             activation_type=quantization.QuantType.QInt8,
             weight_type=quantization.QuantType.QInt8,
+            op_types_to_quantize=_usual_operators() + list(further) if further else None,
         )
         return onnx.load(result)
+
+
+def _usual_operators() -> list[str]:
+    """The types of operators that onnxruntime quantises when it is not told which."""
+    from onnxruntime.quantization import registry
+
+    return [*dict.fromkeys([*registry.QLinearOpsRegistry, *registry.QDQRegistry])]
 
 
 class _CalibrationFeeds:

@@ -137,11 +137,11 @@ class Pricer:
     # Networks
 
     def network(self, model: onnx.ModelProto | bytes, name: str = "model") -> Network:
-        """The network of an int8 model as it is priced: it takes and gives integers."""
+        """The network of an int8 model as it is priced; `compile` lets it take and give integers."""
         if isinstance(model, bytes):
             model = onnx.load_from_string(model)
             model.graph.name = name
-        return read(model, quantised_input=True, quantised_output=True)
+        return read(model, quantised_input=not self._is_mapped, quantised_output=not self._is_mapped)
 
     def price(self, architecture: CnnArchitecture) -> Price:
         """The price of a candidate."""
@@ -151,7 +151,7 @@ class Pricer:
         """The price of an int8 network."""
         if self._is_mapped:
             return self._mapped_price(network)
-        return self._price_of(find(network, self.request, self.board, self.target, explain=False).plan)
+        return self._price_of(find(network, self.request, self.board, self.target).plan)
 
     def compiled_price(self, network: Network) -> Price:
         """The price with flash as linked, code and tables included; it takes a compiler."""
