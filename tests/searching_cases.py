@@ -11,7 +11,7 @@ from edgewright.platform.sentences import parse_toml
 from edgewright.search.candidates import Trained
 from edgewright.search.journal import Journal, JournalIdentity
 from edgewright.search.pricing import Price
-from edgewright.search.searching import Search
+from edgewright.search.searching import ArchitectureSearch
 from edgewright.search.task import SearchTask
 from edgewright.search.training import start_state
 from edgewright.search.workers import LocalWorkers
@@ -79,7 +79,7 @@ def search(folder, task=None, trainer=None, *, resume=False, seed=1, pricer=None
     identity = JournalIdentity(task.name, "digest", task.seed)
     journal = Journal(folder / "front.journal", identity, resume)
     try:
-        under_way = Search(
+        under_way = ArchitectureSearch(
             task,
             SHAPE,
             CLASSES,

@@ -5,7 +5,7 @@ import sqlite3
 import pytest
 
 from edgewright.errors import Infeasible, InputError
-from edgewright.search.candidates import Candidate, Origin, Proposal
+from edgewright.search.candidates import CandidateOrigin, CnnCandidate, Proposal
 from edgewright.search.evolution import PRESETS, select, settings_of
 from edgewright.search.front import Measure, dominates
 from edgewright.search.journal import Journal, JournalIdentity
@@ -73,15 +73,20 @@ def test_no_point_of_the_front_is_dominated_and_the_most_accurate_is_there(tmp_p
 def test_children_inherit_the_weights_of_their_parents(tmp_path):
     candidates, _, _, _ = search(tmp_path)
     origins = {one.proposal.origin for one in candidates}
-    assert {Origin.DRAWN, Origin.CONTINUED, Origin.MUTATED, Origin.RECOMBINED} <= origins
+    assert {
+        CandidateOrigin.DRAWN,
+        CandidateOrigin.CONTINUED,
+        CandidateOrigin.MUTATED,
+        CandidateOrigin.RECOMBINED,
+    } <= origins
     for one in candidates:
         assert all(parent < one.number and candidates[parent].is_trained for parent in one.proposal.parents)
         assert len(one.proposal.parents) == {
-            Origin.DRAWN: 0,
-            Origin.RECOMBINED: 2,
-            Origin.CONTINUED: 1,
+            CandidateOrigin.DRAWN: 0,
+            CandidateOrigin.RECOMBINED: 2,
+            CandidateOrigin.CONTINUED: 1,
         }.get(one.proposal.origin, len(one.proposal.parents))
-        if one.proposal.origin is Origin.CONTINUED:
+        if one.proposal.origin is CandidateOrigin.CONTINUED:
             assert candidates[one.proposal.parents[0]].architecture == one.architecture
 
 
@@ -143,9 +148,9 @@ def test_selection_prefers_undominated_then_lonely_candidates():
     """Six by hand, in accuracy and RAM: a, b, c, d undominated with b and c close together, e and f behind."""
     given = {"a": (0.9, 100), "b": (0.55, 51), "c": (0.5, 50), "d": (0.1, 10), "e": (0.5, 60), "f": (0.4, 70)}
     space = task_of().space
-    proposal = Proposal(space.least(SHAPE, CLASSES), Origin.DRAWN)
+    proposal = Proposal(space.least(SHAPE, CLASSES), CandidateOrigin.DRAWN)
     every = [
-        Candidate(number, 0, proposal, Price(ram, 1, 1, 1.0, None), "", accuracy, accuracy)
+        CnnCandidate(number, 0, proposal, Price(ram, 1, 1, 1.0, None), "", accuracy, accuracy)
         for number, (accuracy, ram) in enumerate(given.values())
     ]
     names = dict(zip(range(6), given, strict=True))

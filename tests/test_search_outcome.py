@@ -10,12 +10,11 @@ from click.testing import CliRunner
 
 from edgewright.cli import main
 from edgewright.errors import InputError
-from edgewright.network.read import read
 from edgewright.report.search_page import pair_svg, parallel_svg, search_page, shown_candidates, time_svg
 from edgewright.search.front import Measure, dominates, read_front
 from edgewright.search.model import default_ranges
 from edgewright.search.outcome import run_search
-from edgewright.search.pricing import Pricer
+from edgewright.search.pricing import CandidatePricer
 from edgewright.search.workers import LocalWorkers
 from searching_cases import Killed, MadeUpPricer, MadeUpTrainer
 
@@ -47,7 +46,7 @@ class Assessable(MadeUpTrainer):
         return default_ranges(architecture)
 
 
-class QuickPricer(Pricer):
+class QuickPricer(CandidatePricer):
     """Prices by sizes alone, and plans as ever."""
 
     def price(self, architecture):
@@ -57,7 +56,7 @@ class QuickPricer(Pricer):
 @pytest.fixture
 def task(tmp_path, monkeypatch, request):
     if "slow" not in request.keywords:
-        monkeypatch.setattr("edgewright.search.outcome.Pricer", QuickPricer)
+        monkeypatch.setattr("edgewright.search.outcome.CandidatePricer", QuickPricer)
     random = np.random.default_rng(1)
     at = np.arange(72)
     np.savez(tmp_path / "moves.npz", x=random.normal(0, 1, (72, 24, 2)), y=at % 3, who=at // 3 % 6)
@@ -83,7 +82,6 @@ def test_the_front_is_the_same_byte_for_byte_also_after_a_kill(task):
     costs = [tuple(measure.cost(point) for measure in front.measures) for point in front.points]
     assert not any(dominates(a, b) for a in costs for b in costs)
     for point in front.points:
-        network = read(task.parent / "a" / point.model)
         assert point.ram_bytes <= 250
         assert point.command.startswith(f"edgewright compile models/{point.name}.onnx --board nucleo-f446re")
 

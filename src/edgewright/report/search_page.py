@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from .. import text
 from ..program import Plan
-from ..search.candidates import Candidate
+from ..search.candidates import CnnCandidate
 from ..search.front import DesignPoint, Measure
 from ..search.outcome import SearchOutcome
 from .charts import FOOT, LEFT, RIGHT, TOP, Axis, Card, asset, grid, html_page, opening
@@ -136,7 +136,7 @@ def shown_candidates(outcome: SearchOutcome) -> list[ShownCandidate]:
     measures = list(dict.fromkeys([*outcome.front.measures, Measure.RAM, Measure.FLASH, Measure.INSTRUCTIONS]))
     metric = measures[0]
     points = {outcome.points[point.name]: point for point in outcome.front.points}
-    best: dict[str, Candidate] = {}
+    best: dict[str, CnnCandidate] = {}
     for one in outcome.candidates:
         if one.is_trained:
             known = best.get(one.architecture.key)
@@ -149,7 +149,7 @@ def shown_candidates(outcome: SearchOutcome) -> list[ShownCandidate]:
     shown = []
     for one in best.values():
         source = points.get(one.number, one)
-        costs = {m: source.cost(m) if isinstance(source, Candidate) else m.cost(source) for m in measures}
+        costs = {m: source.cost(m) if isinstance(source, CnnCandidate) else m.cost(source) for m in measures}
         values = {m: abs(cost) * FACTORS.get(m, 1.0) for m, cost in costs.items()}
         name = source.name if isinstance(source, DesignPoint) else ""
         shown.append(ShownCandidate(one.number, name, values))

@@ -17,7 +17,7 @@ from .task import CandidateLimits
 State = Mapping[str, FloatArray]
 
 
-class Origin(Enum):
+class CandidateOrigin(Enum):
     """How an architecture came about."""
 
     DRAWN = "drawn"  # at random
@@ -34,7 +34,7 @@ class Proposal:
     """An architecture to price and train, with the candidates whose weights it inherits, the main one first."""
 
     architecture: CnnArchitecture
-    origin: Origin
+    origin: CandidateOrigin
     parents: tuple[int, ...] = ()  # their numbers
 
 
@@ -48,7 +48,7 @@ class Trained:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class CnnCandidate:
     """An architecture after pricing, and after training where it keeps the limits."""
 
     number: int
@@ -119,9 +119,9 @@ def excess(price: Price, limits: CandidateLimits) -> float:
     return max(shares, default=0.0)
 
 
-def front_of(candidates: Sequence[Candidate], measures: Sequence[Measure]) -> tuple[Candidate, ...]:
+def front_of(candidates: Sequence[CnnCandidate], measures: Sequence[Measure]) -> tuple[CnnCandidate, ...]:
     """The trained candidates that no other dominates; of one architecture, the training that did best alone."""
-    best: dict[str, Candidate] = {}
+    best: dict[str, CnnCandidate] = {}
     for one in candidates:
         if one.is_trained:
             known = best.get(one.architecture.key)

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import InputError
 from .architecture import Shape3
-from .candidates import Candidate, Origin, Proposal
+from .candidates import CandidateOrigin, CnnCandidate, Proposal
 from .front import Measure
 from .space import SearchSpace
 from .task import EvolutionEntry, SearchTask, TrainingEntry
@@ -69,10 +69,10 @@ class Proposer(Protocol):
     def fallback(self, count: int, /) -> list[Proposal]:
         """Candidates that keep the limits for certain, where proposals do not."""
 
-    def refuse(self, candidates: Sequence[Candidate]) -> None:
+    def refuse(self, candidates: Sequence[CnnCandidate]) -> None:
         """Learns which candidates break a limit."""
 
-    def learn(self, candidates: Sequence[Candidate]) -> None:
+    def learn(self, candidates: Sequence[CnnCandidate]) -> None:
         """Learns what a generation's training gave."""
 
     @property
@@ -88,8 +88,8 @@ class Evolution:
         self.settings = settings_of(task.evolution, task.training)
         self.measures: tuple[Measure, ...] = task.measures
         self.shape, self.classes = shape, classes
-        self.members: tuple[Candidate, ...] = ()
-        self._parents: list[Candidate] = []
+        self.members: tuple[CnnCandidate, ...] = ()
+        self._parents: list[CnnCandidate] = []
         self._next = 0
         self._random = Random(f"evolution {seed}")
         self._seen: set[str] = set()
@@ -107,7 +107,7 @@ class Evolution:
         made = []
         for _ in range(count):
             proposal = self._child(progress, fresh > 0) if self._parents else self._drawn()
-            fresh -= proposal.origin is not Origin.CONTINUED
+            fresh -= proposal.origin is not CandidateOrigin.CONTINUED
             self._seen.add(proposal.architecture.key)
             made.append(proposal)
         return made
@@ -115,14 +115,14 @@ class Evolution:
     def fallback(self, count: int) -> list[Proposal]:
         """Members that train on; in the first generation the smallest architecture of the space."""
         if not self._parents:
-            return [Proposal(self.space.least(self.shape, self.classes), Origin.LEAST)]
+            return [Proposal(self.space.least(self.shape, self.classes), CandidateOrigin.LEAST)]
         chosen = self._parents[:count]
-        return [Proposal(one.architecture, Origin.CONTINUED, (one.number,)) for one in chosen]
+        return [Proposal(one.architecture, CandidateOrigin.CONTINUED, (one.number,)) for one in chosen]
 
-    def refuse(self, candidates: Sequence[Candidate]) -> None:
+    def refuse(self, candidates: Sequence[CnnCandidate]) -> None:
         """Nothing: parents of refused children stay as they are."""
 
-    def learn(self, candidates: Sequence[Candidate]) -> None:
+    def learn(self, candidates: Sequence[CnnCandidate]) -> None:
         newest = {one.architecture.key: one for one in (*self.members, *candidates)}
         self.members = select(tuple(newest.values()), self.measures, self.settings.population)
         self._parents = list(self.members)
@@ -138,7 +138,7 @@ class Evolution:
             drawn = self.space.draw(self._random, self.shape, self.classes)
             if drawn.key not in self._seen:
                 break
-        return Proposal(drawn, Origin.DRAWN)
+        return Proposal(drawn, CandidateOrigin.DRAWN)
 
     def _child(self, progress: float, may_be_new: bool) -> Proposal:
         """The next parent, recombined and mutated as it happens; one that was taken already has to mutate."""
@@ -146,35 +146,35 @@ class Evolution:
         parent = self._parents[self._next % len(self._parents)]
         self._next += 1
         if not may_be_new:
-            return Proposal(parent.architecture, Origin.CONTINUED, (parent.number,))
+            return Proposal(parent.architecture, CandidateOrigin.CONTINUED, (parent.number,))
         for _ in range(TRIES):
-            child, parents, origin = parent.architecture, [parent.number], Origin.CONTINUED
+            child, parents, origin = parent.architecture, [parent.number], CandidateOrigin.CONTINUED
             if len(self._parents) > 1 and random.random() < settings.crossover_probability * (1 - progress):
                 other = random.choice(self._parents)
                 mixed = self.space.recombine(random, child, other.architecture)[0]
                 if mixed != child:
-                    child, origin = mixed, Origin.RECOMBINED
+                    child, origin = mixed, CandidateOrigin.RECOMBINED
                     parents.append(other.number)
             if random.random() < settings.mutation_probability or (
-                origin is Origin.CONTINUED and parent.number in self._continued
+                origin is CandidateOrigin.CONTINUED and parent.number in self._continued
             ):
                 child = self.space.mutate(random, child, settings.mutation_rate)
-                origin = Origin.MUTATED if origin is Origin.CONTINUED else Origin.BOTH
-            if origin is Origin.CONTINUED or child.key not in self._seen:
+                origin = CandidateOrigin.MUTATED if origin is CandidateOrigin.CONTINUED else CandidateOrigin.BOTH
+            if origin is CandidateOrigin.CONTINUED or child.key not in self._seen:
                 break
         else:
-            child, parents, origin = parent.architecture, [parent.number], Origin.CONTINUED
-        if origin is Origin.CONTINUED:
+            child, parents, origin = parent.architecture, [parent.number], CandidateOrigin.CONTINUED
+        if origin is CandidateOrigin.CONTINUED:
             self._continued.add(parent.number)
         return Proposal(child, origin, tuple(parents))
 
 
-def select(candidates: Sequence[Candidate], measures: Sequence[Measure], count: int) -> tuple[Candidate, ...]:
+def select(candidates: Sequence[CnnCandidate], measures: Sequence[Measure], count: int) -> tuple[CnnCandidate, ...]:
     """The best by non-dominated sorting and crowding distance (NSGA-II), the best first; ties go by number."""
     fronts, crowding = _pymoo()
     values = np.asarray([one.costs(measures) for one in candidates], np.float64)
     values[~np.isfinite(values)] = np.finfo(np.float64).max ** 0.5
-    ordered: list[Candidate] = []
+    ordered: list[CnnCandidate] = []
     for front in fronts().do(values):
         distances = crowding(values[front], filter_out_duplicates=False)
         ranked = sorted(

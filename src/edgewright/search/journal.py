@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import InputError
 from .architecture import CnnArchitecture
-from .candidates import Candidate, Origin, Proposal, State, Trained
+from .candidates import CandidateOrigin, CnnCandidate, Proposal, State, Trained
 from .pricing import Price
 from .weights import state_shapes
 
@@ -86,7 +86,7 @@ class Journal:
 
     # Candidates
 
-    def price(self, candidate: Candidate) -> None:
+    def price(self, candidate: CnnCandidate) -> None:
         """Writes down a candidate that was priced."""
         price = candidate.price
         with self._writing():
@@ -116,7 +116,7 @@ class Journal:
                 (outcome.accuracy, outcome.macro_f1, time.monotonic() - self._started, number),
             )
 
-    def candidates(self) -> dict[int, Candidate]:
+    def candidates(self) -> dict[int, CnnCandidate]:
         """All candidates by number."""
         rows = self._read(
             "select number, generation, architecture, origin, parents, ram_bytes, flash_bytes, instructions, seconds, "
@@ -128,7 +128,7 @@ class Journal:
         """Seconds of searching after which each candidate was trained."""
         return dict(self._read("select number, trained_after_s from candidate where trained_after_s is not null"))
 
-    def state(self, candidate: Candidate) -> State:
+    def state(self, candidate: CnnCandidate) -> State:
         """What training left of a candidate, where it was kept."""
         rows = self._read("select arrays from state where number = ?", candidate.number)
         if not rows:
@@ -150,7 +150,7 @@ class Journal:
                 (number, outcome.accuracy, outcome.macro_f1, _packed(outcome.state)),
             )
 
-    def finished(self, candidates: Sequence[Candidate]) -> dict[int, Trained]:
+    def finished(self, candidates: Sequence[CnnCandidate]) -> dict[int, Trained]:
         """Those of the candidates that were trained to the end, by number."""
         by_number = {one.number: one for one in candidates}
         rows = self._read("select number, accuracy, macro_f1, arrays from final")
@@ -221,10 +221,12 @@ def _remove_finished(path: Path) -> None:
         Path(f"{path}{ending}").unlink(missing_ok=True)
 
 
-def _candidate(row: tuple) -> Candidate:  # type: ignore[type-arg]
+def _candidate(row: tuple) -> CnnCandidate:  # type: ignore[type-arg]
     number, generation, architecture, origin, parents, *price, refused, accuracy, macro_f1 = row
-    proposal = Proposal(CnnArchitecture.parse(architecture), Origin(origin), tuple(int(one) for one in parents.split()))
-    return Candidate(number, generation, proposal, Price(*price), refused, accuracy, macro_f1)
+    proposal = Proposal(
+        CnnArchitecture.parse(architecture), CandidateOrigin(origin), tuple(int(one) for one in parents.split())
+    )
+    return CnnCandidate(number, generation, proposal, Price(*price), refused, accuracy, macro_f1)
 
 
 def _packed(state: State) -> bytes:

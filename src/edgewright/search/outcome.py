@@ -14,15 +14,15 @@ from ..files import make_folder, write_together
 from ..fusion.request import find
 from ..platform import Board, load_board
 from ..program import Plan
-from .candidates import Candidate
+from .candidates import CnnCandidate
 from .data import SearchData, load_data
 from .evolution import settings_of
 from .front import MODELS, DesignFront, Measure
 from .journal import Journal, JournalIdentity
 from .module import torch_module
 from .points import Assessor, design_points, point_name
-from .pricing import Manner, Pricer
-from .searching import Progress, Search
+from .pricing import CandidatePricer, Manner
+from .searching import ArchitectureSearch, Progress
 from .task import SearchTask, read_task
 from .training import TorchTrainer, Trainer
 from .workers import LocalWorkers, Workers
@@ -36,10 +36,10 @@ class SearchOutcome:
 
     task: SearchTask
     front: DesignFront
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[CnnCandidate, ...]
     seconds: Mapping[int, float]  # of searching, after which each candidate was trained
     points: Mapping[str, int]  # the candidate's number for each point's name
-    pricer: Pricer
+    pricer: CandidatePricer
     models: Mapping[str, bytes]  # of the points, by name
     notes: tuple[str, ...] = field(default=())
 
@@ -87,14 +87,14 @@ def run_search(
     board = load_board(_board_path(task, task_file.parent))
     data = load_data(task.data, task_file.parent, task.seed)
     needs_energy = Measure.ENERGY in task.measures or task.limits.energy is not None
-    pricer = Pricer(board, task.manner, needs_energy)
+    pricer = CandidatePricer(board, task.manner, needs_energy)
     trainer = (trainer_of or torch_trainer)(task, data)
     make_folder(output.parent)
     identity = JournalIdentity(task.name, digest(task, data, board), task.seed)
     journal = Journal(output.with_suffix(JOURNAL_ENDING), identity, is_resumed)
     workers = workers or LocalWorkers()
     try:
-        search = Search(task, data.shape, len(data.classes), journal, workers, pricer, trainer, progress)
+        search = ArchitectureSearch(task, data.shape, len(data.classes), journal, workers, pricer, trainer, progress)
         candidates = search.run()
         chosen = search.front()
         finished = search.finish(chosen)

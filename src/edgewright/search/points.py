@@ -11,12 +11,12 @@ from ..complete_plan import find_complete
 from ..emit.verify import verify
 from ..errors import EdgewrightError
 from .architecture import INPUT, CnnArchitecture
-from .candidates import Candidate, State, Trained
+from .candidates import CnnCandidate, State, Trained
 from .data import FloatArray, LabelledSet, SearchData
 from .front import MODELS, DesignPoint, pareto
 from .model import onnx_model
-from .pricing import Pricer
-from .searching import Search
+from .pricing import CandidatePricer
+from .searching import ArchitectureSearch
 from .task import SearchTask
 from .training import Trainer, channels_first, scores
 from .weights import folded
@@ -54,7 +54,7 @@ class Assessor:
 
     data: SearchData
     trainer: Trainer
-    pricer: Pricer
+    pricer: CandidatePricer
     is_checked: bool  # on the virtual board
 
 
@@ -116,7 +116,11 @@ def _on_board(assessor: Assessor, name: str, model: bytes) -> CheckedPlan:
 
 
 def design_points(
-    task: SearchTask, search: Search, assessor: Assessor, front: Sequence[Candidate], finished: Mapping[int, Trained]
+    task: SearchTask,
+    search: ArchitectureSearch,
+    assessor: Assessor,
+    front: Sequence[CnnCandidate],
+    finished: Mapping[int, Trained],
 ) -> tuple[tuple[DesignPoint, ...], dict[str, bytes], tuple[str, ...]]:
     """The points that stay undominated in int8, in the order of their RAM; the models' files; what is worth noting."""
     jobs = [(point_name(one), one.architecture, finished[one.number].state) for one in front]
@@ -129,11 +133,11 @@ def design_points(
     return tuple(kept), {point.model: models[point.name] for point in kept}, tuple(notes)
 
 
-def point_name(candidate: Candidate) -> str:
+def point_name(candidate: CnnCandidate) -> str:
     return f"c{candidate.number}"
 
 
-def _point(task: SearchTask, pricer: Pricer, candidate: Candidate, assessment: Assessment) -> DesignPoint:
+def _point(task: SearchTask, pricer: CandidatePricer, candidate: CnnCandidate, assessment: Assessment) -> DesignPoint:
     price, name, checked = candidate.price, point_name(candidate), assessment.checked
     held_out = assessment.held_out
     file = f"{MODELS}/{name}.onnx"

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import InputError
 from .architecture import CnnArchitecture, Shape3
-from .candidates import Candidate, Origin, Proposal, excess
+from .candidates import CandidateOrigin, CnnCandidate, Proposal, excess
 from .evolution import settings_of
 from .task import METRICS, Sampler, SearchTask
 
@@ -29,7 +29,7 @@ class OptunaProposer:
         self.task, self.shape, self.classes = task, shape, classes
         population = settings_of(task.evolution, task.training).population
         self.batch = min(TPE_BATCH, population) if task.sampler is Sampler.TPE else population
-        self.trained: list[Candidate] = []
+        self.trained: list[CnnCandidate] = []
         self._asked: dict[str, list[Any]] = defaultdict(list)  # trials without an answer, by architecture
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # parts that optuna calls experimental
@@ -47,22 +47,22 @@ class OptunaProposer:
                 trial = self.study.ask()
                 architecture = self.task.space.suggest(trial, self.shape, self.classes)
             self._asked[architecture.key].append(trial)
-            made.append(Proposal(architecture, Origin.SAMPLED, self._nearest(architecture)))
+            made.append(Proposal(architecture, CandidateOrigin.SAMPLED, self._nearest(architecture)))
         return made
 
     def fallback(self, _count: int) -> list[Proposal]:
-        return [Proposal(self.task.space.least(self.shape, self.classes), Origin.LEAST)]
+        return [Proposal(self.task.space.least(self.shape, self.classes), CandidateOrigin.LEAST)]
 
-    def refuse(self, candidates: Sequence[Candidate]) -> None:
+    def refuse(self, candidates: Sequence[CnnCandidate]) -> None:
         for one in candidates:
             self._tell(one)
 
-    def learn(self, candidates: Sequence[Candidate]) -> None:
+    def learn(self, candidates: Sequence[CnnCandidate]) -> None:
         for one in candidates:
             self._tell(one)
         self.trained += candidates
 
-    def _tell(self, candidate: Candidate) -> None:
+    def _tell(self, candidate: CnnCandidate) -> None:
         """Values are costs; a candidate that was not trained has the worst accuracy and its true price."""
         if not self._asked[candidate.architecture.key]:
             return  # the fallback, for which nobody asked

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from ..errors import Infeasible, InputError
 from .architecture import CnnArchitecture, Shape3
-from .candidates import Candidate, Proposal, Trained, candidate_seed, front_of, refusal
+from .candidates import CnnCandidate, Proposal, Trained, candidate_seed, front_of, refusal
 from .evolution import Evolution, Proposer, select
 from .journal import Journal
-from .pricing import Price, Pricer
+from .pricing import CandidatePricer, Price
 from .task import Sampler, SearchTask
 from .training import Trainer, TrainingJob, run_job
 from .workers import Workers
@@ -38,7 +38,7 @@ class SearchProgress:
 Progress = Callable[[SearchProgress], None]
 
 
-class Search:
+class ArchitectureSearch:
     """One search under way."""
 
     def __init__(
@@ -48,19 +48,19 @@ class Search:
         classes: int,
         journal: Journal,
         workers: Workers,
-        pricer: Pricer,
+        pricer: CandidatePricer,
         trainer: Trainer,
         progress: Progress = lambda _: None,
     ) -> None:
         self.task, self.shape, self.classes = task, shape, classes
         self.journal, self.workers, self.pricer, self.trainer = journal, workers, pricer, trainer
         self.progress = progress
-        self.candidates: list[Candidate] = []
+        self.candidates: list[CnnCandidate] = []
         self._known = journal.candidates()
         self._generation = 0
         self._prices: dict[str, Price] = {}
 
-    def run(self) -> tuple[Candidate, ...]:
+    def run(self) -> tuple[CnnCandidate, ...]:
         """All candidates; at least one of them is trained."""
         self._check_least()
         proposer = proposer_of(self.task, self.shape, self.classes, self.journal.path.with_suffix(".optuna"))
@@ -91,9 +91,9 @@ class Search:
 
     # A generation
 
-    def _fitting(self, proposer: Proposer, fresh: int) -> list[Candidate]:
+    def _fitting(self, proposer: Proposer, fresh: int) -> list[CnnCandidate]:
         """A generation's candidates that keep the limits; those that break one are logged, and others proposed."""
-        fitting: list[Candidate] = []
+        fitting: list[CnnCandidate] = []
         wanted, progress = proposer.batch, 1 - fresh / self.task.candidates
         known = {one.architecture.key for one in self.candidates if one.is_trained}
         for _ in range(ROUNDS):
@@ -108,7 +108,7 @@ class Search:
             fitting = self._price(proposer.fallback(wanted))
         return fitting
 
-    def _price(self, proposals: Sequence[Proposal]) -> list[Candidate]:
+    def _price(self, proposals: Sequence[Proposal]) -> list[CnnCandidate]:
         """The proposals with numbers and prices, in their order."""
         first = len(self.candidates)
         missing = {
@@ -124,7 +124,7 @@ class Search:
             candidate = self._known.get(number)
             if candidate is None:
                 price = self._prices[proposal.architecture.key]
-                candidate = Candidate(number, self._generation, proposal, price, refusal(price, self.task.limits))
+                candidate = CnnCandidate(number, self._generation, proposal, price, refusal(price, self.task.limits))
                 self.journal.price(candidate)
             elif candidate.architecture != proposal.architecture:
                 raise InputError(
@@ -136,7 +136,7 @@ class Search:
         self.candidates += [replace(one, accuracy=None, macro_f1=None) for one in priced]
         return priced
 
-    def _train(self, fitting: Sequence[Candidate]) -> list[Candidate]:
+    def _train(self, fitting: Sequence[CnnCandidate]) -> list[CnnCandidate]:
         """The candidates after training, in their order."""
         waiting = [one for one in fitting if not one.is_trained]
         waiting.sort(key=lambda one: -one.architecture.macs)  # the longest first, so that no worker waits long
@@ -152,7 +152,7 @@ class Search:
             self.candidates[one.number] = one
         return trained
 
-    def _job(self, candidate: Candidate, is_final: bool = False) -> TrainingJob:
+    def _job(self, candidate: CnnCandidate, is_final: bool = False) -> TrainingJob:
         numbers = (candidate.number,) if is_final else candidate.proposal.parents
         chosen = [self.candidates[number] for number in numbers]
         ancestors = tuple((one.architecture, self.journal.state(one)) for one in chosen)
@@ -161,7 +161,7 @@ class Search:
             candidate.architecture, ancestors, candidate_seed(self.task.seed, candidate.number, purpose), is_final
         )
 
-    def _tell(self, more: Sequence[Candidate] = ()) -> None:
+    def _tell(self, more: Sequence[CnnCandidate] = ()) -> None:
         every = [one for one in (*self.candidates, *more) if one.is_trained]
         self.progress(
             SearchProgress(
@@ -175,13 +175,13 @@ class Search:
 
     # The front
 
-    def front(self) -> tuple[Candidate, ...]:
+    def front(self) -> tuple[CnnCandidate, ...]:
         """The undominated candidates, at most as many as the task asks for; the most accurate is among them."""
         front = front_of(self.candidates, self.task.measures)
         chosen = select(front, self.task.measures, self.task.points)
         return tuple(sorted(chosen, key=lambda one: one.number))
 
-    def finish(self, front: Sequence[Candidate]) -> dict[int, Trained]:
+    def finish(self, front: Sequence[CnnCandidate]) -> dict[int, Trained]:
         """The points of the front after their last training, by number; where it did harm, as they were before."""
         finished = self.journal.finished(front)
         waiting = [one for one in front if one.number not in finished]
@@ -197,7 +197,7 @@ class Search:
         return {one.number: finished[one.number] for one in front}
 
 
-def price_of(pricer: Pricer, architecture: CnnArchitecture) -> Price:
+def price_of(pricer: CandidatePricer, architecture: CnnArchitecture) -> Price:
     """What workers call."""
     return pricer.price(architecture)
 
