@@ -32,7 +32,7 @@ from edgewright.emit.verify import verify
 from edgewright.platform import load_board
 from edgewright.search.architecture import CnnArchitecture, Shape3
 from edgewright.search.model import default_ranges, onnx_model
-from edgewright.search.pricing import Manner, Price, Pricer
+from edgewright.search.pricing import CandidatePricer, Manner, Price
 from edgewright.search.space import SearchSpace, SpaceKind
 
 BOARD = "nucleo-f446re"
@@ -82,13 +82,13 @@ def drawn(count: int, seed: int) -> Iterator[tuple[SpaceKind, CnnArchitecture]]:
             yield kind, architecture
 
 
-def priced(pricer: Pricer, kind: SpaceKind, architecture: CnnArchitecture) -> PricedCandidate:
+def priced(pricer: CandidatePricer, kind: SpaceKind, architecture: CnnArchitecture) -> PricedCandidate:
     begin = time.perf_counter()
     price = pricer.price(architecture)
     return PricedCandidate(kind.value, architecture, price, time.perf_counter() - begin)
 
 
-def compiled(pricer: Pricer, candidate: PricedCandidate) -> CompiledCandidate:
+def compiled(pricer: CandidatePricer, candidate: PricedCandidate) -> CompiledCandidate:
     """The candidate with random weights, compiled, verified and run."""
     architecture = candidate.architecture
     model = onnx_model(architecture, None, default_ranges(architecture))
@@ -154,7 +154,7 @@ def as_json(candidates: list[PricedCandidate], seconds: float, rows: list[Compil
 @click.option("--json", "output", type=click.Path(path_type=Path), help="Write the figures to this file.")
 def main(count: int, chosen: int, jobs: int, seed: int, output: Path | None) -> None:
     """Prices candidates in parallel; compiles some."""
-    pricer = Pricer(load_board(BOARD), Manner.STREAMED)
+    pricer = CandidatePricer(load_board(BOARD), Manner.STREAMED)
     begin = time.perf_counter()
     with Parallel(n_jobs=jobs) as parallel:
         candidates = parallel(delayed(priced)(pricer, *one) for one in drawn(count, seed))

@@ -13,7 +13,7 @@ from edgewright.platform import load_board
 from edgewright.platform.board import Power
 from edgewright.search.architecture import CnnArchitecture, PlainBlock, SeparableBlock
 from edgewright.search.model import default_ranges, onnx_model
-from edgewright.search.pricing import MAPPED, REQUESTS, Manner, Pricer
+from edgewright.search.pricing import MAPPED, REQUESTS, CandidatePricer, Manner
 from edgewright.search.space import SearchSpace, SpaceKind
 from edgewright.search.weights import random_weights
 from tools import on_board
@@ -49,18 +49,18 @@ def told(*arguments):
     ],
 )
 def test_the_command_of_a_price_gives_its_ram(kind, manner, tmp_path):
-    architecture, pricer = drawn(kind, 1), Pricer(BOARD, manner)
+    architecture, pricer = drawn(kind, 1), CandidatePricer(BOARD, manner)
     price = pricer.price(architecture)
     verb, compile_, *arguments = pricer.command(str(model_of(architecture, tmp_path / "model.onnx"))).split()
     assert (verb, compile_) == ("edgewright", "compile")
     plan = told("plan", *arguments)
     assert price.ram_bytes == plan["peak_bytes"]
-    assert price.ram_bytes <= Pricer(BOARD, Manner.WHOLE).price(architecture).ram_bytes
+    assert price.ram_bytes <= CandidatePricer(BOARD, Manner.WHOLE).price(architecture).ram_bytes
     assert price.seconds == pytest.approx(price.instructions / BOARD.processors[0].clock)
 
 
 def test_ram_does_not_depend_on_weights():
-    architecture, pricer = drawn(SpaceKind.SEPARABLE, 0), Pricer(BOARD)
+    architecture, pricer = drawn(SpaceKind.SEPARABLE, 0), CandidatePricer(BOARD)
     ranges = {name: (low / 3, high * 2) for name, (low, high) in default_ranges(architecture).items()}
     other = pricer.network_price(pricer.network(onnx_model(architecture, random_weights(architecture, 7), ranges)))
     assert other == pricer.price(architecture)
@@ -68,7 +68,7 @@ def test_ram_does_not_depend_on_weights():
 
 @on_board
 def test_compiled_prices_are_those_of_the_linker(tmp_path):
-    architecture, pricer = drawn(SpaceKind.SENSOR, 1), Pricer(BOARD)
+    architecture, pricer = drawn(SpaceKind.SENSOR, 1), CandidatePricer(BOARD)
     model = onnx_model(architecture, None, default_ranges(architecture))
     price = pricer.compiled_price(pricer.network(model))
     compiled = compile_model(
@@ -92,7 +92,7 @@ def test_compiled_prices_are_those_of_the_linker(tmp_path):
 @pytest.mark.parametrize("kind", SpaceKind)
 def test_no_candidate_takes_less_ram_than_the_least_of_the_space(kind):
     space = SearchSpace(kind=kind, blocks=(2, 3), channels=(4, 16))
-    shape, pricer = ((48, 1, 6) if kind is SpaceKind.SENSOR else (16, 16, 3)), Pricer(BOARD)
+    shape, pricer = ((48, 1, 6) if kind is SpaceKind.SENSOR else (16, 16, 3)), CandidatePricer(BOARD)
     least = pricer.price(space.least(shape, 4)).ram_bytes
     assert all(least <= pricer.price(space.draw(Random(seed), shape, 4)).ram_bytes for seed in range(6))
 
@@ -102,14 +102,14 @@ def test_no_candidate_takes_less_ram_than_the_least_of_the_space(kind):
 
 def test_energy_is_the_power_of_the_board_over_the_time_of_a_frame():
     board = BOARD.model_copy(update={"power": Power(active="0.2 W")})
-    price = Pricer(board, needs_energy=True).price(drawn(SpaceKind.SENSOR, 0))
+    price = CandidatePricer(board, needs_energy=True).price(drawn(SpaceKind.SENSOR, 0))
     assert price.energy_j == pytest.approx(0.2 * price.seconds)
-    assert Pricer(BOARD).price(drawn(SpaceKind.SENSOR, 0)).energy_j is None
+    assert CandidatePricer(BOARD).price(drawn(SpaceKind.SENSOR, 0)).energy_j is None
 
 
 def test_energy_takes_a_board_with_power_data():
     with pytest.raises(InputError, match=r"'nucleo-f446re' has no power data.*\[power\]"):
-        Pricer(BOARD, needs_energy=True)
+        CandidatePricer(BOARD, needs_energy=True)
 
 
 # Linux boards
@@ -117,7 +117,7 @@ def test_energy_takes_a_board_with_power_data():
 
 @pytest.mark.parametrize("manner", [Manner.WHOLE, *MAPPED])
 def test_linux_boards_are_priced_as_map_states(manner, tmp_path):
-    architecture, pricer = drawn(SpaceKind.RESIDUAL, 2), Pricer(TX2, manner)
+    architecture, pricer = drawn(SpaceKind.RESIDUAL, 2), CandidatePricer(TX2, manner)
     price = pricer.price(architecture)
     command = pricer.command(str(model_of(architecture, tmp_path / "model.onnx"))).split()
     assert command[:2] == ["edgewright", "map"] and "gpu=0" in command
@@ -128,17 +128,17 @@ def test_linux_boards_are_priced_as_map_states(manner, tmp_path):
 
 def test_more_cores_are_faster():
     architecture = drawn(SpaceKind.RESIDUAL, 2)
-    seconds = {manner: Pricer(TX2, manner).price(architecture).seconds for manner in (Manner.WHOLE, *MAPPED)}
+    seconds = {manner: CandidatePricer(TX2, manner).price(architecture).seconds for manner in (Manner.WHOLE, *MAPPED)}
     assert all(seconds[manner] < seconds[Manner.WHOLE] for manner in MAPPED)
 
 
 def test_microcontrollers_have_no_lanes():
     with pytest.raises(InputError, match="'lanes' takes a board with Linux"):
-        Pricer(BOARD, Manner.LANES)
-    assert all(Pricer(BOARD, manner).target.name == "cortex-m4" for manner in REQUESTS)
+        CandidatePricer(BOARD, Manner.LANES)
+    assert all(CandidatePricer(BOARD, manner).target.name == "cortex-m4" for manner in REQUESTS)
 
 
 def test_streaming_finds_little_ram_where_layers_are_large():
     architecture = CnnArchitecture((32, 32, 3), (PlainBlock(8, (3, 3)), SeparableBlock(16, (3, 3), (2, 2))), 4)
-    prices = {manner: Pricer(BOARD, manner).price(architecture).ram_bytes for manner in REQUESTS}
+    prices = {manner: CandidatePricer(BOARD, manner).price(architecture).ram_bytes for manner in REQUESTS}
     assert prices[Manner.PULLED] < prices[Manner.STREAMED] < prices[Manner.WHOLE] / 2

@@ -85,7 +85,7 @@ class Price:
 
 
 @dataclass(frozen=True)
-class Pricer:
+class CandidatePricer:
     """Prices candidates for a board. `needs_energy` refuses boards without power data at once."""
 
     board: Board
