@@ -4,21 +4,19 @@
 
 Each device is a process in a network namespace of its own, on a bridge, with a cable that sends and receives at the
 given rate (`tc tbf`) and a share of a core (a CPU quota of a cgroup, version 1 or 2, in periods of 10 ms); all shares
-together are below the cores of this machine. Predicted figures come from the simulator. It is told how long the parts
-take when they run alone, by the share; the rate of the cables, less what headers take; and what a message costs, which
-is measured first with a network that computes next to nothing. Where namespaces or quotas cannot be had, the benchmark
-says so, and runs without.
+together are below the cores of this machine. Predicted figures come from the simulator. It is told what is measured
+before: how long parts take on their devices, what a byte costs there with TLS, and what a message costs, of the cables
+and of the processor, by a network that computes almost nothing. Rates of cables are less what headers take. Where
+namespaces or quotas cannot be had, the benchmark says so, and runs without.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -32,11 +30,11 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from cluster_costs import CarryingCosts, carrying_seconds, events, part_seconds, processor_seconds, tls_seconds
 from edgewright import read_model
 from edgewright.cluster.devices import Cluster, equal_devices
 from edgewright.cluster.goal import ClusterAim, ClusterGoal
-from edgewright.cluster.node.credentials import Credentials, load_credentials
-from edgewright.cluster.node.engine import load_parts
+from edgewright.cluster.node.credentials import load_credentials
 from edgewright.cluster.running.coordinator import Coordinator
 from edgewright.cluster.running.keys import make_keys
 from edgewright.cluster.running.local_nodes import LocalNodes
@@ -50,8 +48,9 @@ from edgewright.network.operators import Conv2d
 from edgewright.network.reference import compare
 
 CORES = len(os.sched_getaffinity(0))
-SHARE_OF_CORES = 0.9  # of this machine's cores that all devices together may use
+SHARE_OF_CORES = 0.9  # of this machine's cores that all devices together may use where nobody else does
 PERIOD_US = 10_000
+LIGHT_FRAMES = 300  # of the network that measures what a message costs
 FAST_MBIT = 500
 BRIDGE, NET = "ewbridge", "10.77.0."
 PAYLOAD = 1448 / 1514  # of what a cable sends: the rest is headers of TCP, IP and Ethernet
@@ -69,6 +68,8 @@ class Row:
     predicted_latency_s: float
     measured_latency_s: float
     message_s: float  # that a message takes more on each cable, as measured before
+    event_s: float  # of a core, for a message that is sent or received or a part that is run
+    load: float  # of the machine, by all that ran on it
     is_memory_planned: bool
     is_right: bool
     process_bytes: int
@@ -82,9 +83,9 @@ class Row:
         return self.measured_latency_s / self.predicted_latency_s
 
 
-def share_of(devices: int) -> float:
-    """Of a core, for each of so many devices."""
-    return min(1.0, SHARE_OF_CORES * CORES / devices)
+def share_of(devices: int, share: float) -> float:
+    """Of a core, for each of so many devices that have this share of the machine together."""
+    return min(1.0, share * CORES / devices)
 
 
 def run(*command: object) -> str:
@@ -117,7 +118,7 @@ def namespaces(count: int, mbit: float) -> Iterator[list[str]]:
             run("tc", "qdisc", "add", "dev", f"{name}h", *shape)
             run("tc", "-n", name, "qdisc", "add", "dev", "eth0", *shape)
             if not is_fast:
-                for end in (["ethtool", "-K", f"{name}h"], ["ip", "netns", "exec", name, "ethtool", "-K", "eth0"]):
+                for end in (["ethtool", "-K", f"{name}h"], [*entered(name), "ethtool", "-K", "eth0"]):
                     with suppress(OSError):
                         run(*end, "tso", "off", "gso", "off", "gro", "off")
         yield names
@@ -159,76 +160,14 @@ def quotas(names: list[str], share: float) -> Iterator[dict[str, Path]]:
 
 def inside(namespace: str | None, group: Path | None) -> tuple[str, ...]:
     """What starts a process there."""
-    enter = f"echo $$ > {group}/cgroup.procs; " if group else ""
+    enter = f"echo $$ > {group}/cgroup.procs && " if group else ""
     prefix = ("sh", "-c", f'{enter}exec "$@"', "sh")
-    return (*prefix, "ip", "netns", "exec", namespace) if namespace else prefix
+    return (*prefix, *entered(namespace)) if namespace else prefix
 
 
-def part_seconds(plan: PreparedPlan) -> dict[str, float]:
-    """How long each part takes alone on a core of this machine: the median of several runs in a row."""
-    import ctypes
-
-    found: dict[str, float] = {}
-    for node in plan.nodes.values():
-        if node.library is None:
-            continue
-        _, functions = load_parts(node, plan.libraries[node.library.digest])
-        memory = np.zeros(node.memory_bytes + 64, np.uint8)
-        base = memory.ctypes.data + -memory.ctypes.data % 64
-        slots = {fifo.number: fifo.starts[0] for fifo in node.fifos if fifo.starts}
-        for part, function in zip(node.parts, functions, strict=True):
-            places = [
-                ctypes.c_void_p(base + start)
-                for start in (*part.arenas, *(slots[n] for n in (*part.reads, *part.writes)))
-            ]
-            times = []
-            for _ in range(7):
-                began = time.perf_counter()
-                function(*places)
-                times.append(time.perf_counter() - began)
-            found[part.name] = median(times)
-    return found
-
-
-def tls_seconds(credentials: Credentials) -> tuple[float, float]:
-    """Seconds of a core for a byte, to send it and to receive it, with TLS: measured in this process."""
-    plain = socket.socketpair()
-    size, spent = 1 << 26, [0.0]
-
-    def receive() -> None:
-        connection = credentials.server_context().wrap_socket(plain[1], server_side=True)
-        place = memoryview(bytearray(1 << 20))
-        began, left = time.thread_time(), size
-        while left:
-            left -= connection.recv_into(place[: min(left, len(place))])
-        spent[0] = time.thread_time() - began
-
-    thread = threading.Thread(target=receive)
-    thread.start()
-    connection = credentials.client_context().wrap_socket(plain[0])
-    began, block = time.thread_time(), bytes(1 << 20)
-    for _ in range(size // len(block)):
-        connection.sendall(block)
-    sending = time.thread_time() - began
-    thread.join()
-    connection.close()
-    return sending / size, spent[0] / size
-
-
-def carrying_seconds(plan: PreparedPlan, sending: float, receiving: float) -> dict[str, float]:
-    """Seconds of a core for what is sent and received, by the part that made it or first reads it."""
-    found: dict[str, float] = {}
-    for node in plan.nodes.values():
-        for fifo in node.fifos:
-            if fifo.origin == node.device:
-                made = [part.name for part in node.parts if fifo.number in part.writes]
-                cost = sending * fifo.wire_bytes * len(set(fifo.sent_to) - {node.device})
-            else:
-                made = [node.parts[number].name for number in fifo.readers[:1]]
-                cost = receiving * fifo.wire_bytes
-            for name in made:
-                found[name] = found.get(name, 0.0) + cost
-    return found
+def entered(namespace: str) -> tuple[str, str]:
+    """What starts a process in a network namespace; `ip netns exec` would hide the cgroups from it."""
+    return "nsenter", f"--net=/run/netns/{namespace}"
 
 
 def with_quota(seconds: float, quota: float) -> float:
@@ -247,33 +186,48 @@ class Trial:
     cluster: Cluster
 
 
-def measured(trial: Trial, plan: PreparedPlan, network: Network, frames: int) -> tuple[float, float, bool, bool, int]:
-    """Frames per second, latency of a frame alone, whether memory is as planned, whether results are right."""
+@dataclass
+class Measured:
+    fps: float
+    latency_s: float  # of a frame alone
+    is_memory_planned: bool
+    is_right: bool
+    process_bytes: int
+    event_s: float  # of a core, where parts take next to nothing
+
+
+def measured(trial: Trial, plan: PreparedPlan, network: Network, frames: int) -> Measured:
     coordinator = trial.coordinator
     samples = [random_inputs(network, seed) for seed in range(3)]
     wanted = [execute(network, sample) for sample in samples]
     coordinator.connect(trial.nodes.addresses)
     coordinator.prepare([plan])
     monitor = Monitor(coordinator)
-    is_right, times, latencies = True, [], []
     alone = max(5, frames // 5)
+    spent = dict.fromkeys(trial.nodes.processes, 0.0)
 
     def source() -> Iterator[dict[str, object]]:
         for number, sample in enumerate(islice(cycle(samples), alone + frames)):
-            while number < alone and coordinator.keeper.finished < number:
-                time.sleep(0.0005)
+            while number <= alone and coordinator.keeper.finished < number:
+                time.sleep(0.005)
+            if number == alone:
+                spent.update({name: -processor_seconds(each.pid) for name, each in trial.nodes.processes.items()})
             yield sample
 
-    for number, result in enumerate(coordinator(source())):
-        is_right &= compare(network, result, wanted[number % len(wanted)]).passes
-        times.append(coordinator.keeper.finish_times[-1])
-    latencies = list(coordinator.keeper.latencies)[1:alone]
-    status = monitor.status()
-    is_planned = all(each.allocated_bytes == each.planned_bytes for each in status.devices)
-    process = max(each.resident_bytes for each in status.devices if each.name != coordinator.name)
-    stream = list(coordinator.keeper.finish_times)[alone + 2 :]
-    fps = (len(stream) - 1) / (stream[-1] - stream[0])
-    return fps, median(latencies), is_planned, is_right, process
+    results = [*coordinator(source())]
+    for name, process in trial.nodes.processes.items():
+        spent[name] += processor_seconds(process.pid)
+    keeper = coordinator.keeper
+    latencies, stream = list(keeper.latencies)[1:alone], list(keeper.finish_times)[alone + 2 :]
+    devices = monitor.status().devices
+    return Measured(
+        (len(stream) - 1) / (stream[-1] - stream[0]),
+        median(latencies),
+        all(each.allocated_bytes == each.planned_bytes for each in devices),
+        all(compare(network, each, wanted[n % len(wanted)]).passes for n, each in enumerate(results)),
+        max(each.resident_bytes for each in devices if each.name != coordinator.name),
+        median(spent[name] / frames / events(node) for name, node in plan.nodes.items() if name in spent),
+    )
 
 
 def case(
@@ -283,12 +237,14 @@ def case(
     frames: int,
     rate: float,
     latency: float,
+    event: float,
+    share: float,
     namespace: list[str],
     groups: Mapping[str, Path],
 ) -> Row:
     """One network on so many devices; "" is one that computes next to nothing."""
     network = read_model(model) if model else light_network()
-    quota = share_of(count) if groups else 1.0
+    quota = share_of(count, share) if groups else 1.0
     speed = mbit * 125_000 * (1.0 if mbit >= FAST_MBIT else PAYLOAD)
     with ExitStack() as held:
         folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="edgewright-")))
@@ -314,9 +270,11 @@ def case(
         planned = preparation.planner.realised(preparation.planner.plan(cluster, strategy)).deployment
         assert planned is not None
         plan = preparation.whole(planned)
-        seconds = part_seconds(plan)
+        at_home = {name: inside(None, groups.get(places.get(name, name))) for name in names}
+        seconds = part_seconds(plan, folder, at_home)
         deployment = planned.deployment
-        carrying = carrying_seconds(plan, *tls_seconds(load_credentials(folder / "keys" / names[0])))
+        costs = CarryingCosts(*tls_seconds(load_credentials(folder / "keys" / names[0])), event)
+        carrying = carrying_seconds(plan, costs)
 
         def simulated(count: int, delay: float) -> ClusterRun:
             """A stream uses up every quota, with what is sent and received besides; parts of a frame that is alone run
@@ -336,23 +294,26 @@ def case(
         many, one = simulated(frames, latency), simulated(1, latency)
         print("ready", flush=True)  # now this process, the gateway's, is given its share of a core
         sys.stdin.readline()
-        fps, alone, is_planned, is_right, process = measured(Trial(nodes, coordinator, cluster), plan, network, frames)
+        found = measured(Trial(nodes, coordinator, cluster), plan, network, frames)
     if not model:  # what a message costs, on each of the two cables on its way
         zero, second = (simulated(1, delay).latency_s for delay in (0.0, 1.0))
-        latency = max(0.0, alone - zero) / (second - zero)
+        latency = max(0.0, found.latency_s - zero) / (second - zero)
+        event = found.event_s
     return Row(
-        Path(model).stem,
-        count,
-        mbit,
-        quota,
-        many.throughput,
-        fps,
-        one.latency_s,
-        alone,
-        latency,
-        is_planned,
-        is_right,
-        process,
+        model=Path(model).stem,
+        devices=count,
+        mbit=mbit,
+        quota=quota,
+        predicted_fps=many.throughput,
+        measured_fps=found.fps,
+        predicted_latency_s=one.latency_s,
+        measured_latency_s=found.latency_s,
+        message_s=latency,
+        event_s=event,
+        load=os.getloadavg()[0],
+        is_memory_planned=found.is_memory_planned,
+        is_right=found.is_right,
+        process_bytes=found.process_bytes,
     )
 
 
@@ -372,10 +333,18 @@ def light_network() -> Network:
 @click.option("--mbit", default="1000,100,10", show_default=True)
 @click.option("--frames", default=30, show_default=True)
 @click.option("--rate", default=10.0, show_default=True, help="GMAC/s of a core, for the search.")
+@click.option("--share", default=SHARE_OF_CORES, show_default=True, help="Of this machine's cores, for all devices.")
 @click.option("--json", "target", type=click.Path(path_type=Path))
 @click.option("--inside", hidden=True, help="A case, in the gateway's namespace.")
 def main(
-    models: tuple[Path, ...], devices: str, mbit: str, frames: int, rate: float, target: Path | None, inside: str | None
+    models: tuple[Path, ...],
+    devices: str,
+    mbit: str,
+    frames: int,
+    rate: float,
+    share: float,
+    target: Path | None,
+    inside: str | None,
 ) -> None:
     if inside:
         with suppress(OSError):
@@ -390,8 +359,9 @@ def main(
     for model in models:
         for count in map(int, devices.split(",")):
             for speed in map(float, mbit.split(",")):
-                cost = in_its_place("", count, speed, frames, rate, 0.0, console).message_s
-                rows.append(in_its_place(str(model), count, speed, frames, rate, cost, console))
+                light = in_its_place("", count, speed, LIGHT_FRAMES, rate, (0.0, 0.0), share, console)
+                costs = light.message_s, light.event_s
+                rows.append(in_its_place(str(model), count, speed, frames, rate, costs, share, console))
                 console.print(
                     f"{model.stem}, {count} devices, {speed:g} Mbit/s: rate {rows[-1].fps_ratio:.2f}, "
                     f"latency {rows[-1].latency_ratio:.2f} of what was predicted",
@@ -408,9 +378,16 @@ def main(
 
 
 def in_its_place(
-    model: str, count: int, mbit: float, frames: int, rate: float, latency: float, console: Console
+    model: str,
+    count: int,
+    mbit: float,
+    frames: int,
+    rate: float,
+    costs: tuple[float, float],
+    share: float,
+    console: Console,
 ) -> Row:
-    """The case in namespaces with quotas, or without what cannot be had."""
+    """The case in namespaces with quotas, or without what cannot be had; with the costs of a message and an event."""
     with ExitStack() as held:
         names: list[str] = []
         groups: dict[str, Path] = {}
@@ -420,14 +397,15 @@ def in_its_place(
             console.print(f"no network namespaces here ({error}): loopback, and predictions for it", style="yellow")
         try:
             devices = names or [f"device{n + 1}" for n in range(count)]
-            groups = held.enter_context(quotas(devices, share_of(count)))
+            groups = held.enter_context(quotas(devices, share_of(count, share)))
         except OSError as error:
             console.print(f"no CPU quotas here ({error}): devices share the cores", style="yellow")
         given = {
-            "model": model, "count": count, "mbit": mbit, "frames": frames, "rate": rate * 1e9, "latency": latency,
-            "namespace": names, "groups": {name: str(path) for name, path in groups.items()},
+            "model": model, "count": count, "mbit": mbit, "frames": frames, "rate": rate * 1e9, "latency": costs[0],
+            "event": costs[1], "share": share, "namespace": names,
+            "groups": {name: str(path) for name, path in groups.items()},
         }  # fmt: skip
-        prefix = ("ip", "netns", "exec", names[0]) if names else ()
+        prefix = entered(names[0]) if names else ()
         command = [*prefix, sys.executable, __file__, __file__, "--inside", json.dumps(given)]
         pipe = subprocess.PIPE
         with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
@@ -458,6 +436,8 @@ def shown(rows: list[Row]) -> Table:
         "predicted",
         "ratio",
         "message",
+        "event",
+        "load",
         "memory",
         "results",
         "process",
@@ -468,6 +448,7 @@ def shown(rows: list[Row]) -> Table:
             row.model, str(row.devices), f"{row.mbit:g}", f"{row.quota:.2f}", f"{row.measured_fps:.3g}",
             f"{row.predicted_fps:.3g}", f"{row.fps_ratio:.2f}", f"{1e3 * row.measured_latency_s:.0f} ms",
             f"{1e3 * row.predicted_latency_s:.0f} ms", f"{row.latency_ratio:.2f}", f"{2e3 * row.message_s:.2f} ms",
+            f"{1e6 * row.event_s:.0f} µs", f"{row.load:.1f}",
             "as planned" if row.is_memory_planned else "NOT as planned", "right" if row.is_right else "WRONG",
             f"{row.process_bytes / 2**20:.0f} MiB",
         )  # fmt: skip
