@@ -170,13 +170,6 @@ def entered(namespace: str) -> tuple[str, str]:
     return "nsenter", f"--net=/run/netns/{namespace}"
 
 
-def with_quota(seconds: float, quota: float) -> float:
-    """How long so many seconds of a core take that begin with a quota which nobody has used."""
-    period = PERIOD_US / 1e6
-    whole, rest = divmod(seconds, quota * period)
-    return whole * period + rest
-
-
 @dataclass
 class Trial:
     """Nodes in their places, and a gateway in this process."""
@@ -276,27 +269,33 @@ def case(
         costs = CarryingCosts(*tls_seconds(load_credentials(folder / "keys" / names[0])), event)
         carrying = carrying_seconds(plan, costs)
 
-        def simulated(count: int, delay: float) -> ClusterRun:
-            """A stream uses up every quota, with what is sent and received besides; parts of a frame that is alone run
-            on a whole core until their quota is gone.
-            """
+        def simulated(count: int, delay: float, times: Mapping[str, float]) -> ClusterRun:
             links = tuple(replace(link, latency_s=delay) for link in cluster.links)
             late, kept = replace(cluster, links=links), planned.frames_kept
-            times = {
-                (worker.name, part): (seconds[part] + carrying.get(part, 0.0)) / quota
-                if count > 1
-                else with_quota(seconds[part], quota)
-                for worker in deployment.workers
-                for part in worker.parts
-            }
-            return simulate(deployment, late, count, times=times, turns=planned.turns, is_judged=True, under_way=kept)
+            spent = {(worker.name, part): times[part] for worker in deployment.workers for part in worker.parts}
+            return simulate(deployment, late, count, times=spent, turns=planned.turns, is_judged=True, under_way=kept)
 
-        many, one = simulated(frames, latency), simulated(1, latency)
+        busy = {part: seconds[part] + carrying[part] for part in seconds}
+        most_busy = max(sum(busy[part.name] for part in node.parts) for node in plan.nodes.values())
+        large = carrying_seconds(plan, replace(costs, event=0.0))  # the delay of a message holds what an event takes
+
+        def alone(delay: float) -> ClusterRun:
+            """A frame that is alone has whole cores, unless a device would use more than its share of the time."""
+            slower = excess = 1.0
+            while True:
+                slower = min(slower * excess, 1 / quota)
+                one = simulated(1, slower * delay, {part: slower * (seconds[part] + large[part]) for part in seconds})
+                excess = most_busy / (quota * (one.latency_s + PERIOD_US / 1e6))
+                if excess < 1.01 or slower == 1 / quota:
+                    return one
+
+        many = simulated(frames, latency, {part: each / quota for part, each in busy.items()})  # quotas are used up
+        one = alone(latency)
         print("ready", flush=True)  # now this process, the gateway's, is given its share of a core
         sys.stdin.readline()
         found = measured(Trial(nodes, coordinator, cluster), plan, network, frames)
     if not model:  # what a message costs, on each of the two cables on its way
-        zero, second = (simulated(1, delay).latency_s for delay in (0.0, 1.0))
+        zero, second = (alone(delay).latency_s for delay in (0.0, 1.0))
         latency = max(0.0, found.latency_s - zero) / (second - zero)
         event = found.event_s
     return Row(

@@ -1,8 +1,8 @@
 """How a node's process keeps its memory small: the C library's heap, which Python and OpenSSL take memory from.
 
-Each connection has a thread. glibc gives threads heaps of their own, up to eight for each core, and each heap keeps what
-was freed between two blocks that are in use. So a node would grow by some tens of bytes with each message that somebody
-sends, although it keeps nothing of them.
+Each connection has a thread. glibc gives threads heaps of their own, up to eight for each core, and each of them keeps
+what was freed between two blocks that are in use. So a node would grow by some tens of bytes with each message that
+somebody sends, although it keeps nothing of them.
 """
 
 from __future__ import annotations
