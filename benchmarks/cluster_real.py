@@ -69,6 +69,8 @@ class Row:
     measured_latency_s: float
     message_s: float  # that a message takes more on each cable, as measured before
     event_s: float  # of a core, for a message that is sent or received or a part that is run
+    predicted_core_s: float  # of a core, for a frame on the busiest node
+    measured_core_s: float
     load: float  # of the machine, by all that ran on it
     is_memory_planned: bool
     is_right: bool
@@ -187,6 +189,7 @@ class Measured:
     is_right: bool
     process_bytes: int
     event_s: float  # of a core, where parts take next to nothing
+    core_s: dict[str, float]  # for a frame, by node
 
 
 def measured(trial: Trial, plan: PreparedPlan, network: Network, frames: int) -> Measured:
@@ -220,6 +223,7 @@ def measured(trial: Trial, plan: PreparedPlan, network: Network, frames: int) ->
         all(compare(network, each, wanted[n % len(wanted)]).passes for n, each in enumerate(results)),
         max(each.resident_bytes for each in devices if each.name != coordinator.name),
         median(spent[name] / frames / events(node) for name, node in plan.nodes.items() if name in spent),
+        {name: spent[name] / frames for name in plan.nodes if name in spent},
     )
 
 
@@ -276,7 +280,7 @@ def case(
             return simulate(deployment, late, count, times=spent, turns=planned.turns, is_judged=True, under_way=kept)
 
         busy = {part: seconds[part] + carrying[part] for part in seconds}
-        most_busy = max(sum(busy[part.name] for part in node.parts) for node in plan.nodes.values())
+        core_s = {name: sum(busy[part.name] for part in node.parts) for name, node in plan.nodes.items()}
         large = carrying_seconds(plan, replace(costs, event=0.0))  # the delay of a message holds what an event takes
 
         def alone(delay: float) -> ClusterRun:
@@ -285,7 +289,7 @@ def case(
             while True:
                 slower = min(slower * excess, 1 / quota)
                 one = simulated(1, slower * delay, {part: slower * (seconds[part] + large[part]) for part in seconds})
-                excess = most_busy / (quota * (one.latency_s + PERIOD_US / 1e6))
+                excess = max(core_s.values()) / (quota * (one.latency_s + PERIOD_US / 1e6))
                 if excess < 1.01 or slower == 1 / quota:
                     return one
 
@@ -309,6 +313,8 @@ def case(
         measured_latency_s=found.latency_s,
         message_s=latency,
         event_s=event,
+        predicted_core_s=max(core_s[name] for name in found.core_s),
+        measured_core_s=max(found.core_s.values()),
         load=os.getloadavg()[0],
         is_memory_planned=found.is_memory_planned,
         is_right=found.is_right,
@@ -353,7 +359,7 @@ def main(
         row = case(groups=groups, **given)
         print(json.dumps(asdict(row)))
         return
-    console = Console(width=150)
+    console = Console(width=180)
     rows: list[Row] = []
     for model in models:
         for count in map(int, devices.split(",")):
@@ -427,7 +433,7 @@ def shown(rows: list[Row]) -> Table:
         "model",
         "devices",
         "Mbit/s",
-        "core",
+        "share",
         "frames/s",
         "predicted",
         "ratio",
@@ -436,6 +442,8 @@ def shown(rows: list[Row]) -> Table:
         "ratio",
         "message",
         "event",
+        "core",
+        "predicted",
         "load",
         "memory",
         "results",
@@ -447,7 +455,8 @@ def shown(rows: list[Row]) -> Table:
             row.model, str(row.devices), f"{row.mbit:g}", f"{row.quota:.2f}", f"{row.measured_fps:.3g}",
             f"{row.predicted_fps:.3g}", f"{row.fps_ratio:.2f}", f"{1e3 * row.measured_latency_s:.0f} ms",
             f"{1e3 * row.predicted_latency_s:.0f} ms", f"{row.latency_ratio:.2f}", f"{2e3 * row.message_s:.2f} ms",
-            f"{1e6 * row.event_s:.0f} µs", f"{row.load:.1f}",
+            f"{1e6 * row.event_s:.0f} µs", f"{1e3 * row.measured_core_s:.1f} ms",
+            f"{1e3 * row.predicted_core_s:.1f} ms", f"{row.load:.1f}",
             "as planned" if row.is_memory_planned else "NOT as planned", "right" if row.is_right else "WRONG",
             f"{row.process_bytes / 2**20:.0f} MiB",
         )  # fmt: skip
