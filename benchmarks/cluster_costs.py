@@ -10,10 +10,8 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +20,6 @@ from statistics import median
 
 import numpy as np
 
-from edgewright.cluster.node.credentials import Credentials
 from edgewright.cluster.node.engine import load_parts
 from edgewright.cluster.node.node_plan import NodePlan, plan_bytes, read_plan
 from edgewright.cluster.running.prepared_plan import PreparedPlan
@@ -34,8 +31,7 @@ ROUNDS, PROFILE_S = 3, 4.0  # at least, both of them
 class CarryingCosts:
     """Seconds of a core."""
 
-    sent_byte: float
-    received_byte: float
+    byte: float  # that is sent or received, with TLS
     event: float  # a message that is sent or received, or a part that is run, whatever its size
 
 
@@ -86,31 +82,6 @@ def profiled(node: NodePlan, library: Path) -> dict[str, float]:
     return {name: median(each) for name, each in times.items()}
 
 
-def tls_seconds(credentials: Credentials) -> tuple[float, float]:
-    """Seconds of a core for a byte, to send it and to receive it, with TLS: measured in this process."""
-    plain = socket.socketpair()
-    size, spent = 1 << 26, [0.0]
-
-    def receive() -> None:
-        connection = credentials.server_context().wrap_socket(plain[1], server_side=True)
-        place = memoryview(bytearray(1 << 20))
-        began, left = time.thread_time(), size
-        while left:
-            left -= connection.recv_into(place[: min(left, len(place))])
-        spent[0] = time.thread_time() - began
-
-    thread = threading.Thread(target=receive)
-    thread.start()
-    connection = credentials.client_context().wrap_socket(plain[0])
-    began, block = time.thread_time(), bytes(1 << 20)
-    for _ in range(size // len(block)):
-        connection.sendall(block)
-    sending = time.thread_time() - began
-    thread.join()
-    connection.close()
-    return sending / size, spent[0] / size
-
-
 def carrying_seconds(plan: PreparedPlan, costs: CarryingCosts) -> dict[str, float]:
     """Seconds of a core for what is sent and received, by the part that makes it or first reads it.
 
@@ -125,10 +96,10 @@ def carrying_seconds(plan: PreparedPlan, costs: CarryingCosts) -> dict[str, floa
             if fifo.origin == node.device:
                 makers = [part.name for part in node.parts if fifo.number in part.writes]
                 count = len(set(fifo.sent_to) - {node.device})
-                cost = count * (costs.event + costs.sent_byte * fifo.wire_bytes)
+                cost = count * (costs.event + costs.byte * fifo.wire_bytes)
             else:
                 makers = [names[number] for number in fifo.readers[:1]]
-                cost = costs.event + costs.received_byte * fifo.wire_bytes
+                cost = costs.event + costs.byte * fifo.wire_bytes
             for name in makers or names[:1]:
                 found[name] = found.get(name, 0.0) + cost
     return found
@@ -138,6 +109,14 @@ def events(node: NodePlan) -> int:
     """Messages that a device sends and receives for a frame, and parts that it runs."""
     sent = sum(len(set(fifo.sent_to) - {node.device}) for fifo in node.fifos if fifo.origin == node.device)
     return sent + sum(fifo.origin != node.device for fifo in node.fifos) + len(node.parts)
+
+
+def wire_bytes(node: NodePlan) -> int:
+    """Bytes that a device sends and receives for a frame."""
+    return sum(
+        fifo.wire_bytes * (len(set(fifo.sent_to) - {node.device}) if fifo.origin == node.device else 1)
+        for fifo in node.fifos
+    )
 
 
 def processor_seconds(pid: int) -> float:

@@ -5,9 +5,9 @@
 Each device is a process in a network namespace of its own, on a bridge, with a cable that sends and receives at the
 given rate (`tc tbf`) and a share of a core (a CPU quota of a cgroup, version 1 or 2, in periods of 10 ms); all shares
 together are below the cores of this machine. Predicted figures come from the simulator. It is told what is measured
-before: how long parts take on their devices, what a byte costs there with TLS, and what a message costs, of the cables
-and of the processor, by a network that computes almost nothing. Rates of cables are less what headers take. Where
-namespaces or quotas cannot be had, the benchmark says so, and runs without.
+before: how long parts take on their devices, and what messages and bytes cost, of the cables and of the processors, by
+networks that compute almost nothing. Rates of cables are less what headers take. Where namespaces or quotas cannot be
+had, the benchmark says so, and runs without.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from cluster_costs import CarryingCosts, carrying_seconds, events, part_seconds, processor_seconds, tls_seconds
+from cluster_costs import CarryingCosts, carrying_seconds, events, part_seconds, processor_seconds, wire_bytes
 from edgewright import read_model
 from edgewright.cluster.devices import Cluster, equal_devices
 from edgewright.cluster.goal import ClusterAim, ClusterGoal
@@ -50,7 +50,8 @@ from edgewright.network.reference import compare
 CORES = len(os.sched_getaffinity(0))
 SHARE_OF_CORES = 0.9  # of this machine's cores that all devices together may use where nobody else does
 PERIOD_US = 10_000
-LIGHT_FRAMES = 300  # of the network that measures what a message costs
+SMALL, LARGE = "small tensors", "large tensors"  # networks that measure what messages and bytes cost
+LIGHT, LIGHT_FRAMES = {SMALL: 4, LARGE: 32}, 300  # their sizes, and the frames that are sent through
 FAST_MBIT = 500
 BRIDGE, NET = "ewbridge", "10.77.0."
 PAYLOAD = 1448 / 1514  # of what a cable sends: the rest is headers of TCP, IP and Ethernet
@@ -69,6 +70,7 @@ class Row:
     measured_latency_s: float
     message_s: float  # that a message takes more on each cable, as measured before
     event_s: float  # of a core, for a message that is sent or received or a part that is run
+    byte_s: float  # of a core, for a byte that is sent or received
     predicted_core_s: float  # of a core, for a frame on the busiest node
     measured_core_s: float
     load: float  # of the machine, by all that ran on it
@@ -188,7 +190,6 @@ class Measured:
     is_memory_planned: bool
     is_right: bool
     process_bytes: int
-    event_s: float  # of a core, where parts take next to nothing
     core_s: dict[str, float]  # for a frame, by node
 
 
@@ -222,7 +223,6 @@ def measured(trial: Trial, plan: PreparedPlan, network: Network, frames: int) ->
         all(each.allocated_bytes == each.planned_bytes for each in devices),
         all(compare(network, each, wanted[n % len(wanted)]).passes for n, each in enumerate(results)),
         max(each.resident_bytes for each in devices if each.name != coordinator.name),
-        median(spent[name] / frames / events(node) for name, node in plan.nodes.items() if name in spent),
         {name: spent[name] / frames for name in plan.nodes if name in spent},
     )
 
@@ -235,12 +235,13 @@ def case(
     rate: float,
     latency: float,
     event: float,
+    byte: float,
     share: float,
     namespace: list[str],
     groups: Mapping[str, Path],
 ) -> Row:
-    """One network on so many devices; "" is one that computes next to nothing."""
-    network = read_model(model) if model else light_network()
+    """One network on so many devices, or one that computes almost nothing."""
+    network = light_network(LIGHT[model]) if model in LIGHT else read_model(model)
     quota = share_of(count, share) if groups else 1.0
     speed = mbit * 125_000 * (1.0 if mbit >= FAST_MBIT else PAYLOAD)
     with ExitStack() as held:
@@ -263,14 +264,14 @@ def case(
         preparation = Preparation(
             network, cluster, ClusterGoal(ClusterAim.THROUGHPUT), folder / "keys", folder / "built"
         )
-        strategy = "hybrid" if model else "sequential"
+        strategy = "sequential" if model in LIGHT else "hybrid"
         planned = preparation.planner.realised(preparation.planner.plan(cluster, strategy)).deployment
         assert planned is not None
         plan = preparation.whole(planned)
         at_home = {name: inside(None, groups.get(places.get(name, name))) for name in names}
         seconds = part_seconds(plan, folder, at_home)
         deployment = planned.deployment
-        costs = CarryingCosts(*tls_seconds(load_credentials(folder / "keys" / names[0])), event)
+        costs = CarryingCosts(byte, event)
         carrying = carrying_seconds(plan, costs)
 
         def simulated(count: int, delay: float, times: Mapping[str, float]) -> ClusterRun:
@@ -289,7 +290,7 @@ def case(
             while True:
                 slower = min(slower * excess, 1 / quota)
                 one = simulated(1, slower * delay, {part: slower * (seconds[part] + large[part]) for part in seconds})
-                excess = max(core_s.values()) / (quota * (one.latency_s + PERIOD_US / 1e6))
+                excess = max(core_s.values()) / (quota * one.latency_s)
                 if excess < 1.01 or slower == 1 / quota:
                     return one
 
@@ -298,10 +299,14 @@ def case(
         print("ready", flush=True)  # now this process, the gateway's, is given its share of a core
         sys.stdin.readline()
         found = measured(Trial(nodes, coordinator, cluster), plan, network, frames)
-    if not model:  # what a message costs, on each of the two cables on its way
+    rest = {name: each - sum(seconds[p.name] for p in plan.nodes[name].parts) for name, each in found.core_s.items()}
+    if model == SMALL:
         zero, second = (alone(delay).latency_s for delay in (0.0, 1.0))
-        latency = max(0.0, found.latency_s - zero) / (second - zero)
-        event = found.event_s
+        latency = max(0.0, found.latency_s - zero) / (second - zero)  # on each of the two cables on its way
+        event = median(each / events(plan.nodes[name]) for name, each in rest.items())
+    elif model == LARGE:
+        nodes_of = plan.nodes
+        byte = median((each - event * events(nodes_of[n])) / wire_bytes(nodes_of[n]) for n, each in rest.items())
     return Row(
         model=Path(model).stem,
         devices=count,
@@ -313,6 +318,7 @@ def case(
         measured_latency_s=found.latency_s,
         message_s=latency,
         event_s=event,
+        byte_s=byte,
         predicted_core_s=max(core_s[name] for name in found.core_s),
         measured_core_s=max(found.core_s.values()),
         load=os.getloadavg()[0],
@@ -322,10 +328,10 @@ def case(
     )
 
 
-def light_network() -> Network:
-    """Convolutions of 1×1 on a few numbers."""
+def light_network(size: int) -> Network:
+    """Convolutions of 1×1."""
     builder, random = Builder("light"), np.random.default_rng(0)
-    name = builder.input("x", (1, 4, 4, 64))
+    name = builder.input("x", (1, size, size, 64))
     for number in range(6):
         weights = builder.constant(f"w{number}", random.standard_normal((64, 1, 1, 64)).astype(np.float32) / 8)
         name = builder.layer(Conv2d(), [name, weights], f"conv{number}")
@@ -361,25 +367,29 @@ def main(
         return
     console = Console(width=180)
     rows: list[Row] = []
-    for model in models:
-        for count in map(int, devices.split(",")):
-            for speed in map(float, mbit.split(",")):
-                light = in_its_place("", count, speed, LIGHT_FRAMES, rate, (0.0, 0.0), share, console)
-                costs = light.message_s, light.event_s
+    for count in map(int, devices.split(",")):
+        costs = {"latency": 0.0, "event": 0.0, "byte": 0.0}
+        for light in (SMALL, LARGE):
+            found = in_its_place(light, count, FAST_MBIT, LIGHT_FRAMES, rate, costs, share, console)
+            costs = {"latency": found.message_s, "event": found.event_s, "byte": found.byte_s}
+        for speed in map(float, mbit.split(",")):
+            found = in_its_place(SMALL, count, speed, LIGHT_FRAMES, rate, costs, share, console)
+            costs["latency"] = found.message_s
+            for model in models:
                 rows.append(in_its_place(str(model), count, speed, frames, rate, costs, share, console))
                 console.print(
                     f"{model.stem}, {count} devices, {speed:g} Mbit/s: rate {rows[-1].fps_ratio:.2f}, "
                     f"latency {rows[-1].latency_ratio:.2f} of what was predicted",
                     style="dim",
                 )
+                if target:
+                    write(target, rows)
     console.print(shown(rows))
-    if target:
-        target.write_text(
-            json.dumps(
-                [asdict(row) | {"fps_ratio": row.fps_ratio, "latency_ratio": row.latency_ratio} for row in rows],
-                indent=1,
-            )
-        )
+
+
+def write(target: Path, rows: list[Row]) -> None:
+    found = [asdict(row) | {"fps_ratio": row.fps_ratio, "latency_ratio": row.latency_ratio} for row in rows]
+    target.write_text(json.dumps(found, indent=1))
 
 
 def in_its_place(
@@ -388,11 +398,11 @@ def in_its_place(
     mbit: float,
     frames: int,
     rate: float,
-    costs: tuple[float, float],
+    costs: Mapping[str, float],
     share: float,
     console: Console,
 ) -> Row:
-    """The case in namespaces with quotas, or without what cannot be had; with the costs of a message and an event."""
+    """The case in namespaces with quotas, or without what cannot be had; with what messages cost."""
     with ExitStack() as held:
         names: list[str] = []
         groups: dict[str, Path] = {}
@@ -406,8 +416,8 @@ def in_its_place(
         except OSError as error:
             console.print(f"no CPU quotas here ({error}): devices share the cores", style="yellow")
         given = {
-            "model": model, "count": count, "mbit": mbit, "frames": frames, "rate": rate * 1e9, "latency": costs[0],
-            "event": costs[1], "share": share, "namespace": names,
+            "model": model, "count": count, "mbit": mbit, "frames": frames, "rate": rate * 1e9, **costs, "share": share,
+            "namespace": names,
             "groups": {name: str(path) for name, path in groups.items()},
         }  # fmt: skip
         prefix = entered(names[0]) if names else ()
@@ -442,6 +452,7 @@ def shown(rows: list[Row]) -> Table:
         "ratio",
         "message",
         "event",
+        "byte",
         "core",
         "predicted",
         "load",
@@ -455,7 +466,7 @@ def shown(rows: list[Row]) -> Table:
             row.model, str(row.devices), f"{row.mbit:g}", f"{row.quota:.2f}", f"{row.measured_fps:.3g}",
             f"{row.predicted_fps:.3g}", f"{row.fps_ratio:.2f}", f"{1e3 * row.measured_latency_s:.0f} ms",
             f"{1e3 * row.predicted_latency_s:.0f} ms", f"{row.latency_ratio:.2f}", f"{2e3 * row.message_s:.2f} ms",
-            f"{1e6 * row.event_s:.0f} µs", f"{1e3 * row.measured_core_s:.1f} ms",
+            f"{1e6 * row.event_s:.0f} µs", f"{1e9 * row.byte_s:.1f} ns", f"{1e3 * row.measured_core_s:.1f} ms",
             f"{1e3 * row.predicted_core_s:.1f} ms", f"{row.load:.1f}",
             "as planned" if row.is_memory_planned else "NOT as planned", "right" if row.is_right else "WRONG",
             f"{row.process_bytes / 2**20:.0f} MiB",
