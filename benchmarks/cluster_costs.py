@@ -1,4 +1,4 @@
-"""What parts, messages and bytes cost a device of a measured cluster, in seconds of a core: what a prediction needs.
+"""What parts and messages cost a device of a measured cluster, in seconds of a core: what a prediction needs.
 
 Parts are timed by the device's share of a core, on all devices at the same time, since their processors share caches:
 
@@ -13,8 +13,8 @@ import os
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
@@ -25,14 +25,6 @@ from edgewright.cluster.node.node_plan import NodePlan, plan_bytes, read_plan
 from edgewright.cluster.running.prepared_plan import PreparedPlan
 
 ROUNDS, PROFILE_S = 3, 4.0  # at least, both of them
-
-
-@dataclass(frozen=True)
-class CarryingCosts:
-    """Seconds of a core."""
-
-    byte: float  # that is sent or received, with TLS
-    event: float  # a message that is sent or received, or a part that is run, whatever its size
 
 
 def part_seconds(plan: PreparedPlan, folder: Path, prefixes: Mapping[str, Sequence[str]]) -> dict[str, float]:
@@ -82,41 +74,21 @@ def profiled(node: NodePlan, library: Path) -> dict[str, float]:
     return {name: median(each) for name, each in times.items()}
 
 
-def carrying_seconds(plan: PreparedPlan, costs: CarryingCosts) -> dict[str, float]:
-    """Seconds of a core for what is sent and received, by the part that makes it or first reads it.
+def events(node: NodePlan) -> Counter[str]:
+    """By part: 1 for running it, and the messages of a frame that the device sends for it or receives for it.
 
     What the gateway passes on from outside, and results that come to it, count for its first part.
     """
-    found: dict[str, float] = {}
-    for node in plan.nodes.values():
-        names = [part.name for part in node.parts]
-        for name in names:
-            found[name] = found.get(name, 0.0) + costs.event
-        for fifo in node.fifos:
-            if fifo.origin == node.device:
-                makers = [part.name for part in node.parts if fifo.number in part.writes]
-                count = len(set(fifo.sent_to) - {node.device})
-                cost = count * (costs.event + costs.byte * fifo.wire_bytes)
-            else:
-                makers = [names[number] for number in fifo.readers[:1]]
-                cost = costs.event + costs.byte * fifo.wire_bytes
-            for name in makers or names[:1]:
-                found[name] = found.get(name, 0.0) + cost
+    names = [part.name for part in node.parts]
+    found = Counter(names)
+    for fifo in node.fifos:
+        if fifo.origin == node.device:
+            parts = [part.name for part in node.parts if fifo.number in part.writes]
+            count = len(set(fifo.sent_to) - {node.device})
+        else:
+            parts, count = [names[number] for number in fifo.readers[:1]], 1
+        found.update(dict.fromkeys(parts or names[:1], count))
     return found
-
-
-def events(node: NodePlan) -> int:
-    """Messages that a device sends and receives for a frame, and parts that it runs."""
-    sent = sum(len(set(fifo.sent_to) - {node.device}) for fifo in node.fifos if fifo.origin == node.device)
-    return sent + sum(fifo.origin != node.device for fifo in node.fifos) + len(node.parts)
-
-
-def wire_bytes(node: NodePlan) -> int:
-    """Bytes that a device sends and receives for a frame."""
-    return sum(
-        fifo.wire_bytes * (len(set(fifo.sent_to) - {node.device}) if fifo.origin == node.device else 1)
-        for fifo in node.fifos
-    )
 
 
 def processor_seconds(pid: int) -> float:

@@ -5,9 +5,9 @@
 Each device is a process in a network namespace of its own, on a bridge, with a cable that sends and receives at the
 given rate (`tc tbf`) and a share of a core (a CPU quota of a cgroup, version 1 or 2, in periods of 10 ms); all shares
 together are below the cores of this machine. Predicted figures come from the simulator. It is told what is measured
-before: how long parts take on their devices, and what messages and bytes cost, of the cables and of the processors, by
-networks that compute almost nothing. Rates of cables are less what headers take. Where namespaces or quotas cannot be
-had, the benchmark says so, and runs without.
+before: how long parts take on their devices; what messages cost, by a network that computes almost nothing; and what a
+frame takes of each device's processor besides its parts, by the first frames, which come one after the other. Rates of
+cables are less what headers take. Where namespaces or quotas cannot be had, the benchmark says so, and runs without.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from cluster_costs import CarryingCosts, carrying_seconds, events, part_seconds, processor_seconds, wire_bytes
+from cluster_costs import events, part_seconds, processor_seconds
 from edgewright import read_model
 from edgewright.cluster.devices import Cluster, equal_devices
 from edgewright.cluster.goal import ClusterAim, ClusterGoal
@@ -50,8 +50,7 @@ from edgewright.network.reference import compare
 CORES = len(os.sched_getaffinity(0))
 SHARE_OF_CORES = 0.9  # of this machine's cores that all devices together may use where nobody else does
 PERIOD_US = 10_000
-SMALL, LARGE = "small tensors", "large tensors"  # networks that measure what messages and bytes cost
-LIGHT, LIGHT_FRAMES = {SMALL: 4, LARGE: 32}, 300  # their sizes, and the frames that are sent through
+LIGHT_FRAMES = 100  # of the network that measures what a message costs
 FAST_MBIT = 500
 BRIDGE, NET = "ewbridge", "10.77.0."
 PAYLOAD = 1448 / 1514  # of what a cable sends: the rest is headers of TCP, IP and Ethernet
@@ -70,9 +69,8 @@ class Row:
     measured_latency_s: float
     message_s: float  # that a message takes more on each cable, as measured before
     event_s: float  # of a core, for a message that is sent or received or a part that is run
-    byte_s: float  # of a core, for a byte that is sent or received
-    predicted_core_s: float  # of a core, for a frame on the busiest node
-    measured_core_s: float
+    core_s: float  # of a core, for a frame on the busiest device
+    parts_s: float  # of that, its parts
     load: float  # of the machine, by all that ran on it
     is_memory_planned: bool
     is_right: bool
@@ -174,6 +172,16 @@ def entered(namespace: str) -> tuple[str, str]:
     return "nsenter", f"--net=/run/netns/{namespace}"
 
 
+@contextmanager
+def a_share(group: Path | None) -> Iterator[None]:
+    """Meanwhile this process, the gateway's, has its share of a core."""
+    if group:
+        (group / "cgroup.procs").write_text(str(os.getpid()))
+    yield
+    if group:
+        (group.parent / "cgroup.procs").write_text(str(os.getpid()))
+
+
 @dataclass
 class Trial:
     """Nodes in their places, and a gateway in this process."""
@@ -190,7 +198,7 @@ class Measured:
     is_memory_planned: bool
     is_right: bool
     process_bytes: int
-    core_s: dict[str, float]  # for a frame, by node
+    core_s: dict[str, float]  # for a frame, by device
 
 
 def measured(trial: Trial, plan: PreparedPlan, network: Network, frames: int) -> Measured:
@@ -200,20 +208,19 @@ def measured(trial: Trial, plan: PreparedPlan, network: Network, frames: int) ->
     coordinator.connect(trial.nodes.addresses)
     coordinator.prepare([plan])
     monitor = Monitor(coordinator)
-    alone = max(5, frames // 5)
-    spent = dict.fromkeys(trial.nodes.processes, 0.0)
+    alone = max(6, frames // 5)
+    pids = {name: each.pid for name, each in trial.nodes.processes.items()} | {coordinator.name: os.getpid()}
+    spent = dict.fromkeys(plan.nodes, 0.0)
 
     def source() -> Iterator[dict[str, object]]:
         for number, sample in enumerate(islice(cycle(samples), alone + frames)):
             while number <= alone and coordinator.keeper.finished < number:
                 time.sleep(0.005)
-            if number == alone:
-                spent.update({name: -processor_seconds(each.pid) for name, each in trial.nodes.processes.items()})
+            for name in plan.nodes if number in (1, alone) else ():
+                spent[name] += processor_seconds(pids[name]) * (1 if number == alone else -1)
             yield sample
 
     results = [*coordinator(source())]
-    for name, process in trial.nodes.processes.items():
-        spent[name] += processor_seconds(process.pid)
     keeper = coordinator.keeper
     latencies, stream = list(keeper.latencies)[1:alone], list(keeper.finish_times)[alone + 2 :]
     devices = monitor.status().devices
@@ -223,7 +230,7 @@ def measured(trial: Trial, plan: PreparedPlan, network: Network, frames: int) ->
         all(each.allocated_bytes == each.planned_bytes for each in devices),
         all(compare(network, each, wanted[n % len(wanted)]).passes for n, each in enumerate(results)),
         max(each.resident_bytes for each in devices if each.name != coordinator.name),
-        {name: spent[name] / frames for name in plan.nodes if name in spent},
+        {name: seconds / (alone - 1) for name, seconds in spent.items()},
     )
 
 
@@ -235,13 +242,12 @@ def case(
     rate: float,
     latency: float,
     event: float,
-    byte: float,
     share: float,
     namespace: list[str],
     groups: Mapping[str, Path],
 ) -> Row:
     """One network on so many devices, or one that computes almost nothing."""
-    network = light_network(LIGHT[model]) if model in LIGHT else read_model(model)
+    network = read_model(model) if model else light_network()
     quota = share_of(count, share) if groups else 1.0
     speed = mbit * 125_000 * (1.0 if mbit >= FAST_MBIT else PAYLOAD)
     with ExitStack() as held:
@@ -264,49 +270,47 @@ def case(
         preparation = Preparation(
             network, cluster, ClusterGoal(ClusterAim.THROUGHPUT), folder / "keys", folder / "built"
         )
-        strategy = "sequential" if model in LIGHT else "hybrid"
+        strategy = "hybrid" if model else "sequential"
         planned = preparation.planner.realised(preparation.planner.plan(cluster, strategy)).deployment
         assert planned is not None
         plan = preparation.whole(planned)
         at_home = {name: inside(None, groups.get(places.get(name, name))) for name in names}
         seconds = part_seconds(plan, folder, at_home)
         deployment = planned.deployment
-        costs = CarryingCosts(byte, event)
-        carrying = carrying_seconds(plan, costs)
+        with a_share(groups.get(places.get(names[0], names[0]))):
+            found = measured(Trial(nodes, coordinator, cluster), plan, network, frames)
+    carrying, large = {}, {}  # by part: what is sent and received for it; that without a message's usual cost
+    for name, node in plan.nodes.items():
+        counts = events(node)
+        rest = found.core_s[name] - sum(seconds[part] for part in counts)
+        if not model:
+            event = max(event, rest / counts.total())
+        for part, count in counts.items():
+            carrying[part] = max(0.0, rest * count / counts.total())
+            large[part] = max(0.0, carrying[part] - count * event)
 
-        def simulated(count: int, delay: float, times: Mapping[str, float]) -> ClusterRun:
-            links = tuple(replace(link, latency_s=delay) for link in cluster.links)
-            late, kept = replace(cluster, links=links), planned.frames_kept
-            spent = {(worker.name, part): times[part] for worker in deployment.workers for part in worker.parts}
-            return simulate(deployment, late, count, times=spent, turns=planned.turns, is_judged=True, under_way=kept)
+    def simulated(count: int, delay: float, times: Mapping[str, float]) -> ClusterRun:
+        links = tuple(replace(link, latency_s=delay) for link in cluster.links)
+        late, kept = replace(cluster, links=links), planned.frames_kept
+        spent = {(worker.name, part): times[part] for worker in deployment.workers for part in worker.parts}
+        return simulate(deployment, late, count, times=spent, turns=planned.turns, is_judged=True, under_way=kept)
 
-        busy = {part: seconds[part] + carrying[part] for part in seconds}
-        core_s = {name: sum(busy[part.name] for part in node.parts) for name, node in plan.nodes.items()}
-        large = carrying_seconds(plan, replace(costs, event=0.0))  # the delay of a message holds what an event takes
+    def alone(delay: float) -> ClusterRun:
+        """A frame that is alone has whole cores, unless a device would use more than its share of the time."""
+        slower = excess = 1.0
+        while True:
+            slower = min(slower * excess, 1 / quota)
+            one = simulated(1, slower * delay, {part: slower * (seconds[part] + large[part]) for part in seconds})
+            excess = max(found.core_s.values()) / (quota * one.latency_s)
+            if excess < 1.01 or slower == 1 / quota:
+                return one
 
-        def alone(delay: float) -> ClusterRun:
-            """A frame that is alone has whole cores, unless a device would use more than its share of the time."""
-            slower = excess = 1.0
-            while True:
-                slower = min(slower * excess, 1 / quota)
-                one = simulated(1, slower * delay, {part: slower * (seconds[part] + large[part]) for part in seconds})
-                excess = max(core_s.values()) / (quota * one.latency_s)
-                if excess < 1.01 or slower == 1 / quota:
-                    return one
-
-        many = simulated(frames, latency, {part: each / quota for part, each in busy.items()})  # quotas are used up
-        one = alone(latency)
-        print("ready", flush=True)  # now this process, the gateway's, is given its share of a core
-        sys.stdin.readline()
-        found = measured(Trial(nodes, coordinator, cluster), plan, network, frames)
-    rest = {name: each - sum(seconds[p.name] for p in plan.nodes[name].parts) for name, each in found.core_s.items()}
-    if model == SMALL:
+    if not model:
         zero, second = (alone(delay).latency_s for delay in (0.0, 1.0))
         latency = max(0.0, found.latency_s - zero) / (second - zero)  # on each of the two cables on its way
-        event = median(each / events(plan.nodes[name]) for name, each in rest.items())
-    elif model == LARGE:
-        nodes_of = plan.nodes
-        byte = median((each - event * events(nodes_of[n])) / wire_bytes(nodes_of[n]) for n, each in rest.items())
+    many = simulated(frames, latency, {part: (seconds[part] + carrying[part]) / quota for part in seconds})
+    one = alone(latency)
+    busiest = max(found.core_s, key=found.core_s.__getitem__)
     return Row(
         model=Path(model).stem,
         devices=count,
@@ -318,9 +322,8 @@ def case(
         measured_latency_s=found.latency_s,
         message_s=latency,
         event_s=event,
-        byte_s=byte,
-        predicted_core_s=max(core_s[name] for name in found.core_s),
-        measured_core_s=max(found.core_s.values()),
+        core_s=found.core_s[busiest],
+        parts_s=sum(seconds[part.name] for part in plan.nodes[busiest].parts),
         load=os.getloadavg()[0],
         is_memory_planned=found.is_memory_planned,
         is_right=found.is_right,
@@ -328,10 +331,10 @@ def case(
     )
 
 
-def light_network(size: int) -> Network:
-    """Convolutions of 1×1."""
+def light_network() -> Network:
+    """Convolutions of 1×1 on a few numbers."""
     builder, random = Builder("light"), np.random.default_rng(0)
-    name = builder.input("x", (1, size, size, 64))
+    name = builder.input("x", (1, 4, 4, 64))
     for number in range(6):
         weights = builder.constant(f"w{number}", random.standard_normal((64, 1, 1, 64)).astype(np.float32) / 8)
         name = builder.layer(Conv2d(), [name, weights], f"conv{number}")
@@ -368,13 +371,10 @@ def main(
     console = Console(width=180)
     rows: list[Row] = []
     for count in map(int, devices.split(",")):
-        costs = {"latency": 0.0, "event": 0.0, "byte": 0.0}
-        for light in (SMALL, LARGE):
-            found = in_its_place(light, count, FAST_MBIT, LIGHT_FRAMES, rate, costs, share, console)
-            costs = {"latency": found.message_s, "event": found.event_s, "byte": found.byte_s}
         for speed in map(float, mbit.split(",")):
-            found = in_its_place(SMALL, count, speed, LIGHT_FRAMES, rate, costs, share, console)
-            costs["latency"] = found.message_s
+            costs = {"latency": 0.0, "event": 0.0}
+            light = in_its_place("", count, speed, LIGHT_FRAMES, rate, costs, share, console)
+            costs = {"latency": light.message_s, "event": light.event_s}
             for model in models:
                 rows.append(in_its_place(str(model), count, speed, frames, rate, costs, share, console))
                 console.print(
@@ -422,19 +422,10 @@ def in_its_place(
         }  # fmt: skip
         prefix = entered(names[0]) if names else ()
         command = [*prefix, sys.executable, __file__, __file__, "--inside", json.dumps(given)]
-        pipe = subprocess.PIPE
-        with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
-            assert process.stdin and process.stdout and process.stderr
-            if process.stdout.readline().strip() == "ready":
-                if groups:
-                    gateway = groups[names[0] if names else "device1"]
-                    (gateway / "cgroup.procs").write_text(str(process.pid))
-                process.stdin.write("\n")
-                process.stdin.flush()
-            said, error = process.communicate()
-        if process.returncode:
-            raise RuntimeError(error[-3000:])
-        return Row(**json.loads(said.splitlines()[-1]))
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(done.stderr[-3000:])
+        return Row(**json.loads(done.stdout.splitlines()[-1]))
 
 
 def shown(rows: list[Row]) -> Table:
@@ -452,9 +443,8 @@ def shown(rows: list[Row]) -> Table:
         "ratio",
         "message",
         "event",
-        "byte",
         "core",
-        "predicted",
+        "parts",
         "load",
         "memory",
         "results",
@@ -466,8 +456,8 @@ def shown(rows: list[Row]) -> Table:
             row.model, str(row.devices), f"{row.mbit:g}", f"{row.quota:.2f}", f"{row.measured_fps:.3g}",
             f"{row.predicted_fps:.3g}", f"{row.fps_ratio:.2f}", f"{1e3 * row.measured_latency_s:.0f} ms",
             f"{1e3 * row.predicted_latency_s:.0f} ms", f"{row.latency_ratio:.2f}", f"{2e3 * row.message_s:.2f} ms",
-            f"{1e6 * row.event_s:.0f} µs", f"{1e9 * row.byte_s:.1f} ns", f"{1e3 * row.measured_core_s:.1f} ms",
-            f"{1e3 * row.predicted_core_s:.1f} ms", f"{row.load:.1f}",
+            f"{1e6 * row.event_s:.0f} µs",  f"{1e3 * row.core_s:.1f} ms",
+            f"{1e3 * row.parts_s:.1f} ms", f"{row.load:.1f}",
             "as planned" if row.is_memory_planned else "NOT as planned", "right" if row.is_right else "WRONG",
             f"{row.process_bytes / 2**20:.0f} MiB",
         )  # fmt: skip
