@@ -52,6 +52,7 @@ class PlanRequest:
     method: Method | None = None
     lanes: int = 1  # cores that share the work of a stage, where that pays
     outside: tuple[str, ...] = ()  # inputs and outputs in the caller's memory
+    explain: bool = True  # what each technique saved is told
 
     def __post_init__(self) -> None:
         if not 1 <= self.lanes <= MOST_LANES:
@@ -132,6 +133,7 @@ def _found(network: Network, request: PlanRequest, board: Board | None, target: 
             phases=request.phases,
             schedules=request.schedules or None,
             outside=request.outside,
+            explain=request.explain,
         )
         return FoundPlan(plan)
     if request.method is Method.PAPER:
@@ -145,7 +147,7 @@ def _found(network: Network, request: PlanRequest, board: Board | None, target: 
             alignment=request.alignment,
             pull_rows=request.pull_rows,
             target=core,
-            explain=True,
+            explain=request.explain,
             outside=request.outside,
         )
         if ram is None or fit(whole.plan, board, request.ram).ram_fits:
