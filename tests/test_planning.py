@@ -6,9 +6,9 @@ import onnx
 import pytest
 
 import edgewright
-from test_cli import run
 from edgewright.errors import Infeasible, InputError
 from edgewright.network.onnx_writer import write_onnx
+from test_cli import run
 
 
 @pytest.fixture(scope="module")
