@@ -37,12 +37,17 @@ class PlannedNetwork:
 
 
 def planned(
-    network: Network, request: PlanRequest, board: Board | None = None, target: Target | str | None = None
+    network: Network,
+    request: PlanRequest,
+    board: Board | None = None,
+    target: Target | str | None = None,
+    *,
+    explain: bool = True,
 ) -> PlannedNetwork:
     """The plan that was asked for: complete, where it is known for which target."""
     core = chosen_target(board, target)
     if core is None:
-        found = find(network, request)
+        found = find(network, request, explain=explain)
         return PlannedNetwork(found.plan, found, "they depend on the --board or --target")
     try:
         completed = find_complete(network, request, board, core)
@@ -92,7 +97,7 @@ def plan(
     by_rows = phases if isinstance(phases, bool) else tuple(phases)
     request = PlanRequest(
         limit, plain, alignment, pull_rows, by_rows, tuple(schedules), minimise is not None, max_overhead, max_slowdown,
-        lanes=lanes, explain=explain,
+        lanes=lanes,
     )  # fmt: skip
     if techniques is not None:
         if request.is_search or lanes > 1:
@@ -102,7 +107,7 @@ def plan(
             pull_rows=pull_rows, phases=phases, schedules=schedules or None,
         )  # fmt: skip
     else:
-        made = planned(network, request, hardware, target).plan
+        made = planned(network, request, hardware, target, explain=explain).plan
     verdict = fit(made, hardware, limit)
     if not verdict.ram_fits:
         raise Infeasible(refusal(made, verdict, critical_buffers(made)))

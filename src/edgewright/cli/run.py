@@ -22,7 +22,15 @@ from .common import console, print_json, print_notes, print_written, read_model,
 from .costs import costs_table, figures_table
 from .plan_options import PlanOptions
 
-COMPARED = ("verified", "max_difference", "unit", "reference", "missing", "checks", "by_layers")  # a run compares nothing
+COMPARED = (
+    "verified",
+    "max_difference",
+    "unit",
+    "reference",
+    "missing",
+    "checks",
+    "by_layers",
+)  # a run compares nothing
 
 
 def run(
