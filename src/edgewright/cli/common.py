@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # not every verb is about a model
     from ..network import Network, Shape
 
 console = Console() if Console().is_terminal else Console(width=130)  # files and pipes are not 80 columns wide
-_status = Console(stderr=True)
+status_console = Console(stderr=True)
 INTERRUPTED_STATUS = 130  # as shells report a command that an interrupt ended
 
 
@@ -42,7 +42,7 @@ def read_model(
 def working(what: str) -> Iterator[None]:
     """A line with the elapsed time on a terminal, so that nobody wonders; nothing when output goes to a file."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=_status, transient=True, disable=not _status.is_terminal) as progress:
+    with Progress(*columns, console=status_console, transient=True, disable=not status_console.is_terminal) as progress:
         progress.add_task(shown(what))
         yield
 

@@ -15,6 +15,7 @@ from ..network.interface import file_inputs, file_outputs, random_file_inputs, s
 from ..network.layerwise import Layerwise
 from ..network.reference import OutputDifference, compare
 from ..platform import Board
+from ..platform.chip_time import board_instruction_time
 from ..platform.target import Architecture
 from ..program.selection import Linked
 from . import native
@@ -121,6 +122,7 @@ def predicted(library: Library, board: Board | None = None) -> Figures:
         stack_bound=linked.stack_bytes if linked else None,
         flash_code=linked.code_bytes if linked else None,
         flash_runtime=linked.runtime_bytes if linked else None,
+        instruction_time=board_instruction_time(board) if library.target.is_microcontroller else None,
     )
 
 
@@ -215,6 +217,9 @@ def _noted(figures: Figures, *notes: str) -> Figures:
 
 def _with_board(figures: Figures, library: Library, cases: Sequence[_Case], board: Board | None) -> Figures:
     """With what the virtual board tells: outputs of the first case, sizes as linked, stack, instructions."""
+    if library.target.is_portable:
+        kind = board.processors[0].kind.value if board else "core"
+        return _noted(figures, f"there is no virtual {kind} here: the same C was built and compared on this machine")
     obstacle = _obstacle(library)
     if obstacle:
         return _noted(figures, f"not built for {library.target.name}: {obstacle}")
