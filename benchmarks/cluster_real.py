@@ -279,15 +279,15 @@ def case(
         deployment = planned.deployment
         with a_share(groups.get(places.get(names[0], names[0]))):
             found = measured(Trial(nodes, coordinator, cluster), plan, network, frames)
-    carrying, large = {}, {}  # by part: what is sent and received for it; that without a message's usual cost
-    for name, node in plan.nodes.items():
-        counts = events(node)
-        rest = found.core_s[name] - sum(seconds[part] for part in counts)
-        if not model:
-            event = max(event, rest / counts.total())
-        for part, count in counts.items():
-            carrying[part] = max(0.0, rest * count / counts.total())
-            large[part] = max(0.0, carrying[part] - count * event)
+    counts = {name: events(node) for name, node in plan.nodes.items()}
+    rest = {name: found.core_s[name] - sum(map(seconds.__getitem__, each)) for name, each in counts.items()}
+    if not model:
+        event = median(rest[name] / each.total() for name, each in counts.items())
+    carrying, large = dict[str, float](), dict[str, float]()  # messages of a part; without what a small one costs
+    for name, each in counts.items():
+        for part, number in each.items():
+            carrying[part] = max(0.0, rest[name] * number / each.total())
+            large[part] = max(0.0, carrying[part] - number * event)
 
     def simulated(count: int, delay: float, times: Mapping[str, float]) -> ClusterRun:
         links = tuple(replace(link, latency_s=delay) for link in cluster.links)
