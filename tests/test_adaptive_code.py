@@ -46,7 +46,9 @@ def unpacked(folder: Path, files: dict[str, str | bytes]) -> Path:
 
 
 @pytest.mark.parametrize("policy", SwitchPolicy)
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize(
+    "variant", [pytest.param(one, marks=[pytest.mark.slow] * (one in ("rules", "dwell"))) for one in VARIANTS]
+)
 def test_compilers_have_nothing_to_say(tmp_path: Path, policy: SwitchPolicy, variant: str):
     if variant == "cascade" and policy in (SwitchPolicy.OVERLAP, SwitchPolicy.OVERTAKE):
         pytest.skip("a frame that is computed again keeps no room for another")

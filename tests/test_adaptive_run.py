@@ -207,13 +207,13 @@ def test_a_cascade_on_int8_scores_compares_real_margins():
 def test_lines_of_a_file_ask_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(requests, "PATIENCE", 60.0)  # a busy machine may let a thread wait for a second
     one = switching(three(tmp_path), SwitchPolicy.FINISH)
-    outcome = run_live(one, LineRequests(io.StringIO("full\n\nmid\neco\n")), 20_000)
+    outcome = run_live(one, LineRequests(io.StringIO("full\n\nmid\neco\n")), 6_000)
     assert [(each.old, each.new) for each in outcome.switches] == [("eco", "full"), ("full", "mid"), ("mid", "eco")]
     assert all(each.delay and each.delay > 0 for each in outcome.switches)
     assert outcome.requests == 3 and outcome.check.is_right
     outcome.demand_right()
     with pytest.raises(InputError, match='"warp" is no scenario'):
-        run_live(without_rules(one), LineRequests(io.StringIO("warp\n")), 20_000)
+        run_live(without_rules(one), LineRequests(io.StringIO("warp\n")), 6_000)
 
 
 @pytest.mark.parametrize("is_port", [True, False])

@@ -72,14 +72,14 @@ def test_delays_of_the_sample(tmp_path: Path):
 
 
 def test_runs_with_requests_from_stdin(tmp_path: Path):
-    data = asked(two(tmp_path), "--run", "--policy", "abort", "--frames", 4000, text="full\neco\n")
+    data = asked(two(tmp_path), "--run", "--policy", "abort", "--frames", 2500, text="full\neco\n")
     assert data["requests"] == 2 and data["policy"] == "abort"
-    assert data["results"]["frames"] >= 4000 and sum(data["results"]["by_scenario"].values()) >= 4000
+    assert data["results"]["frames"] >= 2500 and sum(data["results"]["by_scenario"].values()) >= 2500
     assert not any(data["results"][key] for key in ("wrong", "lost", "doubled", "reordered"))
     assert {(one["from"], one["to"]) for one in data["delays"]} == {("eco", "full"), ("full", "eco")}
     assert all(one["predicted"] > 0 and one["measured"] > 0 for one in data["delays"])
     assert [one["to"] for one in data["switches"]] == ["full", "eco"]
-    done = called(two(tmp_path), "--run", "--frames", 4000, text="warp\n")
+    done = called(two(tmp_path), "--run", "--policy", "abort", "--frames", 2500, text="warp\n")
     assert done.exit_code == 1 and '"warp" is no scenario' in done.output and "Traceback" not in done.output
 
 

@@ -12,10 +12,11 @@ import pytest
 import tools
 from edgewright.adaptive.compiled import check_linked
 from edgewright.adaptive.deploying import SwitchingApplication, with_policy
-from edgewright.emit.deployment.switch_trial import SwitchScript, SwitchTrial
+from edgewright.emit.deployment.switch_trial import SwitchBoardTrial, SwitchScript, SwitchTrial
 from edgewright.emit.files import kernel_files
 from edgewright.emit.patterns import PrintedStage, StagePatterns, StageProbe, StageReader, definitions
 from edgewright.kernels.printing.constants import Constants
+from edgewright.network import Network
 from edgewright.program.switching import SwitchPolicy
 from nested_networks import narrowed, scenarios_of
 from test_nested_weights import WIDTHS, whole
@@ -104,27 +105,35 @@ def test_shared_code_computes_the_same(tmp_path: Path) -> None:
         assert (both[0] != np.arange(512, dtype=np.uint8)).any()
 
 
-@pytest.mark.parametrize("policy", [SwitchPolicy.FINISH, SwitchPolicy.ABORT, SwitchPolicy.OVERTAKE])
-@pytest.mark.parametrize("plan", ["", "phases = true"])
+def tried(networks: list[Network], folder: Path, policy: SwitchPolicy, plan: str) -> SwitchBoardTrial:
+    """The scenarios as they ran on the virtual board; checked against the reference."""
+    application = scenarios_of(networks, "cortex-m4", folder, plan)
+    one = SwitchingApplication(with_policy(application, policy), policy)
+    library = one.library(one.layout)
+    found = SwitchTrial(library, one.writer(library, one.layout)).run_on_board(SwitchScript(24, 24))
+    check_linked(library, found)
+    assert not found.result.wrong and found.result.count
+    assert "app_patterns.c" in library.files
+    return found
+
+
+@pytest.mark.parametrize(
+    ("policy", "plan"),
+    [
+        (SwitchPolicy.ABORT, ""),
+        (SwitchPolicy.OVERTAKE, "phases = true"),
+        pytest.param(SwitchPolicy.FINISH, "", marks=pytest.mark.slow),
+        pytest.param(SwitchPolicy.OVERTAKE, "", marks=pytest.mark.slow),
+        pytest.param(SwitchPolicy.ABORT, "phases = true", marks=pytest.mark.slow),
+        pytest.param(SwitchPolicy.FINISH, "phases = true", marks=pytest.mark.slow),
+    ],
+)
 def test_scenarios_that_share_code_are_exact(tmp_path: Path, policy: SwitchPolicy, plan: str) -> None:
     """Two more scenarios of a nested network add a third of the code of the largest, where each layer is a stage."""
     tools.needs_board("cortex-m4")
     networks = [narrowed(whole(), width) for width in WIDTHS]
-    codes, weights = [], []
-    for count in (1, len(networks)):
-        application = scenarios_of(
-            [networks[0], *networks[1:count]] * (2 if count == 1 else 1), "cortex-m4", tmp_path, plan
-        )
-        one = SwitchingApplication(with_policy(application, policy), policy)
-        library = one.library(one.layout)
-        tried = SwitchTrial(library, one.writer(library, one.layout)).run_on_board(SwitchScript(24, 24))
-        check_linked(library, tried)
-        assert not tried.result.wrong and tried.result.count
-        codes.append(tried.run.code_bytes)
-        weights.append(library.weight_bytes)
-    assert "app_patterns.c" in library.files
+    alone, all_ = (tried(ones, tmp_path, policy, plan).run for ones in ([networks[0]] * 2, networks))
     if plan:
-        assert "dsp_windows" in str(library.files["app_kernels.c"])
-        assert library.weight_bytes < 1.1 * weights[0]
+        assert all_.weight_bytes < 1.1 * alone.weight_bytes
     else:
-        assert codes[1] < 1.35 * codes[0]
+        assert all_.code_bytes < 1.35 * alone.code_bytes
