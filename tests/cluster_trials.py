@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -75,6 +75,23 @@ class Trial:
         """The result must be that of this frame: a lost, doubled or late one would show."""
         found = compare(self.network, result, self.wanted[number % SAMPLES])
         assert found.passes, f"frame {number}: {found}"
+
+    @contextmanager
+    def started_by(self, prefixes: Mapping[str, tuple[str, ...]]) -> Iterator[None]:
+        """Meanwhile the processes of these devices are others, started by these commands."""
+        before = self.nodes.prefixes
+        try:
+            self._restart(prefixes, prefixes)
+            yield
+        finally:
+            self._restart(prefixes, before)
+
+    def _restart(self, names: Iterable[str], prefixes: Mapping[str, tuple[str, ...]]) -> None:
+        self.nodes.prefixes = prefixes
+        for name in names:
+            self.nodes.processes[name].kill()
+            self.nodes.processes[name].wait()
+            self.nodes.restart(name)
 
     def revive(self) -> None:
         """All nodes run again, also those that were killed or stopped."""

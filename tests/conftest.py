@@ -8,12 +8,15 @@ import shutil
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from edgewright.board.toolchain import Toolchain
+
+if TYPE_CHECKING:
+    from cluster_trials import Trial
 
 _QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 _compile = Toolchain.run
@@ -77,7 +80,7 @@ def _lightly_compiled() -> Iterator[None]:
     """
 
     def lightly(self: Toolchain, arguments: Sequence[str | Path], folder: Path) -> None:
-        is_library = "-shared" in arguments  # and no program of a board, whose cycles count
+        is_library = "-fPIC" in arguments  # and no program of a board, whose cycles count
         _compile(self, ["-Og" if is_library and flag in ("-O2", "-O3") else flag for flag in arguments], folder)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -92,6 +95,25 @@ def fully_compiled(_lightly_compiled: None) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Toolchain, "run", _compile)
         yield
+
+
+@pytest.fixture(scope="session")
+def session_trial(tmp_path_factory: pytest.TempPathFactory, _lightly_compiled: None) -> Iterator[Trial]:
+    """Three devices as processes, and plans for all of them, for the loss of each, and for the gateway alone."""
+    from cluster_trials import trial_of
+    from test_cluster_plans import convolutions
+
+    network = convolutions(3, 8, 8, size=16, classes=10)
+    with trial_of(network, 3, tmp_path_factory.mktemp("cluster")) as trial:
+        trial.plans.append(trial.preparation.of_devices(frozenset({trial.gateway})))
+        yield trial
+
+
+@pytest.fixture
+def trial(session_trial: Trial) -> Iterator[Trial]:
+    """The devices that all tests share. They run again afterwards, whatever a test has done to them."""
+    yield session_trial
+    session_trial.revive()
 
 
 @pytest.fixture(scope="session")

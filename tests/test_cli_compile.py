@@ -154,12 +154,26 @@ def test_a_missing_compiler_is_named_with_its_package(model, tmp_path, monkeypat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_board_whose_processor_we_have_no_compiler_for(model, tmp_path):
-    refused(run("compile", model, "--board", "esp32-s3-devkitc", "-o", tmp_path / "o"), "xtensa-lx7", "--target")
-    done = run(
-        "compile", model, "--board", "esp32-s3-devkitc", "--target", "rv32imc", "-o", tmp_path / "o", "--no-verify"
-    )
+def test_a_board_without_a_compiler_here_gets_c_that_is_tried_on_this_machine(model, tmp_path):
+    done = run("compile", model, "--board", "esp32-s3-devkitc", "-o", tmp_path / "o", "--json")
     assert done.exit_code == 0, done.output
+    figures = json.loads(done.stdout)
+    assert figures["target"] == "portable" and figures["verified"] is True
+    assert any("no virtual xtensa-lx7" in note for note in figures["notes"])
+
+
+def test_a_target_that_the_board_does_not_run_is_refused(model, tmp_path):
+    asked = ("--board", "nucleo-f446re", "--target", "rv32imc")
+    refused(run("compile", model, *asked, "-o", tmp_path / "o"), "nucleo-f446re", "rv32imc", "cortex-m4")
+    refused(run("plan", model, *asked), "nucleo-f446re", "rv32imc", "cortex-m4")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_plan_is_compiled_for_the_target_it_was_made_for(model, tmp_path):
+    plan = tmp_path / "p.json"
+    assert run("plan", model, "--target", "cortex-m4", "-o", plan).exit_code == 0
+    done = run("compile", model, "--plan", plan, "-o", tmp_path / "o", "--no-verify", "--json")
+    assert json.loads(done.stdout)["target"] == "cortex-m4"
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from cluster_trials import Trial, trial_of
+from cluster_trials import Trial
 from edgewright import samples
 from edgewright.cli import main
 from edgewright.cluster.node.connections import Listener
@@ -27,21 +27,13 @@ from edgewright.cluster.running import remote_device
 from edgewright.cluster.running.coordinator import Coordinator
 from edgewright.cluster.running.keys import make_keys, sign
 from edgewright.errors import EdgewrightError
-from test_cluster_plans import convolutions
 
 GATEWAY, SECOND, THIRD = "device1", "device2", "device3"
 
 
-@pytest.fixture(scope="module")
-def trial(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trial]:
-    folder = tmp_path_factory.mktemp("cluster")
-    with trial_of(convolutions(3, 8, 8, size=16), 3, folder, spares=False) as trial:
-        yield trial
-
-
 def refusal(trial: Trial, addresses: dict[str, str] | None = None, **library: object) -> str:
     """Why no run begins: with other addresses, or with libraries that are not what they should be."""
-    (plan,) = trial.plans
+    plan = trial.plans[0]
     nodes = dict(plan.nodes)
     if library:
         about = msgspec.structs.replace(nodes[SECOND].library, **library)
@@ -175,23 +167,16 @@ def test_clocks_that_differ_by_hours(trial: Trial, tmp_path: Path):
     """Certificates are valid since 1970, and nothing else asks for the date."""
     (tmp_path / "clock.c").write_text(CLOCK)
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", tmp_path / "clock.so", tmp_path / "clock.c", "-ldl"], check=True)
-    before = trial.nodes.prefixes
     hours = {SECOND: 7, THIRD: -24 * 365 * 20}
-    trial.nodes.prefixes = {
+    prefixes = {
         name: ("env", f"LD_PRELOAD={tmp_path / 'clock.so'}", f"CLOCK_OFFSET={3600 * each}")
         for name, each in hours.items()
     }
-    try:
-        for name in hours:
-            trial.nodes.processes[name].kill()
-            trial.nodes.processes[name].wait()
-            trial.nodes.restart(name)
+    with trial.started_by(prefixes):
         coordinator = trial.connected()
         for number, result in enumerate(coordinator(trial.source(10))):
             trial.check(number, result)
         coordinator.close()
-    finally:
-        trial.nodes.prefixes = before
 
 
 @dataclass

@@ -123,6 +123,14 @@ BAD = {
     ),
     "a name taken twice": (TWO + THIRD.replace('"c"', '"a2"'), 'gives the name "a2", which is taken'),
     "a device named like a switch": (TWO + THIRD.replace('"c"', '"switch"'), 'gives the name "switch", which is taken'),
+    "two devices at one address": (
+        TWO + THIRD + 'switch = "switch"\nbandwidth = "1 Gbit/s"\naddress = "a2:7447"',
+        r'device\[1\].address leads "c" to a2:7447, which is the address of "a2"; give each device its own',
+    ),
+    "an address that is none": (
+        TWO + THIRD + 'switch = "switch"\nbandwidth = "1 Gbit/s"\naddress = "a:b"',
+        r'device\[1\].address is "a:b"; expected a host and perhaps a port',
+    ),
     "links of one name": (
         TWO + '[[link]]\nname = "a1-switch"\nends = ["a1", "a2"]\nbandwidth = "1 Gbit/s"',
         'two links have the name "a1-switch"',

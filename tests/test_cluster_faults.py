@@ -22,33 +22,19 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cluster_trials import Trial, trial_of
+from cluster_trials import Trial
 from edgewright.cluster.node.connections import dial, hello
 from edgewright.cluster.node.credentials import load_credentials
 from edgewright.cluster.node.messages import Begin, send_head
 from edgewright.cluster.node.node_plan import plan_bytes
-from edgewright.cluster.running.coordinator import RETRY_S, Coordinator
+from edgewright.cluster.running.coordinator import Coordinator
 from edgewright.cluster.running.keys import sign
+from edgewright.cluster.running.lost_devices import RETRY_S
 from edgewright.cluster.running.prepared_plan import PreparedPlan
 from edgewright.cluster.running.remote_device import RemoteDevice
 from edgewright.errors import EdgewrightError, Infeasible
-from test_cluster_plans import convolutions
 
 GATEWAY, SECOND, THIRD = "device1", "device2", "device3"
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trial]:
-    network = convolutions(3, 8, 8, 8, size=16, classes=10)
-    with trial_of(network, 3, tmp_path_factory.mktemp("cluster")) as trial:
-        trial.plans.append(trial.preparation.of_devices(frozenset({GATEWAY})))
-        yield trial
-
-
-@pytest.fixture
-def trial(shared: Trial) -> Iterator[Trial]:
-    yield shared
-    shared.revive()
 
 
 def run(trial: Trial, coordinator: Coordinator, frames: object, replan: object = None) -> int:

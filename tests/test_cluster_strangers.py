@@ -12,29 +12,20 @@ import pytest
 from cryptography import x509
 
 from cluster_fuzz import FalseDevice, Fuzzer, fuzz, half_open, resident, trouble_of
-from cluster_trials import Trial, trial_of
+from cluster_trials import Trial
 from edgewright.cluster.node.connections import Listener
 from edgewright.cluster.node.credentials import COORDINATOR, load_credentials
 from edgewright.cluster.running.keys import make_keys
 from edgewright.errors import RunError
 from test_cluster_keys import Authority, anybody
-from test_cluster_plans import convolutions
 
 GATEWAY, SECOND, THIRD = "device1", "device2", "device3"
 
 
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trial]:
-    with trial_of(convolutions(3, 8, 8, 8, size=16), 3, tmp_path_factory.mktemp("cluster")) as trial:
-        yield trial
-
-
-@pytest.fixture
-def trial(shared: Trial) -> Iterator[Trial]:
-    yield shared
-    trouble = trouble_of(shared)
-    shared.revive()
-    assert not trouble, trouble
+@pytest.fixture(autouse=True)
+def _sound(trial: Trial) -> Iterator[None]:
+    yield
+    assert not (trouble := trouble_of(trial)), trouble
 
 
 def addresses(trial: Trial) -> list[str]:

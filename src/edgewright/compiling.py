@@ -22,7 +22,7 @@ from .memory import plan as make_plan
 from .network import Network, Shape
 from .network.read import read
 from .platform import Board, load_board
-from .platform.target import TARGETS, Target, target_of
+from .platform.target import TARGETS, Target, chosen_target
 from .program import Plan, checked, faults, load_plan, plan_text
 from .program.options import Options
 from .report import compiled_page, refusal
@@ -103,7 +103,8 @@ def make_library(
     """The library, and the board it is for; an error when it does not fit there, with its code and its stack."""
     found = load_plan(plan) if isinstance(plan, str | Path) else plan
     hardware = _board(board, found)
-    chosen = _target(target, hardware)
+    of_plan = found.target if found and board is None else None
+    chosen = chosen_target(hardware, target or of_plan) or TARGETS["host"]
     request = request or PlanRequest()
     if found is None:
         completed = find_complete(network, request, hardware, chosen, options, name)
@@ -157,11 +158,3 @@ def _board(board: str | Path | Board | None, plan: Plan | None) -> Board | None:
         return board
     name = board if board is not None else plan.board if plan else None
     return load_board(name) if name is not None else None
-
-
-def _target(target: str | Target | None, board: Board | None) -> Target:
-    if isinstance(target, Target):
-        return target
-    if target is not None:
-        return TARGETS[target]
-    return target_of(board) if board else TARGETS["host"]

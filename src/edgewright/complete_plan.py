@@ -99,6 +99,8 @@ def _obstacle(library: Library) -> str:
     """Why the library cannot be linked for its target; empty where it can."""
     if calls_cmsis_nn(library.files):
         return "the code calls CMSIS-NN, which the project brings"
+    if library.target.is_portable:
+        return "the board's own compiler decides"
     if library.target.architecture in (Architecture.HOST, Architecture.AARCH64):
         return f"{library.target.name} runs programs, whose code and stack are the system's to place"
     try:

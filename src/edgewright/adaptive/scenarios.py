@@ -17,7 +17,7 @@ from ..memory import plan as plan_network
 from ..network import Network, Quant
 from ..network.operators import Reshape
 from ..platform import Board, load_board
-from ..platform.target import TARGETS, Target, target_of
+from ..platform.target import TARGETS, Target, chosen_target
 from ..program import Plan
 from .description import AdaptiveFile, RuleEntry, ScenarioEntry, read_adaptive
 
@@ -74,7 +74,7 @@ def assemble_adaptive(file: AdaptiveFile, folder: Path, where: str) -> AdaptiveA
         board = load_board(folder / file.board if file.board.endswith(".toml") else file.board)
     if file.target is not None and file.target not in TARGETS:
         raise InputError(f'{where}: target is "{file.target}"; expected one of {", ".join(TARGETS)}')
-    target = TARGETS[file.target] if file.target else target_of(board) if board else TARGETS["host"]
+    target = chosen_target(board, file.target) or TARGETS["host"]
     networks = {
         entry.name: replace(read_network(entry, folder, f"{where}: network[{index}]"), name=entry.name)
         for index, entry in enumerate(file.networks)

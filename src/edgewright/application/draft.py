@@ -13,7 +13,7 @@ from ..memory.row_windows import pullable
 from ..network import Network, Region
 from ..network.parts import NetworkPart, TensorRegion, cut, given_outside
 from ..platform import Board, load_board
-from ..platform.target import TARGETS, Target, target_of
+from ..platform.target import TARGETS, Target, chosen_target
 from ..program.deployment import (
     OUTSIDE,
     Deployment,
@@ -79,7 +79,7 @@ def assemble_application(file: ApplicationFile, folder: Path, where: str, pull_i
     board = load_board(_board_name(file.board, folder)) if file.board is not None else None
     if file.target is not None and file.target not in TARGETS:
         raise InputError(f'{where}: target is "{file.target}"; expected one of {", ".join(TARGETS)}')
-    target = TARGETS[file.target] if file.target else target_of(board) if board else TARGETS["host"]
+    target = chosen_target(board, file.target) or TARGETS["host"]
     networks = {
         entry.name: replace(read_network(entry, folder, f"{where}: network[{index}]"), name=entry.name)
         for index, entry in enumerate(file.networks)

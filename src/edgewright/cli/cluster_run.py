@@ -11,7 +11,7 @@ from pathlib import Path
 from ..cluster.description import read_cluster
 from ..cluster.devices import GIGABIT, PI4_MACS, Cluster, equal_devices
 from ..cluster.goal import ClusterGoal
-from ..cluster.node.connections import PORT
+from ..cluster.node.addresses import PORT
 from ..cluster.node.credentials import load_credentials
 from ..cluster.plan_file import load_cluster_plan
 from ..cluster.planning import checked_cluster

@@ -9,7 +9,7 @@ from ..board.toolchain import builds_with_zig
 from ..emit.figures import Figures, difference, verdict
 from ..kernels.cost.estimate import Estimate, estimate, modelled
 from ..platform import Board
-from ..platform.target import TARGETS, target_of
+from ..platform.target import TARGETS, chosen_target
 from ..program import Plan
 from .common import facts, shown, table
 
@@ -79,7 +79,8 @@ def costs_table(figures: Figures, most: int = 12) -> Table:
 
 def core_of(board: Board | None, target: str | None) -> str | None:
     """The target that was named, or else the board's."""
-    return target or (target_of(board).name if board else None)
+    core = chosen_target(board, target)
+    return core.name if core else None
 
 
 def estimated(plan: Plan, core: str | None) -> Estimate | None:

@@ -123,6 +123,7 @@ def hardware_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 TARGETS = (
     "host",
+    "portable",
     "cortex-m0plus",
     "cortex-m4",
     "cortex-m7",

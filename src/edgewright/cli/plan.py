@@ -21,7 +21,7 @@ from ..kernels.cost.estimate import modelled
 from ..memory import Fit, critical_buffers, fit
 from ..network import Network, Shape
 from ..platform import Board, load_board
-from ..platform.target import TARGETS, Target, target_of
+from ..platform.target import chosen_target
 from ..program import Plan, plan_text, plan_to_dict
 from ..program.techniques import techniques
 from ..report import plan_page, refusal
@@ -88,7 +88,7 @@ def _complete(
     network: Network, request: PlanRequest, board: Board | None, target: str | None
 ) -> tuple[FoundPlan, Plan, str]:
     """What was found, the plan with its code where there is a target, and why code and stack are not counted."""
-    core: Target | None = TARGETS[target] if target else target_of(board) if board else None
+    core = chosen_target(board, target)
     if core is None:
         found = find(network, request, board, target)
         return found, found.plan, "they depend on the --board or --target"

@@ -28,6 +28,7 @@ from ..platform.sentences import (
 )
 from ..run.roofline import peak_rate
 from .devices import Cluster, ClusterDevice, ClusterLink
+from .node.addresses import host_and_port
 
 MOST_DEVICES = 10_000
 SHARE_OF_PEAK = 0.1  # of the vector units' peak that S's software reaches on a Raspberry Pi 4: 2.4 of 24 GMAC/s
@@ -132,6 +133,7 @@ def _broken_rules(file: ClusterFile) -> Iterator[tuple[str, str]]:
         yield "device", f"has {there}; expected at least two, such as count = 2 (`edgewright map` plans for one board)"
         return
     yield from _repeated_names(file)
+    yield from _repeated_addresses(file)
     known = {*names, *file.switches}
     for index, entry in enumerate(file.devices):
         key = f"device[{index}]"
@@ -171,6 +173,26 @@ def _repeated_names(file: ClusterFile) -> Iterator[tuple[str, str]]:
     for index, link in enumerate(file.links):
         if link.name and links[link.name] > 1:
             yield f"link[{index}].name", f'is "{link.name}", which is taken; expected a unique name'
+
+
+def _repeated_addresses(file: ClusterFile) -> Iterator[tuple[str, str]]:
+    """Addresses that two nodes would listen at: the same host and port."""
+    taken: dict[tuple[str, int], str] = {}
+    for index, entry in enumerate(file.devices):
+        for name in entry.devices:
+            try:
+                place = host_and_port((entry.address if len(entry.devices) == 1 else "") or name)
+            except InputError:
+                expected = "expected a host and perhaps a port, such as pi1.local:7447"
+                yield f"device[{index}].address", f'is "{entry.address}"; {expected}'
+                break
+            if place in taken:
+                at = f"{place[0]}:{place[1]}"
+                yield (
+                    f"device[{index}].address",
+                    f'leads "{name}" to {at}, which is the address of "{taken[place]}"; give each device its own',
+                )
+            taken.setdefault(place, name)
 
 
 def _one_of(name: str, known: tuple[str, ...] | set[str], what: str) -> str:

@@ -215,6 +215,9 @@ def _noted(figures: Figures, *notes: str) -> Figures:
 
 def _with_board(figures: Figures, library: Library, cases: Sequence[_Case], board: Board | None) -> Figures:
     """With what the virtual board tells: outputs of the first case, sizes as linked, stack, instructions."""
+    if library.target.is_portable:
+        kind = board.processors[0].kind.value if board else "core"
+        return _noted(figures, f"there is no virtual {kind} here: the same C was built and compared on this machine")
     obstacle = _obstacle(library)
     if obstacle:
         return _noted(figures, f"not built for {library.target.name}: {obstacle}")

@@ -13,7 +13,7 @@ from ..memory import plan as plan_network
 from ..memory.planner import phased_bound
 from ..network import Network
 from ..platform import Board, load_board
-from ..platform.target import TARGETS, Architecture, Target, target_of
+from ..platform.target import Architecture, Target, chosen_target
 from ..program import FusionSchedule, Plan, Stage
 from ..program.techniques import technique
 from .choice import INTERRUPTED, FoundPlan, is_interrupted
@@ -110,7 +110,7 @@ def find(
     """
     found = _found(network, request, board, target)
     if request.lanes > 1:
-        core = _core(board, target)
+        core = chosen_target(board, target)
         found = replace(found, plan=with_lanes(network, found.plan, request.lanes, board, core, request.ram))
     plan = found.plan
     bare = Techniques(outside=frozenset(request.outside))
@@ -119,12 +119,6 @@ def find(
     resident = _found(network, replace(request, pull_rows=False), board, target).plan.peak_bytes
     told = replace(plan, resident_bytes=resident if resident < plan.peak_bytes else None)
     return replace(found, plan=told)
-
-
-def _core(board: Board | None, target: Target | str | None) -> Target | None:
-    if isinstance(target, str):
-        return TARGETS[target]
-    return target or (target_of(board) if board else None)
 
 
 def _found(network: Network, request: PlanRequest, board: Board | None, target: Target | str | None) -> FoundPlan:
@@ -142,7 +136,7 @@ def _found(network: Network, request: PlanRequest, board: Board | None, target: 
         return FoundPlan(plan)
     if request.method is Method.PAPER:
         return FoundPlan(explore(network, board=board, alignment=request.alignment, pull_rows=request.pull_rows).plan)
-    core = target or (target_of(board) if board else None)
+    core = chosen_target(board, target)
     ram = None if request.minimise_ram else request.ram or _largest(board)
     if not request.is_search:
         whole = find_whole_layers(

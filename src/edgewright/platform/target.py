@@ -38,13 +38,25 @@ class Target:
     fpu: str = ""  # as -mfpu= names it; empty: none, or implied by the cpu
     has_dot: bool = False  # sums of four products of bytes (aarch64, where the core decides)
 
+    @property
+    def is_portable(self) -> bool:
+        """Whether it is plain C for a compiler that is not here; this machine's tries it."""
+        return self.name == PORTABLE
 
+    @property
+    def is_microcontroller(self) -> bool:
+        """Whether the code is for a chip without an operating system."""
+        return self.is_portable or self.architecture in (Architecture.CORTEX_M, Architecture.RV32)
+
+
+PORTABLE = "portable"
 _M = Architecture.CORTEX_M
 
 TARGETS = {
     target.name: target
     for target in (
         Target("host", Family.SIMD, True),
+        Target(PORTABLE, Family.PORTABLE, True),
         Target("cortex-m0plus", Family.PORTABLE, False, _M, "cortex-m0plus"),
         Target("cortex-m4", Family.DSP, True, _M, "cortex-m4", "fpv4-sp-d16"),
         Target("cortex-m7", Family.DSP, True, _M, "cortex-m7", "fpv5-sp-d16"),
@@ -77,20 +89,46 @@ _OF_KIND = {
     _K.X86_64: "host",
 }
 
+# Code for the one also runs on the others.
+_ALSO_RUN_BY = {
+    "cortex-m0plus": ("cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55"),
+    "cortex-m4": ("cortex-m7", "cortex-m33", "cortex-m55"),
+    "cortex-m33": ("cortex-m55",),
+    "rv32imc": ("rv32gc",),
+}
+_ANYWHERE = ("host", PORTABLE)  # they try a board's plan on this machine
+
 # The application cores that compilers know by name.
 _CORES = {kind: kind.value for kind in (_K.CORTEX_A53, _K.CORTEX_A57, _K.CORTEX_A72, _K.CORTEX_A76, _K.CORTEX_A78AE)}
 
 
 def target_of(board: Board) -> Target:
-    """The target that runs on the board's first processor we have a compiler for, with the features it names."""
+    """The target that runs on the board's first processor we have a compiler for, with the features it names.
+
+    Where there is none, the target is plain C, which the board's own compiler takes.
+    """
     for processor in board.processors:
         if processor.kind in _OF_KIND:
             return _as_built(TARGETS[_OF_KIND[processor.kind]], processor)
-    kinds = ", ".join(processor.kind.value for processor in board.processors)
-    raise BoardError(
-        f"board '{board.name}' has no processor that code can be built for here ({kinds}); "
-        "its own compiler takes the portable C: --target rv32imc or --target host"
-    )
+    for processor in board.processors:
+        if processor.kind is not ProcessorKind.GPU:
+            return replace(TARGETS[PORTABLE], has_fpu=Feature.FPU in processor.features)
+    raise BoardError(f"board '{board.name}' has no processor but a GPU; name one that C is compiled for")
+
+
+def chosen_target(board: Board | None, named: Target | str | None = None) -> Target | None:
+    """The target that was named, or else the board's; an error where the board does not run the named one's code."""
+    target = TARGETS[named] if isinstance(named, str) else named
+    if board is None or target is None:
+        return target or (target_of(board) if board else None)
+    own = target_of(board).name
+    if target.name not in (own, *_ANYWHERE) and own not in _ALSO_RUN_BY.get(target.name, ()):
+        kinds = ", ".join(sorted({processor.kind.value for processor in board.processors}))
+        raise BoardError(
+            f"board '{board.name}' ({kinds}) does not run code for {target.name}: "
+            f"leave --target out for {own}, or leave --board out"
+        )
+    return target
 
 
 def _as_built(target: Target, processor: Processor) -> Target:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from ..platform.target import Architecture, Target
+from ..platform.target import Target
 
 
 class Rounding(Enum):
@@ -39,6 +39,6 @@ class Options:
 
     def optimise_flag(self, target: Target) -> str:
         """As the compiler is told."""
-        is_chip = target.architecture in (Architecture.CORTEX_M, Architecture.RV32)
+        is_chip = target.is_microcontroller
         wanted = self.optimise or (Optimise.SIZE if is_chip else Optimise.SPEED)
         return "-Os" if wanted is Optimise.SIZE else "-O2" if is_chip else "-O3"

@@ -12,7 +12,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from .. import text
-from ..cluster.running.coordinator import Recovery
+from ..cluster.running.lost_devices import Recovery
 from ..cluster.running.monitor import ClusterStatus, Monitor, recovery_words, repeated
 from ..files import write_atomic
 from .charts import FOOT, LEFT, RIGHT, TOP, Axis, Card, asset, grid, html_page, opening

@@ -142,7 +142,7 @@ def keys(**given: Any) -> None:
 def node(keys: Path, listen: str | None, store: Path | None) -> None:
     """A device of a cluster: serves the gateway until it is ended. KEYS/ is what `cluster keys` wrote for it."""
     from ...cluster.node.__main__ import serve  # a device has none of the packages that the other verbs need
-    from ...cluster.node.connections import PORT
+    from ...cluster.node.addresses import PORT
 
     serve(keys, listen or f"0.0.0.0:{PORT}", store)
 

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 from ...errors import EdgewrightError
-from .connections import PORT
+from .addresses import PORT
 from .credentials import load_credentials
 from .server import ClusterNode
 

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from ...errors import InputError, RunError
+from .addresses import host_and_port
 from .credentials import Credentials, Peer, peer_of
 from .messages import PROTOCOL, Disconnected, Hello, receive, send
 
-PORT = 7447
 CONNECT_S, HANDSHAKE_S = 3.0, 5.0  # how long others may take
 GONE_S = 2.0  # data that nobody acknowledges for this long ends a connection
 STRANGERS = 32  # connections that have not proved yet who they are; one more, and the oldest of them is closed
@@ -24,16 +24,6 @@ _HELLO_BYTES = 1 << 12
 
 Serve = Callable[[ssl.SSLSocket, Peer, Hello], None]  # until the connection ends; it is closed afterwards
 Watch = Callable[[socket.socket], None]  # is given a connection before it is open, to be able to hang up
-
-
-def host_and_port(address: str) -> tuple[str, int]:
-    """pi1, pi1:7447, 10.0.0.1:7447 or [fe80::1]:7447."""
-    host, colon, port = address.rpartition(":")
-    if not colon or "]" in port or (host.count(":") and not host.startswith("[")):
-        host, port = address, str(PORT)
-    if not host or not port.isdecimal() or not 0 <= int(port) < 1 << 16:
-        raise InputError(f"'{address}' is no address; expected a host and perhaps a port, such as pi1.local:{PORT}")
-    return host.strip("[]"), int(port)
 
 
 def dial(

@@ -12,7 +12,6 @@ import queue
 import ssl
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -26,28 +25,15 @@ from ..node.current_engine import CurrentEngine
 from ..node.engine import Engine
 from ..node.messages import Begin, Begun, Disconnected, Hello, Pulse, Rest, Trouble, checked_protocol
 from .frame_keeper import Frame, FrameKeeper
+from .lost_devices import LostDevices, Recovery
 from .prepared_plan import PreparedPlan
 from .remote_device import Event, Lost, Progress, RemoteDevice, untold
 
 BEGIN_S = 10.0  # that devices have to begin an epoch
 SUSPECT_S = 1.5  # after which a device that another cannot reach is given up
-RETRY_S, MOST_RETRY_S = 0.5, 8.0  # between attempts to reach a lost device: doubled each time
-MOST_REST_S = 120.0  # before the first attempt, which comes the later, the more often the device was lost
 WAITING_RESULTS = 8  # that nobody has taken yet
 
 Replan = Callable[[frozenset[str]], PreparedPlan]
-
-
-@dataclass
-class Recovery:
-    """What happened when the set of devices changed."""
-
-    device: str
-    why: str
-    noticed: float  # by the clock of `time.monotonic`
-    plan: str = ""
-    frames_again: int = 0
-    resumed: float | None = None  # when the next result was there
 
 
 @dataclass(frozen=True)
@@ -88,9 +74,8 @@ class Coordinator:
         self._waiting: set[str] = set()  # devices that have not begun the epoch
         self._begin_until = 0.0
         self._suspects: dict[str, tuple[int, float, str]] = {}  # the epoch, until when, why
-        self._losses: Counter[str] = Counter()
-        self._refusals: dict[str, str] = {}  # what was said of devices that came back and could not take part
         self._is_replanning, self._over = False, threading.Event()
+        self._away = LostDevices(self._reached, self._joined, lambda text: self.say(text), self._over)
         self._error: EdgewrightError | None = None
         self._replan: Replan | None = None
         self.keeper = FrameKeeper({}, {})
@@ -244,7 +229,7 @@ class Coordinator:
     def _suspect(self, trouble: Trouble, reporter: str) -> None:
         """One device cannot reach another. If neither is lost soon, the one that was lost more often is given up."""
         pair = [name for name in (trouble.peer, reporter) if name in self.remotes]
-        blamed = max(pair, key=self._losses.__getitem__, default=self.name)
+        blamed = max(pair, key=self._away.losses.__getitem__, default=self.name)
         if not trouble.peer and reporter == self.name:
             raise RunError(f"the gateway's own share failed: {trouble.what}")
         if not trouble.peer:
@@ -273,16 +258,19 @@ class Coordinator:
         self.remotes.pop(name)
         self.pulses.pop(name, None)
         self._suspects.pop(name, None)
-        self._losses[name] += 1
+        self._away.losses[name] += 1
         self.say(f"device '{name}' is lost: {why}")
-        self._await_return(name)
+        self._away.await_return(name, self.plans)
         if self.plan is None or name in self.plan.devices:
             self.recoveries.append(Recovery(name, why, time.monotonic()))
             self._restart()
 
+    def _joined(self, remote: RemoteDevice) -> None:
+        self._events.put((None, _Joined(remote)))
+
     def _join(self, remote: RemoteDevice) -> None:
         if remote.is_lost:  # its loss was told before it belonged to the run
-            self._await_return(remote.name)
+            self._away.await_return(remote.name, self.plans)
             return
         self.remotes[remote.name] = remote
         self.say(f"device '{remote.name}' is back")
@@ -374,31 +362,6 @@ class Coordinator:
             self._restart()
         else:
             self._restart_if_better()
-
-    def _await_return(self, name: str) -> None:
-        threading.Thread(target=self._reach_again, args=(name,), name=f"edgewright-retry-{name}", daemon=True).start()
-
-    def _reach_again(self, name: str) -> None:
-        """Tries to reach a lost device, less and less often, and hands it the plans."""
-        pause = min(RETRY_S * 4.0 ** min(self._losses[name] - 1, 9), MOST_REST_S)
-        while not self._over.wait(pause):
-            pause = min(2 * pause, MOST_RETRY_S)
-            try:
-                remote = self._reached(name)
-            except EdgewrightError:
-                continue
-            try:
-                remote.prepare(self.plans, untold)
-            except (EdgewrightError, OSError) as error:
-                remote.close()
-                if self._refusals.get(name) != str(error):
-                    self._refusals[name] = str(error)
-                    self.say(f"device '{name}' is back, but cannot take part: {error}")
-                continue
-            self._events.put((None, _Joined(remote)))
-            if self._over.is_set():
-                remote.close()
-            return
 
     def _note_resumed(self) -> None:
         """When results come again after a loss."""

@@ -12,7 +12,8 @@ from typing import Any
 
 from ... import text
 from ...run.machine import resident_bytes
-from .coordinator import Coordinator, Recovery
+from .coordinator import Coordinator
+from .lost_devices import Recovery
 from .prepared_plan import PreparedPlan
 
 RECENT = 50  # frames that rates and latencies are taken from
