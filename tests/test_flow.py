@@ -23,7 +23,7 @@ from flow_fronts import write_front
 FLOW = """
 name = "har"
 front = "front"
-manners = ["whole", "pulled"]
+manners = ["whole", "tiled"]
 [[selection]]
 name = "accurate"
 require = {accuracy = 1}
@@ -55,10 +55,10 @@ def finished(tmp_path_factory):
 
 def test_every_point_is_priced_in_every_manner(finished):
     names = [point.name for point in finished.augmented.points]
-    assert names == ["tiny-whole", "tiny-pulled", "small-whole", "small-pulled"] and finished.left_out == ()
-    whole, pulled = (next(p for p in finished.augmented.points if p.name == f"tiny-{m}") for m in ("whole", "pulled"))
-    assert pulled.ram_bytes < whole.ram_bytes and pulled.instructions > whole.instructions
-    assert whole.accuracy == pulled.accuracy and whole.throughput == pytest.approx(1 / whole.latency_s)
+    assert names == ["tiny-whole", "tiny-tiled", "small-whole", "small-tiled"] and finished.left_out == ()
+    whole, tiled = (next(p for p in finished.augmented.points if p.name == f"tiny-{m}") for m in ("whole", "tiled"))
+    assert tiled.ram_bytes < whole.ram_bytes and tiled.instructions > whole.instructions
+    assert whole.accuracy == tiled.accuracy and whole.throughput == pytest.approx(1 / whole.latency_s)
     assert finished.points.points[0].ram_bytes == 4000  # the front's own figures stay in the first stage
 
 
@@ -66,7 +66,7 @@ def test_augmented_points_improve_a_choice(finished):
     chosen = {one.entry.name: one for one in finished.selections}
     assert chosen["accurate"].point.accuracy == 0.8
     saving = chosen["saving"]
-    assert saving.is_better and saving.before.best.name == "tiny-whole" and saving.point.name == "tiny-pulled"
+    assert saving.is_better and saving.before.best.name == "tiny-whole" and saving.point.name == "tiny-tiled"
     assert saving.point.ram_bytes == min(point.ram_bytes for point in finished.augmented.points)
     costs = {p.name: (-p.accuracy, p.ram_bytes, p.latency_s) for p in finished.augmented.points}
     for one in finished.selections:
@@ -75,7 +75,7 @@ def test_augmented_points_improve_a_choice(finished):
 
 def test_the_application_has_scenarios_rules_and_manners(finished):
     written = (finished.folder / "application/app.toml").read_text()
-    assert 'start = "balanced"' in written and "pull_input = true" in written and 'signal = "battery"' in written
+    assert 'start = "balanced"' in written and 'minimise = "ram"' in written and 'signal = "battery"' in written
     assert sorted(path.name for path in (finished.folder / "application/models").iterdir())
     assert finished.firmware["scenarios"] == ["accurate", "balanced", "saving"]
     assert finished.firmware["ram_bytes"] < 400 and not finished.firmware["verified"]
@@ -139,7 +139,7 @@ def test_a_killed_flow_goes_on(stage, finished, tmp_path, monkeypatch):
 def test_kill_9_and_resume(tmp_path):
     """A process that is killed in the middle of the second stage; the next one finishes, from the first on."""
     write_front(tmp_path / "front", ("tiny",))
-    text = FLOW.replace('manners = ["whole", "pulled"]', 'manners = ["whole"]\napplication = "none"')
+    text = FLOW.replace('manners = ["whole", "tiled"]', 'manners = ["whole"]\napplication = "none"')
     (tmp_path / "flow.toml").write_text(text.partition("[adapt]")[0])
     code = (
         "import sys, time; from pathlib import Path; from edgewright.flow import design_flow as f;"
@@ -200,8 +200,9 @@ REFUSALS = [
     ('front = "front"', 'front = "nothing"', "there is no file .*nothing"),
     ('request = "saving"', 'request = "sleeping"', r'rule\[0\].request is "sleeping", which no scenario has'),
     ("until = 0.3", "until = 0.1", r"rule\[0\].until is 0.1, less than below"),
-    ('["whole", "pulled"]', '["whole", "lanes"]', r'manners\[1\] is "lanes", which is for a network alone'),
-    ('["whole", "pulled"]', '["quick"]', r'manners\[0\] is "quick"; expected'),
+    ('["whole", "tiled"]', '["whole", "lanes"]', r'manners\[1\] is "lanes", which is for a network alone'),
+    ('["whole", "tiled"]', '["whole", "pulled"]', r'manners\[1\] is "pulled" beside others'),
+    ('["whole", "tiled"]', '["quick"]', r'manners\[0\] is "quick"; expected'),
     ('name = "har"', 'application = "none"', "rule is for scenarios"),
     ('name = "har"', 'board = "nucleo-f4"', "is no board of the catalogue"),
 ]
@@ -231,13 +232,13 @@ def test_models_of_a_front_must_be_there(tmp_path):
     write_front(tmp_path / "front", ("tiny",))
     (tmp_path / "front/models/tiny.onnx").unlink()
     (tmp_path / "flow.toml").write_text(FLOW)
-    with pytest.raises(InputError, match="there is no file .*tiny.onnx'; the models lie beside the front"):
+    with pytest.raises(InputError, match=r"there is no file .*tiny\.onnx'; the models lie beside the front"):
         DesignFlow(tmp_path / "flow.toml", tmp_path / "out", 1).run()
 
 
 def test_one_point_for_all_selections_is_compiled_alone(tmp_path):
     write_front(tmp_path / "front", ("tiny",))
-    (tmp_path / "flow.toml").write_text(FLOW.replace('["whole", "pulled"]', '["whole"]'))
+    (tmp_path / "flow.toml").write_text(FLOW.replace('["whole", "tiled"]', '["whole"]'))
     done = CliRunner().invoke(
         main, ["flow", str(tmp_path / "flow.toml"), "-o", str(tmp_path / "out"), "--no-verify", "--json"]
     )
@@ -251,6 +252,6 @@ def test_one_point_for_all_selections_is_compiled_alone(tmp_path):
 @pytest.mark.slow
 def test_end_to_end_on_the_virtual_board(tmp_path):
     write_front(tmp_path / "front")
-    (tmp_path / "flow.toml").write_text(FLOW.replace('manners = ["whole", "pulled"]', ""))
+    (tmp_path / "flow.toml").write_text(FLOW.replace('manners = ["whole", "tiled"]', ""))
     outcome = DesignFlow(tmp_path / "flow.toml", tmp_path / "out").run()
     assert outcome.firmware["verified"] and outcome.firmware["board"]["switches"] > 0

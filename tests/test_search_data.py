@@ -11,6 +11,7 @@ from edgewright.errors import InputError
 from edgewright.platform.sentences import parse_toml
 from edgewright.search.data import load_data
 from edgewright.search.front import Measure
+from edgewright.search.pricing import Manner
 from edgewright.search.task import DataEntry, SearchTask
 
 TASK = """
@@ -49,7 +50,7 @@ def loaded(folder, seed=1, changes=None, **given):
 def test_a_task_has_the_metric_first_and_defaults():
     task = read(TASK)
     assert task.measures == (Measure.MACRO_F1, Measure.RAM, Measure.INSTRUCTIONS)
-    assert (task.seed, task.manner, task.data.held_out, task.data.validation) == (1, "streamed", (5,), ("4",))
+    assert (task.seed, task.manner, task.data.held_out, task.data.validation) == (1, Manner.STREAMED, (5,), ("4",))
 
 
 @pytest.mark.parametrize(

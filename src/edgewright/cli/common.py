@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # not every verb is about a model
     from ..network import Network, Shape
 
 console = Console() if Console().is_terminal else Console(width=130)  # files and pipes are not 80 columns wide
-_status = Console(stderr=True)
+status_console = Console(stderr=True)
 INTERRUPTED_STATUS = 130  # as shells report a command that an interrupt ended
 
 
@@ -49,7 +49,7 @@ def working(what: str) -> Iterator[None]:
 def working_on(what: str) -> Iterator[Callable[[str], None]]:
     """The same, with a function that changes what the line says."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=_status, transient=True, disable=not _status.is_terminal) as progress:
+    with Progress(*columns, console=status_console, transient=True, disable=not status_console.is_terminal) as progress:
         task = progress.add_task(shown(what))
         yield lambda text: progress.update(task, description=shown(text))
 

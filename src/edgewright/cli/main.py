@@ -63,6 +63,7 @@ VERBS = {
     "quantise": "MODEL in int8, with ranges from samples; accuracy before and after.",
     "run": "Compiles MODEL and runs it once: outputs, instructions, RAM.",
     "sample": "Write a bundled model as an ONNX file, or list them.",
+    "search": "Networks for a board, from TASK.TOML: accuracy against RAM, time.",
     "select": "The point of a front that serves requirements best.",
 }
 HOMES = {  # the files of their options, where not of the same name

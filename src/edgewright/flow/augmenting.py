@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,10 +9,11 @@ from pathlib import Path
 from shlex import quote, split
 
 from ..errors import EdgewrightError, Infeasible, InputError
-from ..network.read import read
+from ..files import read_file
 from ..platform import Board
 from ..search.front import DesignFront, DesignPoint
-from ..search.pricing import Manner, Price, Pricer
+from ..search.pricing import CandidatePricer, Manner, Price
+from ..search.workers import LocalWorkers
 from .manners import price_manner
 
 PLANS = "plans"  # the folder beside the front
@@ -37,7 +37,6 @@ class AugmentJob:
     number: int
     model: Path
     stored: str  # the model as the augmented front names it
-    board: Board
     board_name: str
     manners: tuple[Manner, ...]
 
@@ -48,7 +47,7 @@ def augment(
     prefix: str,
     board: tuple[Board, str],
     manners: Sequence[Manner],
-    workers: int = 1,
+    workers: int | None = None,
     told: Told = lambda _done, _all: None,
 ) -> tuple[DesignFront, dict[str, str], tuple[str, ...]]:
     """The front of all points under all manners, the plans of these by path, and what was left out and why.
@@ -61,15 +60,16 @@ def augment(
             number,
             folder / point.model,
             f"{prefix}{point.model}",
-            *board,
+            board[1],
             _first(point, manners),
         )
         for number, point in enumerate(front.points)
     ]
-    results = []
-    for result in _mapped(jobs, workers):
-        results.append(result)
-        told(len(results), len(jobs))
+    found: dict[int, AugmentedNetwork] = {}
+    for index, result in LocalWorkers(workers).map(augmented, board[0], jobs):
+        found[index] = result
+        told(len(found), len(jobs))
+    results = [found[index] for index in range(len(jobs))]  # whoever was first
     points = tuple(point for result in results for point in result.points)
     left_out = tuple(why for result in results for why in result.left_out)
     if not points:
@@ -83,24 +83,9 @@ def _first(point: DesignPoint, manners: Sequence[Manner]) -> tuple[Manner, ...]:
     return tuple(sorted(manners, key=lambda manner: manner.value != point.manner))
 
 
-def _mapped(jobs: Sequence[AugmentJob], workers: int) -> Sequence[AugmentedNetwork]:
-    """In the order of the jobs, whoever was first."""
-    if workers == 1 or len(jobs) < 2:
-        return [augmented(job) for job in jobs]
-    from joblib import Parallel, delayed
-
-    results: Sequence[AugmentedNetwork] = Parallel(n_jobs=min(workers, len(jobs)))(
-        delayed(augmented)(job) for job in jobs
-    )
-    return results
-
-
-def augmented(job: AugmentJob) -> AugmentedNetwork:
+def augmented(board: Board, job: AugmentJob) -> AugmentedNetwork:
     """The points of one network."""
-    try:
-        network = read(job.model, quantised_input=True, quantised_output=True)
-    except EdgewrightError as error:
-        raise InputError(f"the model of point '{job.point.name}' cannot be used: {error}") from error
+    model = read_file(job.model, "the models lie beside the front that names them")
     points: list[DesignPoint] = []
     plans: dict[str, str] = {}
     left_out: list[str] = []
@@ -108,10 +93,12 @@ def augmented(job: AugmentJob) -> AugmentedNetwork:
     for manner in job.manners:
         name = f"{job.point.name}-{manner.value}"
         try:
-            price = price_manner(network, job.board, manner)
+            price = price_manner(model, board, manner)
         except Infeasible as error:
             left_out.append(f"{name}: {error}")
             continue
+        except EdgewrightError as error:
+            raise InputError(f"the model of point '{job.point.name}' cannot be used: {error}") from error
         if price.price in known:
             left_out.append(f"{name}: equals {known[price.price]}")
             continue
@@ -119,12 +106,12 @@ def augmented(job: AugmentJob) -> AugmentedNetwork:
         path = f"{PLANS}/{_file_name(name, job.number)}.json" if price.plan else ""
         if path:
             plans[path] = price.plan_text
-        points.append(_point(job, manner, price.price, name, path))
+        points.append(_point(job, board, manner, price.price, name, path))
     return AugmentedNetwork(tuple(points), plans, tuple(left_out))
 
 
-def _point(job: AugmentJob, manner: Manner, price: Price, name: str, path: str) -> DesignPoint:
-    command = Pricer(job.board, manner).command(job.stored)
+def _point(job: AugmentJob, board: Board, manner: Manner, price: Price, name: str, path: str) -> DesignPoint:
+    command = CandidatePricer(board, manner).command(job.stored)
     if path:
         ends = "--quantised-input --quantised-output"
         command = f"edgewright compile {quote(job.stored)} --board {quote(job.board_name)} {ends} --plan {quote(path)}"
@@ -154,8 +141,3 @@ def plan_path(point: DesignPoint) -> str | None:
 def _file_name(name: str, number: int) -> str:
     """A name for a file that is unique, whatever the point is called."""
     return f"{number:03}-" + re.sub(r"[^A-Za-z0-9_-]", "_", name)[:60]
-
-
-def most_workers() -> int:
-    """Cores of this machine that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -70,9 +70,12 @@ def write_application(
 def write_libraries(
     folder: Path, board: str, selected: Sequence[tuple[str, DesignPoint]], source: Path, verify: bool
 ) -> dict[str, Any]:
-    """A library for each selected point that has a plan, in a folder named like its selection."""
+    """A library for each selected point that has a plan, in a folder named like the first selection of it."""
     found: dict[str, Any] = {}
+    first = {point.name: name for name, point in reversed(selected)}
     for name, point in selected:
+        if first[point.name] != name:
+            continue
         plan = plan_path(point)
         if plan is None:
             found[name] = {"note": f"runs as a pipeline, which is built on the board itself: {point.command}"}

@@ -150,6 +150,12 @@ class FlowFile(Entry):
                         '"compile" or "none"',
                     )
 
+        if self.application is ApplicationKind.ADAPT and len(self.manners) > 1 and Manner.PULLED in self.manners:
+            yield (
+                f"manners[{self.manners.index(Manner.PULLED)}]",
+                'is "pulled" beside others, and scenarios take frames in one way; expected "pulled" alone, or others',
+            )
+
     def _adaptive_problems(self) -> Iterator[tuple[str, str]]:
         """What is wrong with scenarios and rules, said before the search and not after."""
         if len(self.selections) < 2:

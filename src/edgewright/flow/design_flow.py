@@ -12,7 +12,7 @@ from ..errors import Infeasible, InputError
 from ..platform import Board, load_board
 from ..search.chosen import PointChoice, choose
 from ..search.front import MODELS, DesignFront, DesignPoint, read_front
-from .augmenting import augment, most_workers
+from .augmenting import augment
 from .deploying import APPLICATION_FILE, kind_of, write_application, write_firmware, write_libraries
 from .description import ApplicationKind, FlowFile, SelectionEntry, read_flow, weighs_energy
 from .manners import manners_of
@@ -109,7 +109,7 @@ class DesignFlow:
     ) -> None:
         self.file, self.path = read_flow(path), path
         self.output = output or Path(f"{self.file.name}-flow")
-        self.workers, self.told = workers or most_workers(), told
+        self.workers, self.told = workers, told
         self.stages = StageFolder(self.output)
         self._reused: list[str] = []
 

@@ -13,11 +13,10 @@ from ..errors import InputError
 from ..files import read_file
 from ..network import Array, Network
 from ..network.onnx_writer import to_onnx
-from ..network.passes.interface import with_quantised_interface
 from ..network.read import read
 from ..platform import Board
 from ..search.front import FRONT_FILE, MODELS, DesignFront, DesignPoint, Measure, read_front
-from ..search.pricing import Manner, Pricer
+from ..search.pricing import CandidatePricer, Manner
 from .description import FlowFile, ShrinkEntry
 from .fine_tuning import fine_tune, torch_for_training
 from .model_data import ModelData, load_model_data, spread
@@ -114,7 +113,7 @@ class ModelSource:
             name = f"w{round(100 * share)}"
             path = f"{MODELS}/{name}.onnx"
             models[path] = quantised.model.SerializeToString()
-            points.append(self._point(name, path, pricable(quantised), scores))
+            points.append(self._point(name, path, quantised, scores))
             notes.append(_cost(name, share, quantised, trained, scores))
         return DesignPoints(self._front(points), models, tuple(notes))
 
@@ -130,9 +129,9 @@ class ModelSource:
             return narrow
         return fine_tune(narrow, training, targets, entry.epochs, entry.learning_rate, entry.seed)
 
-    def _point(self, name: str, path: str, network: Network, scores: tuple[float, float]) -> DesignPoint:
-        pricer = Pricer(self.board, Manner.WHOLE)
-        price = pricer.network_price(network)
+    def _point(self, name: str, path: str, quantised: QuantisedModel, scores: tuple[float, float]) -> DesignPoint:
+        pricer = CandidatePricer(self.board, Manner.WHOLE)
+        price = pricer.network_price(pricer.network(quantised.model))
         return DesignPoint(
             name=name,
             accuracy=scores[0],
@@ -140,7 +139,7 @@ class ModelSource:
             ram_bytes=price.ram_bytes,
             flash_bytes=price.flash_bytes,
             instructions=price.instructions,
-            macs=network.total_macs,
+            macs=quantised.network.total_macs,
             latency_s=price.seconds,
             throughput=1 / price.seconds,
             energy_j=price.energy_j,
@@ -159,11 +158,6 @@ class ModelSource:
             measures=(Measure.ACCURACY, Measure.RAM, Measure.INSTRUCTIONS),
             points=tuple(points),
         )
-
-
-def pricable(quantised: QuantisedModel) -> Network:
-    """The quantised network as it is priced: it takes and gives integers."""
-    return with_quantised_interface(quantised.network, True, True)
 
 
 def _outputs(network: Network, data: ModelData) -> list[Array]:

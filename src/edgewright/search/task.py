@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from ..platform.sentences import Bytes, Entry, Flag, Joules, Name, Seconds, Text, Whole, read_toml
 from .front import Measure
+from .pricing import Manner
 from .space import SearchSpace
 
 PathText = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=1000)]
@@ -133,8 +134,8 @@ class SearchTask(Entry):
 
     name: Name = Field(description="a name of lower-case letters, digits, - and _")
     board: PathText = Field(description="a board from `edgewright boards`, or a board file")
-    manner: Literal["whole", "streamed", "pulled"] = Field(
-        default="streamed", description='how candidates run: "whole" layers, "streamed" or "pulled" input'
+    manner: Manner = Field(
+        default=Manner.STREAMED, description="one of " + ", ".join(manner.value for manner in Manner)
     )
     candidates: Whole = Field(
         ge=1, le=MOST_CANDIDATES, description="how many candidates to train, at least 1, such as 300"

@@ -1,0 +1,163 @@
+"""Points of a front: quantised after training, evaluated in int8, and checked on the virtual board."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..complete_plan import find_complete
+from ..emit.verify import verify
+from ..errors import EdgewrightError
+from .architecture import INPUT, CnnArchitecture
+from .candidates import CnnCandidate, State, Trained
+from .data import FloatArray, LabelledSet, SearchData
+from .front import MODELS, DesignPoint, pareto
+from .model import onnx_model
+from .pricing import CandidatePricer
+from .searching import ArchitectureSearch
+from .task import SearchTask
+from .training import Trainer, channels_first, scores
+from .weights import folded
+
+CALIBRATION = 1024  # training samples from which int8 takes its ranges
+EVALUATED_AT_ONCE = 256
+CHECKED_INPUTS = 2  # of the validation data, on the virtual board
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """What a point is worth once it is quantised."""
+
+    model: bytes  # ONNX, int8
+    accuracy: float  # on the validation data
+    macro_f1: float
+    held_out: tuple[float, float] | None  # accuracy and macro F1
+    float_macro_f1: float  # before it was quantised; on the held-out data, where there are any
+    checked: CheckedPlan | None = None  # on the virtual board
+
+
+@dataclass(frozen=True)
+class CheckedPlan:
+    """What compiling for the board and running there gave."""
+
+    ram_bytes: int
+    flash_bytes: int  # code included
+    instructions: int | None
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Assessor:
+    """What workers need to assess points."""
+
+    data: SearchData
+    trainer: Trainer
+    pricer: CandidatePricer
+    is_checked: bool  # on the virtual board
+
+
+def assess(assessor: Assessor, job: tuple[str, CnnArchitecture, State]) -> Assessment:
+    """Quantises a trained network and evaluates it; what workers call."""
+    name, architecture, state = job
+    data, weights = assessor.data, folded(architecture, state)
+    step = max(1, len(data.train) // CALIBRATION)
+    ranges = assessor.trainer.ranges(architecture, state, data.train.x[::step])
+    tested = data.held_out or data.validation
+    real = onnx_model(architecture, weights, batch=None).SerializeToString()
+    quantised = onnx_model(architecture, weights, ranges, batch=None).SerializeToString()
+    accuracy, macro_f1 = _scored(quantised, data.validation, len(data.classes))
+    model = onnx_model(architecture, weights, ranges)
+    model.graph.name = name
+    content = model.SerializeToString()
+    return Assessment(
+        content,
+        accuracy,
+        macro_f1,
+        _scored(quantised, data.held_out, len(data.classes)) if data.held_out else None,
+        _scored(real, tested, len(data.classes))[1],
+        _on_board(assessor, name, content) if assessor.is_checked else None,
+    )
+
+
+def _scored(model: bytes, given: LabelledSet, classes: int) -> tuple[float, float]:
+    return scores(given.y, run_onnx(model, given.x).argmax(1).astype(np.int64), classes)
+
+
+def run_onnx(model: bytes, x: FloatArray) -> FloatArray:
+    """The scores that onnxruntime computes with one thread, for inputs NHWC."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    parts = [
+        session.run(None, {INPUT: channels_first(x[start : start + EVALUATED_AT_ONCE])})[0]
+        for start in range(0, len(x), EVALUATED_AT_ONCE)
+    ]
+    return np.concatenate(parts)
+
+
+def _on_board(assessor: Assessor, name: str, model: bytes) -> CheckedPlan:
+    """The plan for the board, whose C gave the outputs of the reference, here and on the virtual board."""
+    pricer = assessor.pricer
+    network = pricer.network(model, name)
+    library = find_complete(network, pricer.request, pricer.board, pricer.target, name=name).library
+    given = [{network.inputs[0]: x[None]} for x in assessor.data.validation.x[:CHECKED_INPUTS]]
+    try:
+        figures = verify(library, model, given, count=0, board=pricer.board)
+    except EdgewrightError as error:
+        error.add_note(f"point {name} of the front, on the virtual board")
+        raise
+    notes = figures.notes if figures.instructions is None else ()
+    return CheckedPlan(library.plan.peak_bytes, library.plan.flash_bytes, figures.instructions, notes)
+
+
+def design_points(
+    task: SearchTask,
+    search: ArchitectureSearch,
+    assessor: Assessor,
+    front: Sequence[CnnCandidate],
+    finished: Mapping[int, Trained],
+) -> tuple[tuple[DesignPoint, ...], dict[str, bytes], tuple[str, ...]]:
+    """The points that stay undominated in int8, in the order of their RAM; the models' files; what is worth noting."""
+    jobs = [(point_name(one), one.architecture, finished[one.number].state) for one in front]
+    assessed = dict(search.workers.map(assess, assessor, jobs))
+    points = [_point(task, assessor.pricer, one, assessed[at]) for at, one in enumerate(front)]
+    kept = sorted(pareto(points, task.measures), key=lambda point: (point.ram_bytes, point.name))
+    models = {point_name(one): assessed[at].model for at, one in enumerate(front)}
+    checked = [one.checked for one in assessed.values() if one.checked]
+    notes = dict.fromkeys(note for one in checked for note in one.notes)
+    return tuple(kept), {point.model: models[point.name] for point in kept}, tuple(notes)
+
+
+def point_name(candidate: CnnCandidate) -> str:
+    return f"c{candidate.number}"
+
+
+def _point(task: SearchTask, pricer: CandidatePricer, candidate: CnnCandidate, assessment: Assessment) -> DesignPoint:
+    price, name, checked = candidate.price, point_name(candidate), assessment.checked
+    held_out = assessment.held_out
+    file = f"{MODELS}/{name}.onnx"
+    return DesignPoint(
+        name=name,
+        accuracy=assessment.accuracy,
+        macro_f1=assessment.macro_f1,
+        held_out_accuracy=held_out[0] if held_out else None,
+        held_out_macro_f1=held_out[1] if held_out else None,
+        float_macro_f1=assessment.float_macro_f1,
+        ram_bytes=checked.ram_bytes if checked else price.ram_bytes,
+        flash_bytes=checked.flash_bytes if checked else price.flash_bytes,
+        instructions=price.instructions,
+        measured_instructions=checked.instructions if checked else None,
+        macs=candidate.architecture.macs,
+        latency_s=price.seconds,
+        throughput=1 / price.seconds,
+        energy_j=price.energy_j,
+        architecture=candidate.architecture.text(),
+        model=file,
+        manner=task.manner.value,
+        command=pricer.command(file),
+    )

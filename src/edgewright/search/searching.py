@@ -1,0 +1,211 @@
+"""The loop of a search: propose, price, refuse what cannot fit, train the rest, learn; written down as it happens.
+
+A search is a function of its task, its data and its seed. Going on with a journal runs the same loop again, and takes
+from the journal what is in it: that is why a resumed search equals one that was never interrupted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ..errors import Infeasible, InputError
+from .architecture import CnnArchitecture, Shape3
+from .candidates import CnnCandidate, Proposal, Trained, candidate_seed, front_of, refusal
+from .evolution import Evolution, Proposer, select
+from .journal import Journal
+from .pricing import CandidatePricer, Price
+from .task import Sampler, SearchTask
+from .training import Trainer, TrainingJob, run_job
+from .workers import Workers
+
+ROUNDS = 20  # in which refused candidates of a generation are replaced
+STALLED = 5  # generations without a new architecture after which the space counts as exhausted
+
+
+@dataclass(frozen=True, slots=True)
+class SearchProgress:
+    """How far a search is."""
+
+    trained: int  # distinct architectures
+    wanted: int
+    refused: int
+    best: float  # of the metric
+    generation: int
+
+
+Progress = Callable[[SearchProgress], None]
+
+
+class ArchitectureSearch:
+    """One search under way."""
+
+    def __init__(
+        self,
+        task: SearchTask,
+        shape: Shape3,
+        classes: int,
+        journal: Journal,
+        workers: Workers,
+        pricer: CandidatePricer,
+        trainer: Trainer,
+        progress: Progress = lambda _: None,
+    ) -> None:
+        self.task, self.shape, self.classes = task, shape, classes
+        self.journal, self.workers, self.pricer, self.trainer = journal, workers, pricer, trainer
+        self.progress = progress
+        self.candidates: list[CnnCandidate] = []
+        self._known = journal.candidates()
+        self._generation = 0
+        self._prices: dict[str, Price] = {}
+
+    def run(self) -> tuple[CnnCandidate, ...]:
+        """All candidates; at least one of them is trained."""
+        self._check_least()
+        proposer = proposer_of(self.task, self.shape, self.classes, self.journal.path.with_suffix(".optuna"))
+        stalled = 0
+        while (fresh := self.task.candidates - self._architectures()) > 0 and stalled < STALLED:
+            before = self._architectures()
+            trained = self._train(self._fitting(proposer, fresh))
+            proposer.learn(trained)
+            front = front_of(self.candidates, self.task.measures)
+            self.journal.keep_states(proposer.ancestors | {one.number for one in front}, len(self.candidates))
+            self._generation += 1
+            stalled = stalled + 1 if self._architectures() == before else 0
+            self._tell()
+        return tuple(self.candidates)
+
+    def _check_least(self) -> None:
+        """An error where not even the smallest architecture keeps the limits."""
+        least = self.task.space.least(self.shape, self.classes)
+        price = self.pricer.price(least)
+        if why := refusal(price, self.task.limits):
+            raise Infeasible(
+                f"no candidate fits: the smallest of the space {why}. It takes {price.ram_bytes:,} B of RAM and "
+                f"{price.flash_bytes:,} B of flash; raise the limit, or allow fewer channels, larger strides or pools"
+            )
+
+    def _architectures(self) -> int:
+        return len({one.architecture.key for one in self.candidates if one.is_trained})
+
+    # A generation
+
+    def _fitting(self, proposer: Proposer, fresh: int) -> list[CnnCandidate]:
+        """A generation's candidates that keep the limits; those that break one are logged, and others proposed."""
+        fitting: list[CnnCandidate] = []
+        wanted, progress = proposer.batch, 1 - fresh / self.task.candidates
+        known = {one.architecture.key for one in self.candidates if one.is_trained}
+        for _ in range(ROUNDS):
+            left = fresh - len({one.architecture.key for one in fitting} - known)
+            priced = self._price(proposer.propose(wanted - len(fitting), max(0, left), progress))
+            fitting += [one for one in priced if not one.refusal]
+            if refused := [one for one in priced if one.refusal]:
+                proposer.refuse(refused)
+            if len(fitting) >= wanted or not priced:
+                break
+        if not fitting:
+            fitting = self._price(proposer.fallback(wanted))
+        return fitting
+
+    def _price(self, proposals: Sequence[Proposal]) -> list[CnnCandidate]:
+        """The proposals with numbers and prices, in their order."""
+        first = len(self.candidates)
+        missing = {
+            proposal.architecture.key: proposal.architecture
+            for at, proposal in enumerate(proposals)
+            if first + at not in self._known and proposal.architecture.key not in self._prices
+        }
+        architectures = list(missing.values())
+        for index, price in self.workers.map(price_of, self.pricer, architectures):
+            self._prices[architectures[index].key] = price
+        priced = []
+        for number, proposal in enumerate(proposals, first):
+            candidate = self._known.get(number)
+            if candidate is None:
+                price = self._prices[proposal.architecture.key]
+                candidate = CnnCandidate(number, self._generation, proposal, price, refusal(price, self.task.limits))
+                self.journal.price(candidate)
+            elif candidate.architecture != proposal.architecture:
+                raise InputError(
+                    f"'{self.journal.path}' holds another candidate {number} than this search proposes: it was written "
+                    "by another version of edgewright or its libraries. Run without --resume"
+                )
+            self._prices[proposal.architecture.key] = candidate.price
+            priced.append(candidate)
+        self.candidates += [replace(one, accuracy=None, macro_f1=None) for one in priced]
+        return priced
+
+    def _train(self, fitting: Sequence[CnnCandidate]) -> list[CnnCandidate]:
+        """The candidates after training, in their order."""
+        waiting = [one for one in fitting if not one.is_trained]
+        waiting.sort(key=lambda one: -one.architecture.macs)  # the longest first, so that no worker waits long
+        jobs = [self._job(one) for one in waiting]
+        done = {one.number: one for one in fitting if one.is_trained}
+        for index, outcome in self.workers.map(run_job, self.trainer, jobs):
+            candidate = waiting[index]
+            self.journal.trained(candidate.number, outcome)
+            done[candidate.number] = replace(candidate, accuracy=outcome.accuracy, macro_f1=outcome.macro_f1)
+            self._tell(list(done.values()))
+        trained = [done[one.number] for one in fitting]
+        for one in trained:
+            self.candidates[one.number] = one
+        return trained
+
+    def _job(self, candidate: CnnCandidate, is_final: bool = False) -> TrainingJob:
+        numbers = (candidate.number,) if is_final else candidate.proposal.parents
+        chosen = [self.candidates[number] for number in numbers]
+        ancestors = tuple((one.architecture, self.journal.state(one)) for one in chosen)
+        purpose = "final" if is_final else "train"
+        return TrainingJob(
+            candidate.architecture, ancestors, candidate_seed(self.task.seed, candidate.number, purpose), is_final
+        )
+
+    def _tell(self, more: Sequence[CnnCandidate] = ()) -> None:
+        every = [one for one in (*self.candidates, *more) if one.is_trained]
+        self.progress(
+            SearchProgress(
+                len({one.architecture.key for one in every}),
+                self.task.candidates,
+                sum(bool(one.refusal) for one in self.candidates),
+                max((-one.cost(self.task.measures[0]) for one in every), default=0.0),
+                self._generation,
+            )
+        )
+
+    # The front
+
+    def front(self) -> tuple[CnnCandidate, ...]:
+        """The undominated candidates, at most as many as the task asks for; the most accurate is among them."""
+        front = front_of(self.candidates, self.task.measures)
+        chosen = select(front, self.task.measures, self.task.points)
+        return tuple(sorted(chosen, key=lambda one: one.number))
+
+    def finish(self, front: Sequence[CnnCandidate]) -> dict[int, Trained]:
+        """The points of the front after their last training, by number; where it did harm, as they were before."""
+        finished = self.journal.finished(front)
+        waiting = [one for one in front if one.number not in finished]
+        waiting.sort(key=lambda one: -one.architecture.macs)
+        jobs = [self._job(one, is_final=True) for one in waiting]
+        for index, outcome in self.workers.map(run_job, self.trainer, jobs):
+            candidate = waiting[index]
+            if getattr(outcome, self.task.metric) < (getattr(candidate, self.task.metric) or 0.0):
+                assert candidate.accuracy is not None and candidate.macro_f1 is not None
+                outcome = Trained(candidate.accuracy, candidate.macro_f1, jobs[index].ancestors[0][1])
+            self.journal.finish(candidate.number, outcome)
+            finished[candidate.number] = outcome
+        return {one.number: finished[one.number] for one in front}
+
+
+def price_of(pricer: CandidatePricer, architecture: CnnArchitecture) -> Price:
+    """What workers call."""
+    return pricer.price(architecture)
+
+
+def proposer_of(task: SearchTask, shape: Shape3, classes: int, log: Path | None = None) -> Proposer:
+    """The evolution, or the sampler of optuna that the task names."""
+    if task.sampler is Sampler.EVOLUTION:
+        return Evolution(task, shape, classes, task.seed)
+    from .samplers import OptunaProposer
+
+    return OptunaProposer(task, shape, classes, log)

@@ -1,0 +1,163 @@
+"""Training of candidates, a slice at a time, from weights that are inherited."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from .architecture import CnnArchitecture
+from .candidates import State, Trained
+from .data import FloatArray, LabelArray, LabelledSet, SearchData
+from .evolution import EvolutionSettings
+from .model import Ranges
+from .module import load_state, module_of, ranges_of, state_of, torch_module
+from .weights import fresh_state, inherited
+
+EVALUATED_AT_ONCE = 512
+
+
+@dataclass(frozen=True)
+class TrainingJob:
+    """One slice of training: of what, from which weights."""
+
+    architecture: CnnArchitecture
+    ancestors: tuple[tuple[CnnArchitecture, State], ...]  # whose weights are inherited, the main one first
+    seed: int
+    is_final: bool = False  # more epochs, and a learning rate that falls to 0
+
+
+class Trainer(Protocol):
+    """Trains a candidate; the same job always gives the same result."""
+
+    def train(self, job: TrainingJob) -> Trained: ...
+
+    def ranges(self, architecture: CnnArchitecture, state: State, x: FloatArray) -> Ranges:
+        """The values that tensors take on these inputs."""
+
+
+def run_job(trainer: Trainer, job: TrainingJob) -> Trained:
+    """What workers call."""
+    return trainer.train(job)
+
+
+def start_state(job: TrainingJob) -> State:
+    """The weights that a candidate begins with: of its parent, and the blocks that came from another parent."""
+    if not job.ancestors:
+        return fresh_state(job.architecture, job.seed)
+    (parent, state), *others = job.ancestors
+    arrays = inherited(job.architecture, parent, state, job.seed)
+    for other, its_state in others:
+        foreign = {
+            f"block{index}."
+            for index, block in enumerate(job.architecture.blocks)
+            if block in other.blocks and not (index < len(parent.blocks) and parent.blocks[index] == block)
+        }
+        for name, array in inherited(job.architecture, other, its_state, job.seed).items():
+            if any(name.startswith(block) for block in foreign):
+                arrays[name] = array
+    return arrays
+
+
+@dataclass(frozen=True)
+class TorchTrainer:
+    """Adam in PyTorch: on a GPU where torch finds one, else with one thread."""
+
+    data: SearchData
+    settings: EvolutionSettings
+    final_epochs: float
+    noise: float = 0.0
+    is_balanced: bool = False  # rare classes weigh more, for the macro F1
+
+    def train(self, job: TrainingJob) -> Trained:
+        torch = torch_module()
+        torch.set_num_threads(1)
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        if device == "cuda":
+            torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = True, False
+        module = module_of(job.architecture)
+        load_state(module, start_state(job))
+        module.to(device)
+        epochs = self.final_epochs if job.is_final else self.settings.epochs
+        if epochs:
+            self._fit(torch, module, device, job, epochs)
+        predicted = predictions(module, self.data.validation.x)
+        accuracy, macro_f1 = scores(self.data.validation.y, predicted, len(self.data.classes))
+        return Trained(accuracy, macro_f1, state_of(module))
+
+    def ranges(self, architecture: CnnArchitecture, state: State, x: FloatArray) -> Ranges:
+        torch_module().set_num_threads(1)
+        module = module_of(architecture)
+        load_state(module, state)
+        return ranges_of(module, [channels_first(x)])
+
+    def _fit(self, torch: Any, module: Any, device: str, job: TrainingJob, epochs: float) -> None:
+        train, size = self.data.train, min(self.settings.batch, len(self.data.train))
+        x = torch.from_numpy(channels_first(train.x)).to(device)
+        y = torch.from_numpy(train.y).to(device)
+        weight = (
+            torch.from_numpy(_class_weights(train, len(self.data.classes))).to(device) if self.is_balanced else None
+        )
+        loss = torch.nn.CrossEntropyLoss(weight=weight)
+        rate = self.settings.learning_rate
+        optimiser = torch.optim.Adam(module.parameters(), lr=rate)
+        steps = max(1, round(epochs * len(train) / size))
+        generator = np.random.default_rng(job.seed)
+        module.train()
+        for step, batch in zip(range(steps), _batches(generator, len(train), size), strict=False):
+            if job.is_final:
+                optimiser.param_groups[0]["lr"] = rate * 0.5 * (1 + math.cos(math.pi * step / steps))
+            chosen = torch.from_numpy(batch).to(device)
+            frames = x[chosen]
+            if self.noise:
+                shape = tuple(frames.shape)
+                frames = frames + self.noise * torch.from_numpy(generator.standard_normal(shape, np.float32)).to(device)
+            optimiser.zero_grad()
+            loss(module(frames), y[chosen]).backward()
+            optimiser.step()
+
+
+def channels_first(x: FloatArray) -> FloatArray:
+    return np.ascontiguousarray(x.transpose(0, 3, 1, 2))
+
+
+def predictions(module: Any, x: FloatArray) -> LabelArray:
+    """The class that a module gives each input."""
+    torch = torch_module()
+    module.eval()
+    device = next(module.parameters()).device
+    found = []
+    with torch.no_grad():
+        for start in range(0, len(x), EVALUATED_AT_ONCE):
+            frames = torch.from_numpy(channels_first(x[start : start + EVALUATED_AT_ONCE])).to(device)
+            found.append(module(frames).argmax(1).cpu().numpy())
+    return np.concatenate(found).astype(np.int64)
+
+
+def scores(y: LabelArray, predicted: LabelArray, classes: int) -> tuple[float, float]:
+    """Accuracy, and the mean of the classes' F1 scores; a class that is neither there nor predicted does not count."""
+    table = np.zeros((classes, classes), np.int64)
+    np.add.at(table, (y, predicted), 1)
+    hits, true, said = table.diagonal(), table.sum(1), table.sum(0)
+    counted = true + said > 0
+    f1 = 2 * hits[counted] / (true + said)[counted]
+    return float(hits.sum() / len(y)), float(f1.mean())
+
+
+def _class_weights(train: LabelledSet, classes: int) -> FloatArray:
+    """Weights by the root of rarity, of mean 1 over the samples."""
+    counts = np.bincount(train.y, minlength=classes)
+    weights = np.sqrt(counts.max() / counts)
+    return np.asarray(weights * len(train) / (weights * counts).sum(), np.float32)
+
+
+def _batches(generator: np.random.Generator, count: int, size: int) -> Iterator[npt.NDArray[np.int64]]:
+    """Indices, each sample once an epoch but for the last few, without end."""
+    while True:
+        order = generator.permutation(count)
+        for start in range(0, count - size + 1, size):
+            yield order[start : start + size]
