@@ -11,7 +11,7 @@ from ..files import write_atomic
 from ..flow.design_flow import DesignFlow, FlowOutcome
 from ..report.flow_page import flow_page
 from .common import console, print_json, print_notes, print_written, shown, table, working_on
-from .select import point_cells
+from .select import point_cells, point_heads
 
 PAGE = "report.html"
 MOST_NOTES = 12
@@ -37,18 +37,14 @@ def flow(flow: Path, output: Path | None, workers: int | None, verify: bool, as_
 
 
 def _selections(outcome: FlowOutcome) -> Table:
-    metric = outcome.points.metric
+    metric, points = outcome.points.metric, outcome.augmented.points
+    has_energy = any(point.energy_j is not None for point in points)
     made = table(
         f"{shown(outcome.file.name)} on {shown(outcome.board)}: "
-        f"{text.plural(len(outcome.points.points), 'network')}, {text.plural(len(outcome.augmented.points), 'point')}",
+        f"{text.plural(len(outcome.points.points), 'network')}, {text.plural(len(points), 'point')}",
         "selection",
         "requirement",
-        "point",
-        "manner",
-        f">{metric}",
-        ">frames/s",
-        ">RAM",
-        ">energy",
+        *point_heads(metric, has_energy),
         "without other manners",
     )
     for one in outcome.selections:
@@ -56,5 +52,5 @@ def _selections(outcome: FlowOutcome) -> Table:
         if one.is_better:
             before = shown(one.before.best.name) if one.before else "none keeps the limits"
         wanted = ", ".join([str(one.entry.requirement), *map(str, one.entry.figure_limits)])
-        made.add_row(shown(one.entry.name), shown(wanted), *point_cells(one.point, metric), before)
+        made.add_row(shown(one.entry.name), shown(wanted), *point_cells(one.point, metric, has_energy), before)
     return made

@@ -46,6 +46,7 @@ class FlowSelectionRow:
 def flow_page(outcome: FlowOutcome, plan_pages: Mapping[str, str] = {}) -> str:
     """One self-contained HTML document; `plan_pages` are paths of plans' pages by the names of points."""
     metric = outcome.points.metric
+    has_energy = any(point.energy_j is not None for point in outcome.augmented.points)
     selected: dict[str, list[str]] = {}
     for one in outcome.selections:
         selected.setdefault(one.point.name, []).append(one.entry.name)
@@ -56,11 +57,13 @@ def flow_page(outcome: FlowOutcome, plan_pages: Mapping[str, str] = {}) -> str:
         board=text.printable(outcome.board),
         task=text.printable(outcome.points.task),
         metric=metric.replace("_", "-"),
+        has_energy=has_energy,
         cards=_cards(outcome),
-        selections=[_selection(one, metric) for one in outcome.selections],
+        notes=outcome.notes,
+        selections=[_selection(one, metric, has_energy) for one in outcome.selections],
         better=sum(one.is_better for one in outcome.selections),
         plots=[Markup(plot) for plot in _plots(outcome.augmented.points, metric, selected)],
-        rows=[_row(point, metric, selected, plan_pages) for point in outcome.augmented.points],
+        rows=[_row(point, metric, has_energy, selected, plan_pages) for point in outcome.augmented.points],
         manners=[one for one in ORDER if any(point.manner == one for point in outcome.augmented.points)],
         order=ORDER,
         left_out=outcome.left_out,
@@ -90,7 +93,7 @@ def _cards(outcome: FlowOutcome) -> list[Card]:
     return cards
 
 
-def _figures(point: DesignPoint, metric: str) -> tuple[str, ...]:
+def _figures(point: DesignPoint, metric: str, has_energy: bool) -> tuple[str, ...]:
     energy = "–" if point.energy_j is None else f"{text.three_digits(1e3 * point.energy_j)} mJ"
     return (
         f"{getattr(point, metric):.2%}",
@@ -99,30 +102,30 @@ def _figures(point: DesignPoint, metric: str) -> tuple[str, ...]:
         text.rounded_count(point.instructions),
         text.duration(point.latency_s),
         text.three_digits(point.throughput),
-        energy,
+        *((energy,) if has_energy else ()),
     )
 
 
-def _selection(one: FlowSelection, metric: str) -> FlowSelectionRow:
+def _selection(one: FlowSelection, metric: str, has_energy: bool) -> FlowSelectionRow:
     before = one.before.best if one.before else None
     return FlowSelectionRow(
         text.printable(one.entry.name),
         text.printable(", ".join([str(one.entry.requirement), *map(str, one.entry.figure_limits)])),
         text.printable(one.point.name),
-        _figures(one.point, metric),
+        _figures(one.point, metric, has_energy),
         "none keeps the limits" if before is None else text.printable(before.name) if one.is_better else "the same",
-        _figures(before, metric) if before and one.is_better else (),
+        _figures(before, metric, has_energy) if before and one.is_better else (),
         text.printable(one.point.command),
     )
 
 
 def _row(
-    point: DesignPoint, metric: str, selected: Mapping[str, Sequence[str]], pages: Mapping[str, str]
+    point: DesignPoint, metric: str, has_energy: bool, selected: Mapping[str, Sequence[str]], pages: Mapping[str, str]
 ) -> FlowPointRow:
     return FlowPointRow(
         text.printable(network_of(point)),
         text.printable(point.manner),
-        _figures(point, metric),
+        _figures(point, metric, has_energy),
         text.printable(", ".join(selected.get(point.name, ()))),
         pages.get(point.name, ""),
         text.printable(point.command),
@@ -160,7 +163,7 @@ def _scatter(
         lines.append(f'<path class="network" d="M{x.at(left):.1f} {y.at(up[members[0]]):.1f}H{x.at(right):.1f}"/>')
     chosen = [at for at, point in enumerate(points) if point.name in selected]
     drawn = [at for at in range(len(points)) if at not in chosen]
-    for group, radius in ((drawn, 4.0), (sorted(chosen, key=lambda at: across[at]), 6.5)):
+    for group, radius in ((drawn, 4.0), *(([at], 6.5) for at in chosen)):
         lines += dots(
             (
                 ChartPoint(
