@@ -16,7 +16,7 @@ from .augmenting import augment
 from .deploying import APPLICATION_FILE, kind_of, write_application, write_firmware, write_libraries
 from .description import ApplicationKind, FlowFile, SelectionEntry, read_flow, weighs_energy
 from .manners import manners_of
-from .points import FrontSource, ModelSource, PointSource
+from .points import FrontSource, ModelSource, PointSource, TaskSource
 from .stages import StageFolder, key_of
 
 POINTS, AUGMENTED, SELECTION, APPLICATION, FIRMWARE = "points", "augmented", "selection", "application", "firmware"
@@ -118,7 +118,7 @@ class DesignFlow:
         board_name = self._known_board()
         with self.stages.locked():
             points = self._points(board_name)
-            board_name = board_name or points.board
+            board_name = board_name or self._board_of(points)
             board = self._checked_board(board_name)
             augmented, left_out = self._augmented(points, board, board_name)
             selections = self._selected(augmented, points)
@@ -189,10 +189,20 @@ class DesignFlow:
 
     def _source(self, board_name: str | None) -> PointSource:
         file, base = self.file, self.path.parent
+        task = base / file.task if file.task else None
         if file.front is not None:
-            return FrontSource(base / file.front)
-        assert board_name is not None
+            return FrontSource(base / file.front, task)
+        if task is not None:
+            return TaskSource(task, self.output, self.workers)
+        assert board_name is not None  # models need one
         return ModelSource(file, base, load_board(board_name), board_name)
+
+    def _board_of(self, points: DesignFront) -> str:
+        """The board of a front, whose file is seen from where the task or the front is."""
+        if not points.board.endswith(".toml"):
+            return points.board
+        origin = self.path.parent / (self.file.task or self.file.front or "")
+        return str((origin if origin.is_dir() else origin.parent) / points.board)
 
     def _augmented(self, points: DesignFront, board: Board, name: str) -> tuple[DesignFront, tuple[str, ...]]:
         """Every point under all manners of execution."""

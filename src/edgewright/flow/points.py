@@ -1,4 +1,4 @@
-"""Where the design points of a flow come from: a front that is there, or one trained model in several widths."""
+"""Where the design points of a flow come from: a search, a front, or one trained model in several widths."""
 
 from __future__ import annotations
 
@@ -9,14 +9,19 @@ from typing import Protocol
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import Infeasible, InputError
 from ..files import read_file
 from ..network import Array, Network
 from ..network.onnx_writer import to_onnx
 from ..network.read import read
-from ..platform import Board
+from ..platform import Board, load_board
+from ..search.data import load_data
 from ..search.front import FRONT_FILE, MODELS, DesignFront, DesignPoint, Measure, read_front
+from ..search.outcome import JOURNAL_ENDING, digest, run_search
 from ..search.pricing import CandidatePricer, Manner
+from ..search.searching import SearchProgress
+from ..search.task import SearchTask, read_task
+from ..search.workers import LocalWorkers
 from .description import FlowFile, ShrinkEntry
 from .fine_tuning import fine_tune, torch_for_training
 from .model_data import ModelData, load_model_data, spread
@@ -54,9 +59,11 @@ class FrontSource:
 
     doing = "reading the front"
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, task: Path | None) -> None:
         self.path = path / FRONT_FILE if path.is_dir() else path
         self.front = read_front(self.path)
+        if task is not None:
+            _check_task(self.front, self.path, task)
         if not self.front.points:
             raise InputError(f"the front '{self.path}' has no points; search longer, or under looser limits")
 
@@ -69,6 +76,58 @@ class FrontSource:
     def _models(self) -> dict[str, bytes]:
         advice = "the models lie beside the front that names them"
         return {one.model: read_file(self.path.parent / one.model, advice) for one in self.front.points}
+
+
+def _check_task(front: DesignFront, path: Path, task: Path) -> None:
+    """An error where a front was not searched for this task with this seed."""
+    known = SearchIdentity.of(task)
+    if (front.digest, front.seed) != (known.digest, known.task.seed):
+        other = (
+            f"seed {front.seed}, not {known.task.seed}" if front.digest == known.digest else "other data or settings"
+        )
+        raise InputError(
+            f"the front '{path}' is not that of the task '{task}' ({other}); search again, or leave one of them out"
+        )
+
+
+@dataclass(frozen=True)
+class SearchIdentity:
+    """A task and the digest of all that decides the result of its search."""
+
+    task: SearchTask
+    digest: str
+
+    @staticmethod
+    def of(path: Path) -> SearchIdentity:
+        task = read_task(path)
+        board = load_board(path.parent / task.board if task.board.endswith(".toml") else task.board)
+        return SearchIdentity(task, digest(task, load_data(task.data, path.parent, task.seed), board))
+
+
+class TaskSource:
+    """An architecture search, which goes on where it was stopped."""
+
+    doing = "reading the task"
+
+    def __init__(self, path: Path, output: Path, workers: int | None) -> None:
+        self.path, self.workers = path, workers
+        self.identity = SearchIdentity.of(path)
+        self.folder = output / f"search-{self.identity.digest[:12]}-{self.identity.task.seed}"
+
+    def key(self) -> str:
+        return key_of(self.identity.digest, self.identity.task.seed, self.identity.task.name)
+
+    def points(self, told: Told, /) -> DesignPoints:
+        def tell(now: SearchProgress) -> None:
+            told(f"searching: {now.trained} of {now.wanted} networks trained, best {now.best:.3f}")
+
+        path, workers = self.folder / FRONT_FILE, LocalWorkers(self.workers)
+        begun = path.with_suffix(JOURNAL_ENDING).exists()
+        outcome = run_search(self.path, path, is_resumed=begun, workers=workers, is_checked=False, progress=tell)
+        if not outcome.front.points:
+            raise Infeasible(f"the search of '{self.path}' found no network; search longer, or under looser limits")
+        models = {point.model: (self.folder / point.model).read_bytes() for point in outcome.front.points}
+        return DesignPoints(outcome.front, models, outcome.notes)
 
 
 class ModelSource:
