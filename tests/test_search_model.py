@@ -6,12 +6,16 @@ from random import Random
 import numpy as np
 import pytest
 
+from edgewright.kernels.select import select
+from edgewright.kernels.sites import NetworkFacts
+from edgewright.memory import plan
 from edgewright.network.layerwise import compare_layers
 from edgewright.network.read import read
 from edgewright.network.reference import reference
+from edgewright.platform.target import TARGETS
 from edgewright.samples.builder import same_pads
 from edgewright.search.architecture import INPUT, CnnArchitecture, PlainBlock, PrimitiveKind, SeparableBlock
-from edgewright.search.model import default_ranges, onnx_model, quantised_weights, scaled_of
+from edgewright.search.model import default_ranges, onnx_model, scaled_of, stored_weights
 from edgewright.search.space import SearchSpace, SpaceKind
 from edgewright.search.weights import LayerWeights, folded, fresh_state, inherited, random_weights, state_shapes
 
@@ -150,8 +154,23 @@ def test_scales_represent_zero_and_the_whole_range():
 
 def test_a_large_bias_beside_tiny_weights_still_fits():
     weights = LayerWeights(np.full((2, 1, 1, 1), 1e-9, np.float32), np.array([100.0, 0.0], np.float32))
-    scale, stored, bias = quantised_weights(weights, 0.01)
-    assert bias[0] * scale[0] * 0.01 == pytest.approx(100.0) and abs(stored).max() <= 127
+    stored = stored_weights(weights, 0.01)
+    assert stored.bias[0] * stored.scale[0] * 0.01 == pytest.approx(100.0) and abs(stored.kernel).max() <= 127
+
+
+@pytest.mark.parametrize("kernel", [(3, 3), (5, 5)])
+def test_depthwise_layers_have_exact_multipliers(kernel):
+    """Without other scales, some channel of such a layer has none, and slow loops compute all of it."""
+    architecture = CnnArchitecture((16, 16, 3), (PlainBlock(160, (3, 3)), SeparableBlock(8, kernel)), 4)
+
+    def kernels(is_exact):
+        ranges = {name: (1.1 * low, 0.9 * high) for name, (low, high) in default_ranges(architecture).items()}
+        network = read(onnx_model(architecture, None, ranges, is_exact=is_exact))
+        selections = select(plan(network), NetworkFacts(network, TARGETS["cortex-m4"])).selections
+        return {one.kernel for stage in selections for one in stage if "depthwise" in one.layer}
+
+    assert kernels(is_exact=False) == {"loops_conv"}
+    assert kernels(is_exact=True).isdisjoint({"loops_conv"})
 
 
 # Inheritance

@@ -102,26 +102,34 @@ def make_plan(
 
 
 def find(
-    network: Network, request: PlanRequest, board: Board | None = None, target: Target | str | None = None
+    network: Network,
+    request: PlanRequest,
+    board: Board | None = None,
+    target: Target | str | None = None,
+    *,
+    explain: bool = True,
 ) -> FoundPlan:
     """The plan that was asked for, and the alternatives that the search found.
 
-    A plan that pulls rows notes where holding the inputs would take less RAM.
+    With `explain`, plans of whole layers tell what each technique saved, and a plan that pulls rows notes where holding
+    the inputs would take less RAM.
     """
-    found = _found(network, request, board, target)
+    found = _found(network, request, board, target, explain)
     if request.lanes > 1:
         core = chosen_target(board, target)
         found = replace(found, plan=with_lanes(network, found.plan, request.lanes, board, core, request.ram))
     plan = found.plan
     bare = Techniques(outside=frozenset(request.outside))
-    if not request.pull_rows or plan.peak_bytes <= phased_bound(network, bare, plan.alignment):
+    if not explain or not request.pull_rows or plan.peak_bytes <= phased_bound(network, bare, plan.alignment):
         return found  # nothing is pulled, or no plan that holds the inputs could do with less
-    resident = _found(network, replace(request, pull_rows=False), board, target).plan.peak_bytes
+    resident = _found(network, replace(request, pull_rows=False), board, target, explain).plan.peak_bytes
     told = replace(plan, resident_bytes=resident if resident < plan.peak_bytes else None)
     return replace(found, plan=told)
 
 
-def _found(network: Network, request: PlanRequest, board: Board | None, target: Target | str | None) -> FoundPlan:
+def _found(
+    network: Network, request: PlanRequest, board: Board | None, target: Target | str | None, explain: bool
+) -> FoundPlan:
     if request.plain or request.phases or request.schedules:
         plan = plan_network(
             network,
@@ -132,6 +140,7 @@ def _found(network: Network, request: PlanRequest, board: Board | None, target: 
             phases=request.phases,
             schedules=request.schedules or None,
             outside=request.outside,
+            explain=explain,
         )
         return FoundPlan(plan)
     if request.method is Method.PAPER:
@@ -145,7 +154,7 @@ def _found(network: Network, request: PlanRequest, board: Board | None, target: 
             alignment=request.alignment,
             pull_rows=request.pull_rows,
             target=core,
-            explain=True,
+            explain=explain,
             outside=request.outside,
         )
         if ram is None or fit(whole.plan, board, request.ram).ram_fits:

@@ -13,6 +13,7 @@ from edgewright.samples.builder import ModelBuilder
 from edgewright.samples.flows import activity_flow
 from edgewright.samples.papers import minakova_cnn1, minakova_cnn2, minakova_scenario1, minakova_scenario2
 from edgewright.samples.quantise import quantise
+from edgewright.samples.tasks import moves
 
 
 def tiny_wake() -> onnx.ModelProto:
@@ -103,8 +104,9 @@ def uav() -> Mapping[str, str | bytes]:
     }
 
 
-APPLICATIONS: dict[str, Callable[[], Mapping[str, str | bytes]]] = {
+APPLICATIONS: dict[str, Callable[[], Mapping[str, str | bytes]]] = {  # the file that a verb takes comes first
     "activity_flow": activity_flow,
+    "moves": moves,
     "paper_application": paper_application,
     "paper_scenarios": paper_scenarios,
     "tiny_application": tiny_application,

@@ -7,6 +7,7 @@ Its input is `input` (batch, channels, height, width), its output `classes` (bat
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,12 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from ..kernels.requantise.depthwise_factors import channels_without_factors
+from ..kernels.requantise.sums import sums_of_onnx
+from ..network import DType, Quant, Tensor
 from ..samples.builder import IR_VERSION, OPSET, same_pads
 from .architecture import INPUT, CnnArchitecture, PrimitiveKind, PrimitiveLayer
-from .weights import LayerWeights, Weights, random_weights
+from .weights import FloatArray, LayerWeights, Weights, random_weights
 
 Range = tuple[float, float]  # the least and the largest value of a tensor
 Ranges = Mapping[str, Range]  # of the input and of each layer's output, by name
@@ -26,6 +30,7 @@ BATCH = "batch"  # name of the open axis
 LEAST, MOST = -128, 127  # of int8
 LEAST_SCALE = 1e-8
 BIAS_LIMIT = 1 << 30  # of int32 biases, which leaves room for the sums that they are added to
+TRIES, HAIR = 48, 2.0**-12  # scales that a channel tries, each so much larger than the last
 SIGMOID_SCALED: Scaled = (1 / 256, LEAST)
 
 # Layers whose outputs are values of their input: these keep its scale.
@@ -37,13 +42,16 @@ def onnx_model(
     weights: Weights | None = None,
     ranges: Ranges | None = None,
     batch: int | None = 1,
+    is_exact: bool = True,
 ) -> onnx.ModelProto:
     """The model: in float32, or in int8 where `ranges` gives the values that tensors take.
 
     Without weights it has seeded random ones; the structure depends on neither weights nor ranges. A batch of None
-    leaves the number of frames open.
+    leaves the number of frames open. With `is_exact`, scales of weights are such that kernels have exact multipliers,
+    which takes a while to find out.
     """
-    draft = _GraphDraft(architecture, random_weights(architecture) if weights is None else weights, ranges)
+    given = random_weights(architecture) if weights is None else weights
+    draft = _GraphDraft(architecture, given, ranges, is_exact)
     for layer in architecture.layers():
         draft.layer(layer)
     return draft.model(batch)
@@ -67,8 +75,8 @@ def scaled_of(values: Range) -> Scaled:
 class _GraphDraft:
     """An ONNX graph under construction. The value named like a layer is what later layers read."""
 
-    def __init__(self, architecture: CnnArchitecture, weights: Weights, ranges: Ranges | None) -> None:
-        self.architecture, self.weights, self.ranges = architecture, weights, ranges
+    def __init__(self, architecture: CnnArchitecture, weights: Weights, ranges: Ranges | None, is_exact: bool) -> None:
+        self.architecture, self.weights, self.ranges, self.is_exact = architecture, weights, ranges, is_exact
         self.nodes: list[onnx.NodeProto] = []
         self.constants: list[onnx.TensorProto] = []
         self.scaled: dict[str, Scaled] = {}  # of tensors, in an int8 model
@@ -164,11 +172,14 @@ class _GraphDraft:
         name, bias = layer.name, self.weights[layer.name].bias
         if self.ranges is None:
             return [self._constant(f"{name}.kernel", kernel), self._constant(f"{name}.bias", bias)]
-        scale, stored, offsets = quantised_weights(LayerWeights(kernel, bias), self.scaled[layer.inputs[0]][0])
-        step = np.float32(self.scaled[layer.inputs[0]][0])
+        source = self.scaled[layer.inputs[0]]
+        stored = stored_weights(LayerWeights(kernel, bias), source[0])
+        if self.is_exact and layer.kind is PrimitiveKind.DEPTHWISE:
+            result = self._scaled(layer, self.ranges)
+            stored = exactly_stored_weights(layer, LayerWeights(kernel, bias), source, result)
         return [
-            self._channels(f"{name}.kernel", stored, np.int8, scale),
-            self._channels(f"{name}.bias", offsets, np.int32, scale * step),
+            self._channels(f"{name}.kernel", stored.kernel, np.int8, stored.scale),
+            self._channels(f"{name}.bias", stored.bias, np.int32, stored.scale * np.float32(source[0])),
         ]
 
     def _channels(self, name: str, values: Any, dtype: Any, scale: npt.NDArray[np.float32]) -> str:
@@ -188,16 +199,46 @@ PLAIN = {
 }
 
 
-def quantised_weights(
-    weights: LayerWeights, input_scale: float
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int8], npt.NDArray[np.int32]]:
-    """The scale of each output channel, the int8 kernel, and the int32 bias in steps of input scale × scale."""
+@dataclass(frozen=True)
+class StoredWeights:
+    """Weights in int8, with one scale for each output channel."""
+
+    scale: FloatArray
+    kernel: npt.NDArray[np.int8]
+    bias: npt.NDArray[np.int32]  # in steps of the input's scale times `scale`
+
+
+def stored_weights(weights: LayerWeights, input_scale: float, factor: npt.ArrayLike = 1.0) -> StoredWeights:
+    """The weights in int8; `factor` makes the scales of channels larger than they must be."""
     kernel, bias = weights.kernel, weights.bias
     largest = np.abs(kernel).reshape(len(kernel), -1).max(axis=1)
     # A channel of tiny weights beside a large bias takes a larger scale, so that the bias fits.
     scale = np.maximum(largest / MOST, np.abs(bias) / (input_scale * BIAS_LIMIT))
-    scale = np.maximum(scale, LEAST_SCALE).astype(np.float32)
+    scale = (np.maximum(scale, LEAST_SCALE) * factor).astype(np.float32)
     shape = (-1, *(1,) * (kernel.ndim - 1))
     stored = np.clip(np.rint(kernel / scale.reshape(shape)), -MOST, MOST).astype(np.int8)
     offsets = np.rint(bias.astype(np.float64) / (scale * np.float32(input_scale))).astype(np.int32)
-    return scale, stored, offsets
+    return StoredWeights(scale, stored, offsets)
+
+
+def exactly_stored_weights(
+    layer: PrimitiveLayer, weights: LayerWeights, source: Scaled, result: Scaled
+) -> StoredWeights:
+    """The weights of a depthwise layer with scales for which its sums are rounded exactly by integer multipliers.
+
+    Kernels for depthwise layers take such multipliers. Whether a channel has one is a matter of luck, as onnxruntime
+    rounds float32 products; where it has none, another scale that is larger by a hair may have one.
+    """
+    x, y = (
+        Tensor(name, (1, 1, 1, 1), DType.INT8, Quant((s,), (z,))) for name, (s, z) in (("x", source), ("y", result))
+    )
+    factor = np.ones(len(weights.bias))
+    plain = stored = stored_weights(weights, source[0])
+    for _ in range(TRIES):
+        flat = stored.kernel.reshape(len(stored.kernel), -1)
+        without = channels_without_factors(sums_of_onnx(x, y, flat, stored.scale, stored.bias, layer.relu))
+        if not len(without):
+            return stored
+        factor[without] *= 1 + HAIR
+        stored = stored_weights(weights, source[0], factor)
+    return plain

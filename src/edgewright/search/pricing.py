@@ -29,7 +29,7 @@ from ..platform import Board
 from ..platform.processor import ProcessorKind
 from ..platform.target import Architecture, Target, target_of
 from ..program import Plan
-from ..run.roofline import estimate_profile
+from ..run.estimated_times import estimate_profile
 from .architecture import CnnArchitecture
 from .model import default_ranges, onnx_model
 
@@ -145,13 +145,15 @@ class CandidatePricer:
 
     def price(self, architecture: CnnArchitecture) -> Price:
         """The price of a candidate."""
-        return self.network_price(self.network(onnx_model(architecture, None, default_ranges(architecture))))
+        return self.network_price(
+            self.network(onnx_model(architecture, None, default_ranges(architecture), is_exact=False))
+        )
 
     def network_price(self, network: Network) -> Price:
         """The price of an int8 network."""
         if self.is_mapped:
             return self._mapped_price(network)
-        return self.price_of(find(network, self.request, self.board, self.target).plan)
+        return self.price_of(find(network, self.request, self.board, self.target, explain=False).plan)
 
     def compiled_price(self, network: Network) -> Price:
         """The price with flash as linked, code and tables included; it takes a compiler."""

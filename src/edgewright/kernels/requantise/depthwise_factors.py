@@ -9,7 +9,7 @@ import numpy as np
 
 from ...network import Array
 from ..site import Site
-from .multipliers import Fixed, Rule, fit
+from .multipliers import Fixed, Rule, fit, unfitted
 from .sums import Requantised, flip, larger_layer, requantised
 
 LEAST_LEFT, MOST_LEFT = 8, 16  # bits that sums are shifted: gathered numbers by 8, weights by up to 8
@@ -77,6 +77,19 @@ def _shifted(site: Site, sums: Requantised, base: Array, least: int, most: int) 
         return _in_groups(site, sums, base, most)
     table = np.stack([fixed.multiplier, _offset(site, fixed)], axis=1)
     return Factors(sums, table.astype(np.int32), fixed.left - LEAST_LEFT, fixed.shift)
+
+
+def channels_without_factors(sums: Requantised) -> Array:
+    """The channels of an int8 layer that keep it from having factors; other scales of their weights may do."""
+    base = sums.bias - sums.zero * sums.weights.sum(axis=1, dtype=np.int64)
+    most = _most_left(sums, 0)
+    if most < LEAST_LEFT or not len(unfitted(sums.rule, base, most, LEAST_LEFT)):
+        return np.arange(0 if most >= LEAST_LEFT else len(base))
+    exponents = np.frexp(sums.rule.scale)[1]
+    groups = [np.nonzero(exponents == exponent)[0] for exponent in np.unique(exponents)]
+    return np.concatenate(
+        [which[unfitted(_of_channels(sums.rule, which), base[which], most, most)] for which in groups]
+    )
 
 
 def _base(sums: Requantised, site: Site) -> Array:

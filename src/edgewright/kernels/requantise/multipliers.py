@@ -167,6 +167,16 @@ def _digest(rule: Rule, bias: Array | None, drop_bits: Array | None, limits: tup
     return found.digest()
 
 
+def unfitted(rule: Rule, bias: Array, most_left: int, least_left: int) -> Array:
+    """The channels for which `fit` finds no multiplier; all of them where sums or scales are out of its range."""
+    base, live = bias.astype(np.int64), np.nonzero(~rule.constant)[0]
+    sizes = _sizes(rule, base, live, least_left, most_left, is_wide=False)
+    if sizes is None:
+        return np.arange(rule.channels)
+    limits = _Limits(rule, rule.thresholds, base, None, *sizes, 0)
+    return live[limits.search(live, is_partial=True)[:, 0] < 0]
+
+
 def _fit(
     rule: Rule, bias: Array | None, drop_bits: Array | None, most_left: int, least_left: int, is_wide: bool
 ) -> Fixed | None:
@@ -184,7 +194,7 @@ def _fit(
     bits = 32 if is_wide else 0
     found = np.stack([0 * base, rule.stored(rule.first[:, None])[:, 0].astype(np.int64) << (shifts + bits)], axis=1)
     fitted = _Limits(rule, rule.thresholds, base, drop, by, shifts, bits).search(live)
-    if fitted is None:
+    if np.any(fitted[:, 0] < 0):
         return None
     found[live] = fitted
     multiplier, offset = found[:, 0].astype(np.int32), found[:, 1].astype(np.int64 if is_wide else np.int32)
@@ -226,8 +236,11 @@ class _Limits:
     shifts: Array
     bits: int  # of the product that are kept below its upper half
 
-    def search(self, channels: Array) -> Array | None:
-        """(channels, 2): a multiplier and an offset for each channel."""
+    def search(self, channels: Array, is_partial: bool = False) -> Array:
+        """(channels, 2): a multiplier and an offset for each channel, -1 where there is none.
+
+        Once a channel has none, the others are left at that, unless `is_partial` asks for them.
+        """
         scale = self.rule.scale[channels]
         # A change of the slope that moves the farthest threshold by about one sum.
         span = scale / (np.maximum(np.abs(self.rule.first), np.abs(self.rule.last))[channels] + 1)
@@ -235,10 +248,11 @@ class _Limits:
         stubborn = np.nonzero(found[:, 0] < 0)[0]
         if len(stubborn):
             lowest, highest = self._slopes(channels[stubborn])
-            if np.any(highest <= lowest):
-                return None
-            found[stubborn] = self._try(channels[stubborn], lowest, highest, TRIES[1])
-        return None if np.any(found[:, 0] < 0) else found
+            has_room = highest > lowest
+            if is_partial or np.all(has_room):
+                able = stubborn[has_room]
+                found[able] = self._try(channels[able], lowest[has_room], highest[has_room], TRIES[1])
+        return found
 
     def _try(self, channels: Array, lowest: Array, highest: Array, tries: int) -> Array:
         """(channels, 2): a multiplier and an offset, from the middle of the slopes on; -1 where none passes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 
@@ -156,10 +157,13 @@ def _zero(tensor: Tensor) -> int:
 
 def _rule_of_onnx(site: Site, first: Array, last: Array) -> Rule:
     """That of onnxruntime: one float32 product, rounded half to even."""
-    result, activation = site.result, site.activation
-    x, w, y = (unwrap(tensor.quant).scale for tensor in (site.inputs[0].tensor, site.inputs[1].tensor, result))
-    products = np.float32(x[0]) * np.array(w, np.float32)
-    scale = (products / np.float32(y[0])) * np.ones(len(first), np.float32)
+    w = np.array(unwrap(site.inputs[1].tensor.quant).scale, np.float32)
+    return _onnx_rule(site.inputs[0].tensor, w, site.result, site.activation, first, last)
+
+
+def _onnx_rule(x: Tensor, w: Array, result: Tensor, activation: object, first: Array, last: Array) -> Rule:
+    products = np.float32(unwrap(x.quant).scale[0]) * w
+    scale = (products / np.float32(unwrap(result.quant).scale[0])) * np.ones(len(first), np.float32)
     info = np.iinfo(result.dtype.numpy)
     low, high = int(info.min), int(info.max)
     if isinstance(activation, Clamp):
@@ -172,3 +176,11 @@ def _rule_of_onnx(site: Site, first: Array, last: Array) -> Rule:
 
     name = f"in float, {_zero(result)} of {result.dtype.name}"
     return Rule(stored, low, high, first, last, scale.astype(np.float64), name)
+
+
+def sums_of_onnx(x: Tensor, result: Tensor, weights: Array, scale: Array, bias: Array, has_relu: bool) -> Requantised:
+    """The sums of an int8 ONNX layer: stored weights (channels, taps) with one scale each, biases in steps of sums."""
+    zero, offsets = _zero(x), bias.astype(np.int64)
+    first, last = _reach(weights, offsets, x, zero)
+    rule = _onnx_rule(x, scale, result, Clamp(0.0, inf) if has_relu else None, first, last)
+    return Requantised(weights, offsets, zero, rule, None)
