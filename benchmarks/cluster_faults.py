@@ -4,9 +4,9 @@
 
 Four devices are processes of this machine, each in a network namespace where those can be had (as root), else on
 loopback. A trial sends 1,000 frames through; at random moments a device is killed and started again, stopped and
-continued, or its cable is cut and mended. No result may be missing, doubled, out of order or wrong, and results must
-come again within 2 s after a loss was noticed. `--frames` and `--fuzz` watch the memory of all processes: the means of
-the first and the last tenth may differ by 2 %.
+continued, its cable is cut and mended, or what it sends to one other device vanishes for a while. No result may be
+missing, doubled, out of order or wrong, and results must come again within 2 s after a loss was noticed. `--frames` and
+`--fuzz` watch the memory of all processes: the means of the first and the last tenth may differ by 2 %.
 """
 
 from __future__ import annotations
@@ -40,7 +40,14 @@ DEVICES, FRAMES, PACE_S = 4, 1000, 0.003
 NAMES = [f"device{number + 1}" for number in range(1, DEVICES)]
 RESUME_S, GROWTH = 2.0, 0.02  # the bars
 BRIDGE, NET = "ewfaults", "10.78.0."
-KINDS = {"killed": "SIGKILL, started again 1 s later", "stopped": "SIGSTOP, SIGCONT", "cut": "cable cut, mended"}
+KINDS = {
+    "killed": "SIGKILL, started again 1 s later",
+    "stopped": "SIGSTOP, SIGCONT",
+    "cut": "cable cut, mended",
+    "parted": "no packets to one device, mended",
+}
+OF_CABLES = ("cut", "parted")
+NOBODY = "02:00:00:00:00:99"  # an Ethernet address
 
 
 @dataclass
@@ -49,6 +56,7 @@ class Fault:
     device: str
     frame: int
     seconds: float  # until the device is well again
+    other: str = ""  # that it cannot reach
     notice_s: float | None = None  # until the loss was noticed; None where it was over before
     resume_s: float | None = None  # from then on until the next result
     frames_again: int = 0
@@ -112,12 +120,27 @@ def begin(trial: Trial, spaces: dict[str, str], fault: Fault) -> None:
     process = trial.nodes.processes[fault.device]
     if fault.kind == "cut":
         run("ip", "link", "set", f"{spaces[fault.device]}h", "down")
+    elif fault.kind == "parted":
+        run(
+            "ip",
+            "-n",
+            spaces[fault.device],
+            "neigh",
+            "replace",
+            *neighbour(fault),
+            "lladdr",
+            NOBODY,
+            "nud",
+            "permanent",
+        )
     else:
         process.send_signal(signal.SIGKILL if fault.kind == "killed" else signal.SIGSTOP)
 
     def mend() -> None:
         if fault.kind == "cut":
             run("ip", "link", "set", f"{spaces[fault.device]}h", "up")
+        elif fault.kind == "parted":
+            run("ip", "-n", spaces[fault.device], "neigh", "del", *neighbour(fault))
         elif fault.kind == "stopped":
             process.send_signal(signal.SIGCONT)
         else:
@@ -129,15 +152,20 @@ def begin(trial: Trial, spaces: dict[str, str], fault: Fault) -> None:
     timer.start()
 
 
+def neighbour(fault: Fault) -> tuple[str, str, str]:
+    return f"{NET}{NAMES.index(fault.other) + 2}", "dev", "eth0"
+
+
 def one_trial(trial: Trial, spaces: dict[str, str], seed: int) -> Outcome:
     """1,000 frames with one or two faults, the second often before the first is over."""
     random, outcome = Random(seed), Outcome(seed)
-    kinds = [kind for kind in KINDS if spaces or kind != "cut"]
+    kinds = [kind for kind in KINDS if spaces or kind not in OF_CABLES]
     at = sorted(random.sample(range(20, FRAMES - 20), random.choice((1, 1, 2))))
     for victim, frame in zip(random.sample(NAMES, len(at)), at, strict=True):
         kind = random.choice(kinds)
-        seconds = 1.0 if kind == "killed" else random.uniform(0.2, 4.0)
-        outcome.faults.append(Fault(kind, victim, frame, seconds))
+        seconds = {"killed": 1.0, "parted": 8.0}.get(kind) or random.uniform(0.2, 4.0)
+        other = random.choice([name for name in NAMES if name != victim]) if kind == "parted" else ""
+        outcome.faults.append(Fault(kind, victim, frame, seconds, other))
     coming, begun = list(outcome.faults), dict[str, float]()
     coordinator = trial.connected()
     try:
@@ -155,7 +183,7 @@ def one_trial(trial: Trial, spaces: dict[str, str], seed: int) -> Outcome:
         outcome.trouble = f"{FRAMES - outcome.results} results are missing"
     for fault in outcome.faults:
         for loss in coordinator.recoveries:
-            if loss.device == fault.device and fault.notice_s is None:
+            if loss.device in (fault.device, fault.other) and fault.notice_s is None:
                 fault.notice_s, fault.frames_again = loss.noticed - begun[fault.device], loss.frames_again
                 fault.resume_s = loss.resumed - loss.noticed if loss.resumed else None
     for thread in threading.enumerate():

@@ -4,21 +4,19 @@
 
 Each device is a process in a network namespace of its own, on a bridge, with a cable that sends and receives at the
 given rate (`tc tbf`) and a share of a core (a CPU quota of a cgroup, version 1 or 2, in periods of 10 ms); all shares
-together are below the cores of this machine. Predicted figures come from the simulator. It is told how long the parts
-take when they run alone, by the share; the rate of the cables, less what headers take; and what a message costs, which
-is measured first with a network that computes next to nothing. Where namespaces or quotas cannot be had, the benchmark
-says so, and runs without.
+together are below the cores of this machine. Predicted figures come from the simulator. It is told what is measured
+before: how long parts take on their devices; what messages cost, by a network that computes almost nothing; and what a
+frame takes of each device's processor besides its parts, by the first frames, which come one after the other. Rates of
+cables are less what headers take. Where namespaces or quotas cannot be had, the benchmark says so, and runs without.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -32,11 +30,11 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from cluster_costs import events, part_seconds, processor_seconds
 from edgewright import read_model
 from edgewright.cluster.devices import Cluster, equal_devices
 from edgewright.cluster.goal import ClusterAim, ClusterGoal
-from edgewright.cluster.node.credentials import Credentials, load_credentials
-from edgewright.cluster.node.engine import load_parts
+from edgewright.cluster.node.credentials import load_credentials
 from edgewright.cluster.running.coordinator import Coordinator
 from edgewright.cluster.running.keys import make_keys
 from edgewright.cluster.running.local_nodes import LocalNodes
@@ -50,8 +48,9 @@ from edgewright.network.operators import Conv2d
 from edgewright.network.reference import compare
 
 CORES = len(os.sched_getaffinity(0))
-SHARE_OF_CORES = 0.9  # of this machine's cores that all devices together may use
+SHARE_OF_CORES = 0.9  # of this machine's cores that all devices together may use where nobody else does
 PERIOD_US = 10_000
+LIGHT_FRAMES = 100  # of the network that measures what a message costs
 FAST_MBIT = 500
 BRIDGE, NET = "ewbridge", "10.77.0."
 PAYLOAD = 1448 / 1514  # of what a cable sends: the rest is headers of TCP, IP and Ethernet
@@ -69,6 +68,10 @@ class Row:
     predicted_latency_s: float
     measured_latency_s: float
     message_s: float  # that a message takes more on each cable, as measured before
+    event_s: float  # of a core, for a message that is sent or received or a part that is run
+    core_s: float  # of a core, for a frame on the busiest device
+    parts_s: float  # of that, its parts
+    load: float  # of the machine, by all that ran on it
     is_memory_planned: bool
     is_right: bool
     process_bytes: int
@@ -82,9 +85,9 @@ class Row:
         return self.measured_latency_s / self.predicted_latency_s
 
 
-def share_of(devices: int) -> float:
-    """Of a core, for each of so many devices."""
-    return min(1.0, SHARE_OF_CORES * CORES / devices)
+def share_of(devices: int, share: float) -> float:
+    """Of a core, for each of so many devices that have this share of the machine together."""
+    return min(1.0, share * CORES / devices)
 
 
 def run(*command: object) -> str:
@@ -117,7 +120,7 @@ def namespaces(count: int, mbit: float) -> Iterator[list[str]]:
             run("tc", "qdisc", "add", "dev", f"{name}h", *shape)
             run("tc", "-n", name, "qdisc", "add", "dev", "eth0", *shape)
             if not is_fast:
-                for end in (["ethtool", "-K", f"{name}h"], ["ip", "netns", "exec", name, "ethtool", "-K", "eth0"]):
+                for end in (["ethtool", "-K", f"{name}h"], [*entered(name), "ethtool", "-K", "eth0"]):
                     with suppress(OSError):
                         run(*end, "tso", "off", "gso", "off", "gro", "off")
         yield names
@@ -159,83 +162,24 @@ def quotas(names: list[str], share: float) -> Iterator[dict[str, Path]]:
 
 def inside(namespace: str | None, group: Path | None) -> tuple[str, ...]:
     """What starts a process there."""
-    enter = f"echo $$ > {group}/cgroup.procs; " if group else ""
+    enter = f"echo $$ > {group}/cgroup.procs && " if group else ""
     prefix = ("sh", "-c", f'{enter}exec "$@"', "sh")
-    return (*prefix, "ip", "netns", "exec", namespace) if namespace else prefix
+    return (*prefix, *entered(namespace)) if namespace else prefix
 
 
-def part_seconds(plan: PreparedPlan) -> dict[str, float]:
-    """How long each part takes alone on a core of this machine: the median of several runs in a row."""
-    import ctypes
-
-    found: dict[str, float] = {}
-    for node in plan.nodes.values():
-        if node.library is None:
-            continue
-        _, functions = load_parts(node, plan.libraries[node.library.digest])
-        memory = np.zeros(node.memory_bytes + 64, np.uint8)
-        base = memory.ctypes.data + -memory.ctypes.data % 64
-        slots = {fifo.number: fifo.starts[0] for fifo in node.fifos if fifo.starts}
-        for part, function in zip(node.parts, functions, strict=True):
-            places = [
-                ctypes.c_void_p(base + start)
-                for start in (*part.arenas, *(slots[n] for n in (*part.reads, *part.writes)))
-            ]
-            times = []
-            for _ in range(7):
-                began = time.perf_counter()
-                function(*places)
-                times.append(time.perf_counter() - began)
-            found[part.name] = median(times)
-    return found
+def entered(namespace: str) -> tuple[str, str]:
+    """What starts a process in a network namespace; `ip netns exec` would hide the cgroups from it."""
+    return "nsenter", f"--net=/run/netns/{namespace}"
 
 
-def tls_seconds(credentials: Credentials) -> tuple[float, float]:
-    """Seconds of a core for a byte, to send it and to receive it, with TLS: measured in this process."""
-    plain = socket.socketpair()
-    size, spent = 1 << 26, [0.0]
-
-    def receive() -> None:
-        connection = credentials.server_context().wrap_socket(plain[1], server_side=True)
-        place = memoryview(bytearray(1 << 20))
-        began, left = time.thread_time(), size
-        while left:
-            left -= connection.recv_into(place[: min(left, len(place))])
-        spent[0] = time.thread_time() - began
-
-    thread = threading.Thread(target=receive)
-    thread.start()
-    connection = credentials.client_context().wrap_socket(plain[0])
-    began, block = time.thread_time(), bytes(1 << 20)
-    for _ in range(size // len(block)):
-        connection.sendall(block)
-    sending = time.thread_time() - began
-    thread.join()
-    connection.close()
-    return sending / size, spent[0] / size
-
-
-def carrying_seconds(plan: PreparedPlan, sending: float, receiving: float) -> dict[str, float]:
-    """Seconds of a core for what is sent and received, by the part that made it or first reads it."""
-    found: dict[str, float] = {}
-    for node in plan.nodes.values():
-        for fifo in node.fifos:
-            if fifo.origin == node.device:
-                made = [part.name for part in node.parts if fifo.number in part.writes]
-                cost = sending * fifo.wire_bytes * len(set(fifo.sent_to) - {node.device})
-            else:
-                made = [node.parts[number].name for number in fifo.readers[:1]]
-                cost = receiving * fifo.wire_bytes
-            for name in made:
-                found[name] = found.get(name, 0.0) + cost
-    return found
-
-
-def with_quota(seconds: float, quota: float) -> float:
-    """How long so many seconds of a core take that begin with a quota which nobody has used."""
-    period = PERIOD_US / 1e6
-    whole, rest = divmod(seconds, quota * period)
-    return whole * period + rest
+@contextmanager
+def a_share(group: Path | None) -> Iterator[None]:
+    """Meanwhile this process, the gateway's, has its share of a core."""
+    if group:
+        (group / "cgroup.procs").write_text(str(os.getpid()))
+    yield
+    if group:
+        (group.parent / "cgroup.procs").write_text(str(os.getpid()))
 
 
 @dataclass
@@ -247,33 +191,47 @@ class Trial:
     cluster: Cluster
 
 
-def measured(trial: Trial, plan: PreparedPlan, network: Network, frames: int) -> tuple[float, float, bool, bool, int]:
-    """Frames per second, latency of a frame alone, whether memory is as planned, whether results are right."""
+@dataclass
+class Measured:
+    fps: float
+    latency_s: float  # of a frame alone
+    is_memory_planned: bool
+    is_right: bool
+    process_bytes: int
+    core_s: dict[str, float]  # for a frame, by device
+
+
+def measured(trial: Trial, plan: PreparedPlan, network: Network, frames: int) -> Measured:
     coordinator = trial.coordinator
     samples = [random_inputs(network, seed) for seed in range(3)]
     wanted = [execute(network, sample) for sample in samples]
     coordinator.connect(trial.nodes.addresses)
     coordinator.prepare([plan])
     monitor = Monitor(coordinator)
-    is_right, times, latencies = True, [], []
-    alone = max(5, frames // 5)
+    alone = max(6, frames // 5)
+    pids = {name: each.pid for name, each in trial.nodes.processes.items()} | {coordinator.name: os.getpid()}
+    spent = dict.fromkeys(plan.nodes, 0.0)
 
     def source() -> Iterator[dict[str, object]]:
         for number, sample in enumerate(islice(cycle(samples), alone + frames)):
-            while number < alone and coordinator.keeper.finished < number:
-                time.sleep(0.0005)
+            while number <= alone and coordinator.keeper.finished < number:
+                time.sleep(0.005)
+            for name in plan.nodes if number in (1, alone) else ():
+                spent[name] += processor_seconds(pids[name]) * (1 if number == alone else -1)
             yield sample
 
-    for number, result in enumerate(coordinator(source())):
-        is_right &= compare(network, result, wanted[number % len(wanted)]).passes
-        times.append(coordinator.keeper.finish_times[-1])
-    latencies = list(coordinator.keeper.latencies)[1:alone]
-    status = monitor.status()
-    is_planned = all(each.allocated_bytes == each.planned_bytes for each in status.devices)
-    process = max(each.resident_bytes for each in status.devices if each.name != coordinator.name)
-    stream = list(coordinator.keeper.finish_times)[alone + 2 :]
-    fps = (len(stream) - 1) / (stream[-1] - stream[0])
-    return fps, median(latencies), is_planned, is_right, process
+    results = [*coordinator(source())]
+    keeper = coordinator.keeper
+    latencies, stream = list(keeper.latencies)[1:alone], list(keeper.finish_times)[alone + 2 :]
+    devices = monitor.status().devices
+    return Measured(
+        (len(stream) - 1) / (stream[-1] - stream[0]),
+        median(latencies),
+        all(each.allocated_bytes == each.planned_bytes for each in devices),
+        all(compare(network, each, wanted[n % len(wanted)]).passes for n, each in enumerate(results)),
+        max(each.resident_bytes for each in devices if each.name != coordinator.name),
+        {name: seconds / (alone - 1) for name, seconds in spent.items()},
+    )
 
 
 def case(
@@ -283,12 +241,14 @@ def case(
     frames: int,
     rate: float,
     latency: float,
+    event: float,
+    share: float,
     namespace: list[str],
     groups: Mapping[str, Path],
 ) -> Row:
-    """One network on so many devices; "" is one that computes next to nothing."""
+    """One network on so many devices, or one that computes almost nothing."""
     network = read_model(model) if model else light_network()
-    quota = share_of(count) if groups else 1.0
+    quota = share_of(count, share) if groups else 1.0
     speed = mbit * 125_000 * (1.0 if mbit >= FAST_MBIT else PAYLOAD)
     with ExitStack() as held:
         folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="edgewright-")))
@@ -314,45 +274,60 @@ def case(
         planned = preparation.planner.realised(preparation.planner.plan(cluster, strategy)).deployment
         assert planned is not None
         plan = preparation.whole(planned)
-        seconds = part_seconds(plan)
+        at_home = {name: inside(None, groups.get(places.get(name, name))) for name in names}
+        seconds = part_seconds(plan, folder, at_home)
         deployment = planned.deployment
-        carrying = carrying_seconds(plan, *tls_seconds(load_credentials(folder / "keys" / names[0])))
+        with a_share(groups.get(places.get(names[0], names[0]))):
+            found = measured(Trial(nodes, coordinator, cluster), plan, network, frames)
+    carrying, large = {}, {}  # by part: what is sent and received for it; that without a message's usual cost
+    for name, node in plan.nodes.items():
+        counts = events(node)
+        rest = found.core_s[name] - sum(seconds[part] for part in counts)
+        if not model:
+            event = max(event, rest / counts.total())
+        for part, count in counts.items():
+            carrying[part] = max(0.0, rest * count / counts.total())
+            large[part] = max(0.0, carrying[part] - count * event)
 
-        def simulated(count: int, delay: float) -> ClusterRun:
-            """A stream uses up every quota, with what is sent and received besides; parts of a frame that is alone run
-            on a whole core until their quota is gone.
-            """
-            links = tuple(replace(link, latency_s=delay) for link in cluster.links)
-            late, kept = replace(cluster, links=links), planned.frames_kept
-            times = {
-                (worker.name, part): (seconds[part] + carrying.get(part, 0.0)) / quota
-                if count > 1
-                else with_quota(seconds[part], quota)
-                for worker in deployment.workers
-                for part in worker.parts
-            }
-            return simulate(deployment, late, count, times=times, turns=planned.turns, is_judged=True, under_way=kept)
+    def simulated(count: int, delay: float, times: Mapping[str, float]) -> ClusterRun:
+        links = tuple(replace(link, latency_s=delay) for link in cluster.links)
+        late, kept = replace(cluster, links=links), planned.frames_kept
+        spent = {(worker.name, part): times[part] for worker in deployment.workers for part in worker.parts}
+        return simulate(deployment, late, count, times=spent, turns=planned.turns, is_judged=True, under_way=kept)
 
-        many, one = simulated(frames, latency), simulated(1, latency)
-        print("ready", flush=True)  # now this process, the gateway's, is given its share of a core
-        sys.stdin.readline()
-        fps, alone, is_planned, is_right, process = measured(Trial(nodes, coordinator, cluster), plan, network, frames)
-    if not model:  # what a message costs, on each of the two cables on its way
-        zero, second = (simulated(1, delay).latency_s for delay in (0.0, 1.0))
-        latency = max(0.0, alone - zero) / (second - zero)
+    def alone(delay: float) -> ClusterRun:
+        """A frame that is alone has whole cores, unless a device would use more than its share of the time."""
+        slower = excess = 1.0
+        while True:
+            slower = min(slower * excess, 1 / quota)
+            one = simulated(1, slower * delay, {part: slower * (seconds[part] + large[part]) for part in seconds})
+            excess = max(found.core_s.values()) / (quota * one.latency_s)
+            if excess < 1.01 or slower == 1 / quota:
+                return one
+
+    if not model:
+        zero, second = (alone(delay).latency_s for delay in (0.0, 1.0))
+        latency = max(0.0, found.latency_s - zero) / (second - zero)  # on each of the two cables on its way
+    many = simulated(frames, latency, {part: (seconds[part] + carrying[part]) / quota for part in seconds})
+    one = alone(latency)
+    busiest = max(found.core_s, key=found.core_s.__getitem__)
     return Row(
-        Path(model).stem,
-        count,
-        mbit,
-        quota,
-        many.throughput,
-        fps,
-        one.latency_s,
-        alone,
-        latency,
-        is_planned,
-        is_right,
-        process,
+        model=Path(model).stem,
+        devices=count,
+        mbit=mbit,
+        quota=quota,
+        predicted_fps=many.throughput,
+        measured_fps=found.fps,
+        predicted_latency_s=one.latency_s,
+        measured_latency_s=found.latency_s,
+        message_s=latency,
+        event_s=event,
+        core_s=found.core_s[busiest],
+        parts_s=sum(seconds[part.name] for part in plan.nodes[busiest].parts),
+        load=os.getloadavg()[0],
+        is_memory_planned=found.is_memory_planned,
+        is_right=found.is_right,
+        process_bytes=found.process_bytes,
     )
 
 
@@ -372,10 +347,18 @@ def light_network() -> Network:
 @click.option("--mbit", default="1000,100,10", show_default=True)
 @click.option("--frames", default=30, show_default=True)
 @click.option("--rate", default=10.0, show_default=True, help="GMAC/s of a core, for the search.")
+@click.option("--share", default=SHARE_OF_CORES, show_default=True, help="Of this machine's cores, for all devices.")
 @click.option("--json", "target", type=click.Path(path_type=Path))
 @click.option("--inside", hidden=True, help="A case, in the gateway's namespace.")
 def main(
-    models: tuple[Path, ...], devices: str, mbit: str, frames: int, rate: float, target: Path | None, inside: str | None
+    models: tuple[Path, ...],
+    devices: str,
+    mbit: str,
+    frames: int,
+    rate: float,
+    share: float,
+    target: Path | None,
+    inside: str | None,
 ) -> None:
     if inside:
         with suppress(OSError):
@@ -385,32 +368,41 @@ def main(
         row = case(groups=groups, **given)
         print(json.dumps(asdict(row)))
         return
-    console = Console(width=150)
+    console = Console(width=180)
     rows: list[Row] = []
-    for model in models:
-        for count in map(int, devices.split(",")):
-            for speed in map(float, mbit.split(",")):
-                cost = in_its_place("", count, speed, frames, rate, 0.0, console).message_s
-                rows.append(in_its_place(str(model), count, speed, frames, rate, cost, console))
+    for count in map(int, devices.split(",")):
+        for speed in map(float, mbit.split(",")):
+            costs = {"latency": 0.0, "event": 0.0}
+            light = in_its_place("", count, speed, LIGHT_FRAMES, rate, costs, share, console)
+            costs = {"latency": light.message_s, "event": light.event_s}
+            for model in models:
+                rows.append(in_its_place(str(model), count, speed, frames, rate, costs, share, console))
                 console.print(
                     f"{model.stem}, {count} devices, {speed:g} Mbit/s: rate {rows[-1].fps_ratio:.2f}, "
                     f"latency {rows[-1].latency_ratio:.2f} of what was predicted",
                     style="dim",
                 )
+                if target:
+                    write(target, rows)
     console.print(shown(rows))
-    if target:
-        target.write_text(
-            json.dumps(
-                [asdict(row) | {"fps_ratio": row.fps_ratio, "latency_ratio": row.latency_ratio} for row in rows],
-                indent=1,
-            )
-        )
+
+
+def write(target: Path, rows: list[Row]) -> None:
+    found = [asdict(row) | {"fps_ratio": row.fps_ratio, "latency_ratio": row.latency_ratio} for row in rows]
+    target.write_text(json.dumps(found, indent=1))
 
 
 def in_its_place(
-    model: str, count: int, mbit: float, frames: int, rate: float, latency: float, console: Console
+    model: str,
+    count: int,
+    mbit: float,
+    frames: int,
+    rate: float,
+    costs: Mapping[str, float],
+    share: float,
+    console: Console,
 ) -> Row:
-    """The case in namespaces with quotas, or without what cannot be had."""
+    """The case in namespaces with quotas, or without what cannot be had; with what messages cost."""
     with ExitStack() as held:
         names: list[str] = []
         groups: dict[str, Path] = {}
@@ -420,28 +412,20 @@ def in_its_place(
             console.print(f"no network namespaces here ({error}): loopback, and predictions for it", style="yellow")
         try:
             devices = names or [f"device{n + 1}" for n in range(count)]
-            groups = held.enter_context(quotas(devices, share_of(count)))
+            groups = held.enter_context(quotas(devices, share_of(count, share)))
         except OSError as error:
             console.print(f"no CPU quotas here ({error}): devices share the cores", style="yellow")
         given = {
-            "model": model, "count": count, "mbit": mbit, "frames": frames, "rate": rate * 1e9, "latency": latency,
-            "namespace": names, "groups": {name: str(path) for name, path in groups.items()},
+            "model": model, "count": count, "mbit": mbit, "frames": frames, "rate": rate * 1e9, **costs, "share": share,
+            "namespace": names,
+            "groups": {name: str(path) for name, path in groups.items()},
         }  # fmt: skip
-        prefix = ("ip", "netns", "exec", names[0]) if names else ()
+        prefix = entered(names[0]) if names else ()
         command = [*prefix, sys.executable, __file__, __file__, "--inside", json.dumps(given)]
-        pipe = subprocess.PIPE
-        with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
-            assert process.stdin and process.stdout and process.stderr
-            if process.stdout.readline().strip() == "ready":
-                if groups:
-                    gateway = groups[names[0] if names else "device1"]
-                    (gateway / "cgroup.procs").write_text(str(process.pid))
-                process.stdin.write("\n")
-                process.stdin.flush()
-            said, error = process.communicate()
-        if process.returncode:
-            raise RuntimeError(error[-3000:])
-        return Row(**json.loads(said.splitlines()[-1]))
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(done.stderr[-3000:])
+        return Row(**json.loads(done.stdout.splitlines()[-1]))
 
 
 def shown(rows: list[Row]) -> Table:
@@ -450,7 +434,7 @@ def shown(rows: list[Row]) -> Table:
         "model",
         "devices",
         "Mbit/s",
-        "core",
+        "share",
         "frames/s",
         "predicted",
         "ratio",
@@ -458,6 +442,10 @@ def shown(rows: list[Row]) -> Table:
         "predicted",
         "ratio",
         "message",
+        "event",
+        "core",
+        "parts",
+        "load",
         "memory",
         "results",
         "process",
@@ -468,6 +456,8 @@ def shown(rows: list[Row]) -> Table:
             row.model, str(row.devices), f"{row.mbit:g}", f"{row.quota:.2f}", f"{row.measured_fps:.3g}",
             f"{row.predicted_fps:.3g}", f"{row.fps_ratio:.2f}", f"{1e3 * row.measured_latency_s:.0f} ms",
             f"{1e3 * row.predicted_latency_s:.0f} ms", f"{row.latency_ratio:.2f}", f"{2e3 * row.message_s:.2f} ms",
+            f"{1e6 * row.event_s:.0f} µs",  f"{1e3 * row.core_s:.1f} ms",
+            f"{1e3 * row.parts_s:.1f} ms", f"{row.load:.1f}",
             "as planned" if row.is_memory_planned else "NOT as planned", "right" if row.is_right else "WRONG",
             f"{row.process_bytes / 2**20:.0f} MiB",
         )  # fmt: skip

@@ -35,7 +35,7 @@ from edgewright.program import load_deployment, plan_text, save_deployment
 from edgewright.program.deployment import Worker
 from edgewright.program.deployment_file import REDUCED_FILE
 from edgewright.run.build import build_pipeline
-from edgewright.run.roofline import estimate_profile
+from edgewright.run.estimated_times import estimate_profile
 from edgewright.samples import write_application
 from hal_random import draw_program
 from onnx_node_cases import node_cases, with_parameters_baked

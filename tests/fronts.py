@@ -29,7 +29,7 @@ def design_point(name: str, accuracy: float, throughput: float, ram: int, energy
         "energy_j": energy,
         "model": f"models/{name}.onnx",
         "manner": "streamed",
-        "command": f"edgewright compile models/{name}.onnx --board nucleo-l476rg",
+        "command": f"edgewright compile models/{name}.onnx --board nucleo-l4r5zi",
         **more,
     }
     return DesignPoint(**given)
@@ -38,7 +38,7 @@ def design_point(name: str, accuracy: float, throughput: float, ram: int, energy
 def front_of(*points: DesignPoint, metric: str = "accuracy") -> DesignFront:
     measures = (Measure.ACCURACY, Measure.RAM, Measure.THROUGHPUT, Measure.ENERGY)
     return DesignFront(
-        task="six", digest="0", seed=1, board="nucleo-l476rg", metric=metric, measures=measures, points=points
+        task="six", digest="0", seed=1, board="nucleo-l4r5zi", metric=metric, measures=measures, points=points
     )
 
 

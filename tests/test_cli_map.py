@@ -86,7 +86,7 @@ def test_tables_and_the_page(model, here, tmp_path):
     page = tmp_path / "page.html"
     result = run(model, "--times", here, "--pareto", "--page", page)
     assert result.exit_code == 0, result.output
-    assert "no pipeline is faster; bound" in result.output and "frames/s" in result.output
+    assert "no pipeline is faster by these times; bound" in result.output and "frames/s" in result.output
     html = page.read_text()
     assert "sets the pace" in html and html.count("<svg") == 2
 

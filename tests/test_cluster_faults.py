@@ -25,7 +25,7 @@ import pytest
 from cluster_trials import Trial
 from edgewright.cluster.node.connections import dial, hello
 from edgewright.cluster.node.credentials import load_credentials
-from edgewright.cluster.node.messages import Begin, send_head
+from edgewright.cluster.node.messages import Begin, send_credit
 from edgewright.cluster.node.node_plan import plan_bytes
 from edgewright.cluster.running.coordinator import Coordinator
 from edgewright.cluster.running.keys import sign
@@ -213,7 +213,7 @@ def test_a_zombie_of_an_old_epoch_is_sent_away(trial: Trial):
                 with dial(address, name, load_credentials(trial.keys / SECOND), greeting) as zombie:
                     for fifo in range(5):
                         with suppress(Exception):
-                            send_head(zombie, fifo, coordinator.keeper.finished, 4)
+                            send_credit(zombie, fifo, coordinator.keeper.finished)
                     zombie.settimeout(5.0)
                     ends.append(silence(zombie))
         yield from trial.source(80, first=20)

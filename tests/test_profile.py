@@ -8,6 +8,8 @@ from click.testing import CliRunner
 
 from edgewright import read_model, samples
 from edgewright.cli import main
+from edgewright.fusion.whole import find_whole_layers
+from edgewright.kernels.cost.estimate import estimate
 from edgewright.network import Builder
 from edgewright.network.operators import Clamp, Conv2d
 from edgewright.platform import load_board, parse_board
@@ -15,9 +17,9 @@ from edgewright.platform.profile import TimeOrigin, load_profile
 from edgewright.program import structure_digest
 from edgewright.run import machine
 from edgewright.run.build import plan_for_host
+from edgewright.run.estimated_times import estimate_profile
 from edgewright.run.machine import CoreKind, core_kinds, usable_cores
 from edgewright.run.profiling import hand_over, measure_profile
-from edgewright.run.roofline import estimate_profile
 
 BOARD = """
 name = "two-kinds"
@@ -226,3 +228,15 @@ def test_a_folder_is_no_model(tmp_path):
     for option in (("--compare",), ("--lanes", 2), ("--ram", "4K")):
         result = run("run", tmp_path, *option, "--frames", 2)
         assert result.exit_code == 1 and "only --frames and --json apply" in result.output
+
+
+def test_microcontrollers_are_timed_by_instructions():
+    network = read_model(samples.build("resnet8_int8"))
+    board = load_board("nucleo-f446re")
+    profile = estimate_profile(network, board)
+    times = [time for layer in profile.layers for time in layer.times]
+    assert {time.origin for time in times} == {TimeOrigin.INSTRUCTIONS}
+    instructions = estimate(find_whole_layers(network, board, target="cortex-m4").plan, "cortex-m4").instructions
+    assert instructions / 180e6 < sum(time.seconds for time in times) < 1.5 * instructions / 180e6
+    two = estimate_profile(network, load_board("raspberry-pi-pico")).layers[0].times
+    assert two[0].seconds == 2 * two[1].seconds

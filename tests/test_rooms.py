@@ -35,7 +35,7 @@ MAY_IMPORT = {
     "search": BELOW_SEARCH,
     "flow": ("search", "adaptive", "application", "compiling", *BELOW_SEARCH),
     "report": BELOW_REPORT,
-    "cli": ("compiling", "complete_plan", "report", *BELOW_REPORT, "samples"),
+    "cli": ("compiling", "complete_plan", "planning", "report", *BELOW_REPORT, "samples"),
 }
 EVERYBODY = {"cpsat", "errors", "files", "interrupts", "lazy", "text"}
 

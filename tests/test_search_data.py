@@ -7,12 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from edgewright import samples
 from edgewright.errors import InputError
 from edgewright.platform.sentences import parse_toml
 from edgewright.search.data import load_data
 from edgewright.search.front import Measure
 from edgewright.search.pricing import Manner
-from edgewright.search.task import DataEntry, SearchTask
+from edgewright.search.task import DataEntry, SearchTask, read_task
 
 TASK = """
 name = "moves"
@@ -183,6 +184,18 @@ def test_image_folders_name_the_classes(tmp_path):
     (tmp_path / "cat" / "broken.png").write_bytes(b"no image")
     with pytest.raises(InputError, match=r"broken\.png' is no image"):
         load_data(entry, tmp_path, 1)
+
+
+def test_the_sample_task_has_data_of_which_each_class_is_in_each_split(tmp_path):
+    file = samples.write_application("moves", tmp_path)
+    task = read_task(file)
+    data = load_data(task.data, file.parent, task.seed)
+    assert data.classes == ("still", "walk", "run", "turn", "wave") and data.shape == (48, 1, 3)
+    assert [np.bincount(part.y).tolist() for part in (data.train, data.validation, data.held_out)] == [
+        [144] * 5,
+        [48] * 5,
+        [48] * 5,
+    ]
 
 
 @pytest.mark.skipif("EDGEWRIGHT_CORPUS" not in os.environ, reason="EDGEWRIGHT_CORPUS does not say where data are")

@@ -78,8 +78,8 @@ def test_the_metric_of_the_task_counts_as_accuracy(tmp_path):
 
 def test_the_table_shows_ranks_and_the_command(six):
     printed = called(six, "--require", "accuracy=.5,energy=.5", "--limit", "latency=50ms").output
-    assert "six on nucleo-l476rg: accuracy=0.5,energy=0.5, latency ≤ 0.05" in printed
-    assert "edgewright compile models/e.onnx --board nucleo-l476rg" in printed
+    assert "six on nucleo-l4r5zi: accuracy=0.5,energy=0.5, latency ≤ 0.05" in printed
+    assert "edgewright compile models/e.onnx --board nucleo-l4r5zi" in printed
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     from .compiling import Compiled, compile_model
     from .emit import Kernels, Options, Rounding
     from .emit.native import load
-    from .memory import Item, LayoutProblem, Placement, Techniques, critical_buffers, place_optimal, plan
+    from .memory import Item, LayoutProblem, Placement, Techniques, critical_buffers, place_optimal
     from .network import Network, Region, Tensor, random_inputs
     from .network.onnx_writer import to_onnx, write_onnx
     from .network.read import read as read_model
+    from .planning import plan
     from .platform import Board, catalogue, load_board
     from .program import Buffer, Plan, Program, interpret, load_plan, save_plan
     from .report import plan_page
@@ -41,11 +42,11 @@ else:  # the same names, each loaded with what it stands on when it is first ask
                 "Techniques",
                 "critical_buffers",
                 "place_optimal",
-                "plan",
             ),
             "network": ("Network", "Region", "Tensor", "random_inputs"),
             "network.onnx_writer": ("to_onnx", "write_onnx"),
             "network.read": ("read_model=read",),
+            "planning": ("plan",),
             "platform": ("Board", "catalogue", "load_board"),
             "program": ("Buffer", "Plan", "Program", "interpret", "load_plan", "save_plan"),
             "report": ("plan_page",),

@@ -58,7 +58,7 @@ def compile_(
     if as_json:
         print_json({**figures.to_dict(), "output": str(folder)})
         return
-    console.print(costs_table(figures))
+    console.print(costs_table(figures, "report.html"))
     console.print(figures_table(figures))
     print_notes((*plan_notes(library.plan, None if plan_file else request), *figures.notes, *network.notes))
     print_written([folder])

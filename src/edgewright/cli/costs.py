@@ -9,6 +9,7 @@ from ..board.toolchain import builds_with_zig
 from ..emit.figures import Figures, difference, verdict
 from ..kernels.cost.estimate import Estimate, estimate, modelled
 from ..platform import Board
+from ..platform.chip_time import ERROR
 from ..platform.target import TARGETS, chosen_target
 from ..program import Plan
 from .common import facts, shown, table
@@ -45,6 +46,9 @@ def figures_table(figures: Figures) -> Table:
     rate = "" if figures.per_mac is None else f"{figures.per_mac:.2f} per MAC, {figures.emulator}"
     if figures.instructions is not None:
         grid.add_row("instructions", text.count(figures.instructions), rate)
+    if figures.seconds is not None:
+        known = f"at the highest clock, ± {ERROR:.0%}: cycles of each instruction are estimated"
+        grid.add_row("time", text.duration(figures.seconds), known)
     if figures.critical_path is not None:
         shared = "one after the other: between two barriers those of the core that does more"
         grid.add_row("", text.count(figures.critical_path), shared)
@@ -54,14 +58,14 @@ def figures_table(figures: Figures) -> Table:
     return grid
 
 
-def costs_table(figures: Figures, most: int = 12) -> Table:
-    """The layers that cost most, by instructions or else by MACs."""
+def costs_table(figures: Figures, source: str, most: int = 12) -> Table:
+    """The layers that cost most, by instructions or else by MACs; `source` has all of them."""
     title = f"{shown(figures.model)}: the dearest layers"
-    made = table(title, ">#", "layer", "operator", "output", ">MACs", ">instructions", ">per MAC", ">share")
+    made = table(title, ">#", "layer", "operator", "output", ">MACs", ">instructions", ">per MAC", ">share", ">time")
     rows = sorted(enumerate(figures.layers), key=lambda row: (-(row[1].instructions or 0), -row[1].macs, row[0]))
     whole = sum(cost.instructions or 0 for cost in figures.layers)
     for position, cost in rows[:most]:
-        known = cost.instructions is not None
+        known, time = cost.instructions is not None, figures.time_of(cost.instructions)
         made.add_row(
             str(position),
             shown(cost.name),
@@ -71,9 +75,10 @@ def costs_table(figures: Figures, most: int = 12) -> Table:
             text.count(cost.instructions or 0) if known else "–",
             f"{cost.per_mac:.2f}" if cost.per_mac is not None else "–",
             text.percent(cost.instructions or 0, whole) if known else "–",
+            "–" if time is None else text.duration(time),
         )
     if len(rows) > most:
-        made.add_row("", f"… {len(rows) - most} cheaper; report.html has all")
+        made.add_row("", f"… {len(rows) - most} cheaper; {source} has all")
     return made
 
 

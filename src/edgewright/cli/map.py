@@ -26,9 +26,9 @@ from ..program.deployment_file import save_deployment, save_reduced
 from ..program.deployment_memory import with_built_weights
 from ..report.mapping_page import mapping_page
 from ..run.build import build_pipeline
+from ..run.estimated_times import estimate_profile
 from ..run.pipeline import Pipeline
 from ..run.profiling import THIS, fingerprint
-from ..run.roofline import estimate_profile
 from .common import console, print_json, print_notes, print_written, read_model, shown, working
 from .map_tables import answer_to_dict, channels_table, front_table, run_lines, stages_table, verdict
 from .profile import measured_here

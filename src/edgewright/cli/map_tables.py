@@ -119,7 +119,7 @@ def front_table(front: tuple[MappingAnswer, ...]) -> Table:
 def verdict(answer: MappingAnswer) -> str:
     """The figures in a sentence or two."""
     mapping = answer.mapping
-    proof = "no pipeline is faster; " if mapping.optimal else ""
+    proof = "no pipeline is faster by these times; " if mapping.optimal else ""
     words = (
         f"{answer.throughput:.2f} frames/s ({proof}bound {answer.bound:.2f}, gap {answer.gap:.1%}), "
         f"latency {answer.latency * 1e3:.2f} ms, arenas and FIFOs about {text.rounded_size(answer.memory_bytes)}"

@@ -11,17 +11,16 @@ from rich.table import Table
 
 from .. import text
 from ..compiling import plain_plan
-from ..complete_plan import find_complete
-from ..errors import Infeasible, Unsupported
+from ..errors import Infeasible
 from ..files import write_together
 from ..fusion.choice import FoundPlan, TradeOff, is_interrupted
-from ..fusion.request import PlanRequest, find, plan_notes
+from ..fusion.request import plan_notes
 from ..fusion.whole import find_whole_layers
 from ..kernels.cost.estimate import modelled
 from ..memory import Fit, critical_buffers, fit
-from ..network import Network, Shape
+from ..network import Shape
+from ..planning import planned
 from ..platform import Board, load_board
-from ..platform.target import chosen_target
 from ..program import Plan, plan_text, plan_to_dict
 from ..program.techniques import techniques
 from ..report import plan_page, refusal
@@ -57,7 +56,8 @@ def plan(
         return
     request = asked.request(network)
     with working(f"planning {network.name}"):
-        result, found, not_counted = _complete(network, request, hardware, target)
+        answer = planned(network, request, hardware, target)
+        result, found, not_counted = answer.found, answer.plan, answer.not_counted
         plain = plain_plan(found, network, hardware)
         whole = estimated(_whole(result, asked, hardware, core), core) if plain and core in modelled() else None
     verdict = fit(found, hardware, asked.ram)
@@ -82,23 +82,6 @@ def plan(
         console.print(_fitting(verdict), style="green")
     if is_interrupted(found):
         raise SystemExit(INTERRUPTED_STATUS)
-
-
-def _complete(
-    network: Network, request: PlanRequest, board: Board | None, target: str | None
-) -> tuple[FoundPlan, Plan, str]:
-    """What was found, the plan with its code where there is a target, and why code and stack are not counted."""
-    core = chosen_target(board, target)
-    if core is None:
-        found = find(network, request, board, target)
-        return found, found.plan, "they depend on the --board or --target"
-    try:
-        completed = find_complete(network, request, board, core)
-    except Unsupported as error:
-        found = find(network, request, board, core)
-        return found, found.plan, f"there is no code: {error}"
-    assert completed.found is not None
-    return completed.found, completed.plan, completed.not_counted
 
 
 def _whole(result: FoundPlan, asked: PlanOptions, board: Board | None, core: str | None) -> Plan:

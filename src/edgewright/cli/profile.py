@@ -14,9 +14,9 @@ from ..platform import load_board
 from ..platform.profile import NATIVE, LayerTime, Profile, save_profile
 from ..program import Plan
 from ..run.build import plan_for_host
+from ..run.estimated_times import estimate_profile
 from ..run.machine import core_kinds
 from ..run.profiling import REPEATS, THIS, measure_profile
-from ..run.roofline import estimate_profile
 from .common import console, facts, print_json, print_notes, print_written, read_model, shown, table, working
 
 

@@ -22,6 +22,16 @@ from .common import console, print_json, print_notes, print_written, read_model,
 from .costs import costs_table, figures_table
 from .plan_options import PlanOptions
 
+COMPARED = (
+    "verified",
+    "max_difference",
+    "unit",
+    "reference",
+    "missing",
+    "checks",
+    "by_layers",
+)  # a run compares nothing
+
 
 def run(
     model: Path,
@@ -54,9 +64,10 @@ def run(
     if output:
         _save(output, theirs)
     if as_json:
-        print_json({**figures.to_dict(), "outputs": {name: value.tolist() for name, value in theirs.items()}})
+        found = {key: value for key, value in figures.to_dict().items() if key not in COMPARED}
+        print_json({**found, "outputs": {name: value.tolist() for name, value in theirs.items()}})
         return
-    console.print(costs_table(figures))
+    console.print(costs_table(figures, "--json"))
     console.print(figures_table(figures))
     console.print(_outputs(theirs))
     print_notes(plan_notes(library.plan, None if plan_file else request))

@@ -26,7 +26,7 @@ from ..platform.sentences import (
     read_toml,
     suggestion,
 )
-from ..run.roofline import peak_rate
+from ..run.estimated_times import peak_rate
 from .devices import Cluster, ClusterDevice, ClusterLink
 from .node.addresses import host_and_port
 

@@ -75,6 +75,7 @@ class Figures:
     flash_runtime: int | None = None  # of what it calls: memcpy, mathematics, the compiler's helpers
     instructions: int | None = None  # on all cores
     critical_path: int | None = None  # those of two cores that lie one after the other; None where one runs all
+    instruction_time: float | None = None  # seconds, on the board's core; None where its clock is not known
 
     @property
     def verified(self) -> bool:
@@ -89,6 +90,17 @@ class Figures:
     def per_mac(self) -> float | None:
         return self.instructions / self.macs if self.instructions is not None and self.macs else None
 
+    @property
+    def seconds(self) -> float | None:
+        """How long a run is estimated to take on the board."""
+        return self.time_of(self.instructions if self.critical_path is None else self.critical_path)
+
+    def time_of(self, instructions: int | None) -> float | None:
+        """How long so many instructions are estimated to take; None where that is not known."""
+        if instructions is None or self.instruction_time is None:
+            return None
+        return instructions * self.instruction_time
+
     def to_dict(self) -> dict[str, Any]:
         """All of it, ready for JSON."""
         worst = self.worst
@@ -99,10 +111,12 @@ class Figures:
             "unit": worst.unit if worst else "",
             **{key: value for key, value in data.items() if key not in ("layers", "checks", "notes")},
             "instructions_per_mac": self.per_mac,
+            "seconds": self.seconds,
             "checks": data["checks"],
             "notes": list(self.notes),
             "layers": [
-                {**row, "instructions_per_mac": c.per_mac} for row, c in zip(data["layers"], self.layers, strict=True)
+                {**row, "instructions_per_mac": c.per_mac, "seconds": self.time_of(c.instructions)}
+                for row, c in zip(data["layers"], self.layers, strict=True)
             ],
         }
 

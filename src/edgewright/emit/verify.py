@@ -15,6 +15,7 @@ from ..network.interface import file_inputs, file_outputs, random_file_inputs, s
 from ..network.layerwise import Layerwise
 from ..network.reference import OutputDifference, compare
 from ..platform import Board
+from ..platform.chip_time import board_instruction_time
 from ..platform.target import Architecture
 from ..program.selection import Linked
 from . import native
@@ -121,6 +122,7 @@ def predicted(library: Library, board: Board | None = None) -> Figures:
         stack_bound=linked.stack_bytes if linked else None,
         flash_code=linked.code_bytes if linked else None,
         flash_runtime=linked.runtime_bytes if linked else None,
+        instruction_time=board_instruction_time(board) if library.target.is_microcontroller else None,
     )
 
 

@@ -140,6 +140,7 @@ def _found(
             phases=request.phases,
             schedules=request.schedules or None,
             outside=request.outside,
+            explain=explain,
         )
         return FoundPlan(plan)
     if request.method is Method.PAPER:

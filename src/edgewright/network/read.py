@@ -19,13 +19,13 @@ TFLITE_MARK = b"TFL3"  # the flatbuffer's file identifier, behind the 4 bytes of
 
 
 def read(
-    source: str | os.PathLike[str] | onnx.ModelProto,
+    source: str | os.PathLike[str] | bytes | onnx.ModelProto,
     *,
     shapes: Mapping[str, Shape] | None = None,
     quantised_input: bool = False,
     quantised_output: bool = False,
 ) -> Network:
-    """The network in an ONNX or TFLite file, or in an ONNX model; `shapes` fixes inputs of open size.
+    """The network in an ONNX or TFLite file, in its bytes, or in an ONNX model; `shapes` fixes inputs of open size.
 
     With `quantised_input` it takes integers where the file begins by quantising real numbers; with
     `quantised_output` it gives the integers that the file turns into real numbers at its end.
@@ -36,7 +36,9 @@ def read(
     return network
 
 
-def _read(source: str | os.PathLike[str] | onnx.ModelProto, shapes: Mapping[str, Shape] | None) -> Network:
+def _read(source: str | os.PathLike[str] | bytes | onnx.ModelProto, shapes: Mapping[str, Shape] | None) -> Network:
+    if isinstance(source, bytes):
+        return read_bytes(source, "model", shapes=shapes)
     if isinstance(source, onnx.ModelProto):
         return read_bytes(source.SerializeToString(), source.graph.name or "model", shapes=shapes)
     file = Path(source)

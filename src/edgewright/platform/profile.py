@@ -27,7 +27,8 @@ class TimeOrigin(Enum):
     """How a time was found."""
 
     MEASURED = "measured"
-    ROOFLINE = "estimated by roofline"
+    INSTRUCTIONS = "estimated by instructions"  # and cycles of each, on a microcontroller
+    ROOFLINE = "estimated by roofline"  # the least that the hardware permits
 
 
 Seconds = Annotated[float, Field(ge=0, lt=1e9)]

@@ -107,13 +107,19 @@ def target_of(board: Board) -> Target:
 
     Where there is none, the target is plain C, which the board's own compiler takes.
     """
-    for processor in board.processors:
-        if processor.kind in _OF_KIND:
-            return _as_built(TARGETS[_OF_KIND[processor.kind]], processor)
+    known = (target_of_processor(processor) for processor in board.processors)
+    if own := next(filter(None, known), None):
+        return own
     for processor in board.processors:
         if processor.kind is not ProcessorKind.GPU:
             return replace(TARGETS[PORTABLE], has_fpu=Feature.FPU in processor.features)
     raise BoardError(f"board '{board.name}' has no processor but a GPU; name one that C is compiled for")
+
+
+def target_of_processor(processor: Processor) -> Target | None:
+    """The target that runs on it; None where we have no compiler for it."""
+    name = _OF_KIND.get(processor.kind)
+    return _as_built(TARGETS[name], processor) if name else None
 
 
 def chosen_target(board: Board | None, named: Target | str | None = None) -> Target | None:

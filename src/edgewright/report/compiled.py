@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from .. import text
 from ..emit.figures import Figures, LayerCost, difference, verdict
+from ..platform.chip_time import ERROR
 from ..program import Plan
 from .charts import asset, html_page
 from .graph import network_graph_svg
@@ -53,6 +54,7 @@ def compiled_page(
         ),
         proof="proven least" if plan.optimal else "",
         split=_split(figures),
+        time_error=ERROR,
         rows=cost_rows(figures),
         memory_map=Markup(memory_map_svg(plan, critical=critical, ram=ram, standalone=False)),
         graph=Markup(network_graph_svg(plan, standalone=False)),

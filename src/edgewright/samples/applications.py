@@ -12,6 +12,7 @@ from edgewright.files import made_folder, write_together
 from edgewright.samples.builder import ModelBuilder
 from edgewright.samples.papers import minakova_cnn1, minakova_cnn2, minakova_scenario1, minakova_scenario2
 from edgewright.samples.quantise import quantise
+from edgewright.samples.tasks import moves
 
 
 def tiny_wake() -> onnx.ModelProto:
@@ -102,7 +103,8 @@ def uav() -> Mapping[str, str | bytes]:
     }
 
 
-APPLICATIONS: dict[str, Callable[[], Mapping[str, str | bytes]]] = {
+APPLICATIONS: dict[str, Callable[[], Mapping[str, str | bytes]]] = {  # the file that a verb takes comes first
+    "moves": moves,
     "paper_application": paper_application,
     "paper_scenarios": paper_scenarios,
     "tiny_application": tiny_application,
@@ -120,11 +122,11 @@ def describe_application(name: str) -> str:
 
 
 def write_application(name: str, folder: Path | str) -> Path:
-    """The path of app.toml, written into the folder with the models beside it."""
+    """The path of app.toml, or of a task's file, written into the folder with its models or data beside it."""
     files = {Path(folder, file): content for file, content in APPLICATIONS[name]().items()}
     with made_folder(Path(folder)):
         write_together(files)
-    return Path(folder, "app.toml")
+    return next(iter(files))
 
 
 def _described(name: str) -> str:

@@ -105,7 +105,7 @@ class Evolution:
 
     def propose(self, count: int, fresh: int, progress: float) -> list[Proposal]:
         made = []
-        for _ in range(count):
+        for _ in range(count if self._parents else min(count, fresh)):
             proposal = self._child(progress, fresh > 0) if self._parents else self._drawn()
             fresh -= proposal.origin is not CandidateOrigin.CONTINUED
             self._seen.add(proposal.architecture.key)

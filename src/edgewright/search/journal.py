@@ -59,7 +59,7 @@ class Journal:
 
     def __init__(self, path: Path, identity: JournalIdentity, is_resumed: bool) -> None:
         self.path = path
-        if path.exists() and not is_resumed:
+        if path.exists() and path.stat().st_size and not is_resumed:
             _remove_finished(path)
         with self._said():
             self._db = sqlite3.connect(path)

@@ -14,14 +14,15 @@ from .architecture import INPUT, CnnArchitecture
 from .candidates import CnnCandidate, State, Trained
 from .data import FloatArray, LabelledSet, SearchData
 from .front import MODELS, DesignPoint, pareto
-from .model import onnx_model
+from .model import Ranges, onnx_model
 from .pricing import CandidatePricer
 from .searching import ArchitectureSearch
 from .task import SearchTask
 from .training import Trainer, channels_first, scores
-from .weights import folded
+from .weights import Weights, folded
 
 CALIBRATION = 1024  # training samples from which int8 takes its ranges
+RANGE_SHARES = (1.0, 0.85, 0.7, 0.55)  # of the values that tensors take; what lies beyond saturates
 EVALUATED_AT_ONCE = 256
 CHECKED_INPUTS = 2  # of the validation data, on the virtual board
 
@@ -63,9 +64,10 @@ def assess(assessor: Assessor, job: tuple[str, CnnArchitecture, State]) -> Asses
     name, architecture, state = job
     data, weights = assessor.data, folded(architecture, state)
     step = max(1, len(data.train) // CALIBRATION)
-    ranges = assessor.trainer.ranges(architecture, state, data.train.x[::step])
-    tested = data.held_out or data.validation
+    frames = data.train.x[::step]
     real = onnx_model(architecture, weights, batch=None).SerializeToString()
+    ranges = _calibrated(architecture, weights, assessor.trainer.ranges(architecture, state, frames), real, frames)
+    tested = data.held_out or data.validation
     quantised = onnx_model(architecture, weights, ranges, batch=None).SerializeToString()
     accuracy, macro_f1 = _scored(quantised, data.validation, len(data.classes))
     model = onnx_model(architecture, weights, ranges)
@@ -79,6 +81,27 @@ def assess(assessor: Assessor, job: tuple[str, CnnArchitecture, State]) -> Asses
         _scored(real, tested, len(data.classes))[1],
         _on_board(assessor, name, content) if assessor.is_checked else None,
     )
+
+
+def _calibrated(
+    architecture: CnnArchitecture, weights: Weights, ranges: Ranges, real: bytes, frames: FloatArray
+) -> Ranges:
+    """The ranges cut by one of a few shares: that of the least squared error of the scores on these frames."""
+    expected = run_onnx(real, frames)
+
+    def error(share: float) -> float:
+        cut = _cut(ranges, share)
+        return float(
+            np.square(
+                run_onnx(onnx_model(architecture, weights, cut, None).SerializeToString(), frames) - expected
+            ).mean()
+        )
+
+    return _cut(ranges, min(RANGE_SHARES, key=error))
+
+
+def _cut(ranges: Ranges, share: float) -> Ranges:
+    return {name: (share * low, share * high) for name, (low, high) in ranges.items()}
 
 
 def _scored(model: bytes, given: LabelledSet, classes: int) -> tuple[float, float]:

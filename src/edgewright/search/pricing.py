@@ -29,7 +29,7 @@ from ..platform import Board
 from ..platform.processor import ProcessorKind
 from ..platform.target import Architecture, Target, target_of
 from ..program import Plan
-from ..run.roofline import estimate_profile
+from ..run.estimated_times import estimate_profile
 from .architecture import CnnArchitecture
 from .model import default_ranges, onnx_model
 

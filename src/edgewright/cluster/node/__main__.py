@@ -11,6 +11,7 @@ from pathlib import Path
 from ...errors import EdgewrightError
 from .addresses import PORT
 from .credentials import load_credentials
+from .heap import use_one_heap
 from .server import ClusterNode
 
 STORE = "~/.cache/edgewright/node"
@@ -18,6 +19,7 @@ STORE = "~/.cache/edgewright/node"
 
 def serve(keys: Path, listen: str, store: Path | None) -> None:
     """Serves until it is ended by a signal."""
+    use_one_heap()
     credentials = load_credentials(keys)
     folder = store or Path(STORE).expanduser() / credentials.name
     over = threading.Event()

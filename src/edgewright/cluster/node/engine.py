@@ -22,7 +22,7 @@ from typing import Protocol
 from ...errors import InputError, RunError
 from .connections import Watch, hang_up
 from .frame_book import FrameBook
-from .messages import Disconnected, Pulse, receive_head, receive_into, send_bytes, send_head
+from .messages import Disconnected, Pulse, receive_head, receive_into, send_credit, send_tensor
 from .node_plan import NodeFifo, NodePlan, Number
 
 Dial = Callable[[str, str, Watch], socket.socket]  # a device, and what the connection is for
@@ -68,7 +68,8 @@ class Engine:
         self._base = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
         self._library, self._functions = load_parts(plan, library)
         self._lock = threading.Lock()
-        self._changed = threading.Condition(self._lock)  # a part may run, or something may be sent
+        # What threads wait for. One that nothing has happened for is not woken: that would cost as much as a message.
+        self._may_run, self._may_send, self._has_left = (threading.Condition(self._lock) for _ in range(3))
         self._book = FrameBook(plan, first)
         self._credits: dict[str, queue.SimpleQueue[tuple[Number, int] | None]] = {
             device: queue.SimpleQueue() for device in {fifo.origin for fifo in plan.fifos} - {plan.device}
@@ -105,7 +106,8 @@ class Engine:
         """Ends all threads and connections; a part that is running runs to its end."""
         with self._lock:
             self._is_closed = True
-            self._changed.notify_all()
+            self._may_run.notify()
+            self._may_send.notify()
             connections = (*self._connections, *self._served)
         for told in self._credits.values():
             told.put(None)
@@ -114,7 +116,7 @@ class Engine:
         for thread in self._threads:
             thread.join()
         with self._lock:
-            self._changed.wait_for(lambda: not self._served)
+            self._has_left.wait_for(lambda: not self._served)
         for connection in self._connections:
             connection.close()
         if self._library is not None:
@@ -155,7 +157,8 @@ class Engine:
                 with self._lock:
                     if not self._book.credited(number, frame, device):
                         raise Disconnected(f"'{device}' has room for FIFO {number}, frame {frame}; not expected")
-                    self._changed.notify_all()
+                    if self._book.sendable():
+                        self._may_send.notify()
 
     # Threads
 
@@ -163,7 +166,7 @@ class Engine:
         while True:
             with self._lock:
                 while not self._is_closed and not (ready := list(self._book.runnable())):
-                    self._changed.wait()
+                    self._may_run.wait()
                 if self._is_closed:
                     return
                 worker, number, frame = min(ready, key=lambda each: (each[2], each[1]))
@@ -190,7 +193,7 @@ class Engine:
         while True:
             with self._lock:
                 while not self._is_closed and not (what := self._book.sendable()):
-                    self._changed.wait()
+                    self._may_send.wait()
                 if self._is_closed:
                     return
             assert what
@@ -204,8 +207,7 @@ class Engine:
                 try:
                     if device not in opened:
                         opened[device] = self._opened(device, "tensors")
-                    send_head(opened[device], fifo.number, frame, fifo.wire_bytes)
-                    send_bytes(opened[device], short(content) if fifo.is_short else content)
+                    send_tensor(opened[device], fifo.number, frame, short(content) if fifo.is_short else content)
                 except (Disconnected, RunError, OSError) as error:
                     self._trouble(str(error), device)
                     return
@@ -219,7 +221,7 @@ class Engine:
         try:
             connection = self._opened(device, "credits")
             while (credit := told.get()) is not None:
-                send_head(connection, *credit)
+                send_credit(connection, *credit)
         except (Disconnected, RunError, OSError) as error:
             self._trouble(str(error), device)
 
@@ -232,7 +234,10 @@ class Engine:
                 self._book.credited(fifo.number, frame, fifo.origin)
             else:
                 self._credits[fifo.origin].put((fifo.number, frame))
-        self._changed.notify_all()
+        if next(self._book.runnable(), None):
+            self._may_run.notify()
+        if self._book.sendable():
+            self._may_send.notify()
 
     def _came(self, fifo: NodeFifo, frame: int, place: memoryview) -> None:
         if fifo.is_result:
@@ -289,7 +294,7 @@ class Engine:
         finally:
             with self._lock:
                 self._served.discard(connection)
-                self._changed.notify_all()
+                self._has_left.notify_all()
 
     def _trouble(self, what: str, device: str) -> None:
         if not self._is_closed:

@@ -46,6 +46,8 @@ class FrameBook:
         self._touched = dict.fromkeys(self.progress)  # FIFOs that may have room since they were last looked at
         self._to_send: list[tuple[int, Number, str]] = []  # frames that are here and that a device has room for
         self._next = [(0, first)] * len(plan.workers)  # of each worker: a part's place, and the frame
+        self._ahead = set(range(len(plan.workers)))  # workers whose next part may run, as far as is known
+        self._blocked: dict[Number, list[int]] = {}  # the other workers, by the FIFO that they wait for
 
     def _begun(self, fifo: NodeFifo) -> _Progress:
         first, devices = self.first, fifo.sent_to
@@ -56,10 +58,14 @@ class FrameBook:
 
     def runnable(self) -> Iterator[tuple[int, Number, int]]:
         """Workers that may run their next part: (worker, part, frame)."""
-        for worker in range(len(self._next)):
+        for worker in sorted(self._ahead):
             part, frame = self.next_of(worker)
-            if self.waits_for(part, frame) is None:
+            blocking = self._blocking(part, frame)
+            if blocking is None:
                 yield worker, part, frame
+            else:
+                self._ahead.remove(worker)
+                self._blocked.setdefault(blocking.fifo.number, []).append(worker)
 
     def next_of(self, worker: int) -> tuple[Number, int]:
         """The part that a worker runs next, and the frame."""
@@ -68,14 +74,23 @@ class FrameBook:
 
     def waits_for(self, number: Number, frame: int) -> str | None:
         """The device that a part waits for, to read or to write; None when it may run."""
-        part, here = self.plan.parts[number], self.plan.device
-        for each in part.reads:
-            if self.progress[each].written <= frame:
-                return self.progress[each].fifo.origin
-        for each in part.writes:
-            if not self._is_free(self.progress[each], frame):
-                late = (device for device, sent in self.progress[each].sent.items() if sent < frame)
-                return next(late, here)
+        blocking = self._blocking(number, frame)
+        if blocking is None:
+            return None
+        if number in blocking.fifo.readers:
+            return blocking.fifo.origin
+        late = (device for device, sent in blocking.sent.items() if sent < frame)
+        return next(late, self.plan.device)
+
+    def _blocking(self, number: Number, frame: int) -> _Progress | None:
+        """The FIFO that a part waits for: it does not hold the frame yet, or has no slot for it."""
+        part = self.plan.parts[number]
+        for each in map(self.progress.__getitem__, part.reads):
+            if each.written <= frame:
+                return each
+        for each in map(self.progress.__getitem__, part.writes):
+            if not self._is_free(each, frame):
+                return each
         return None
 
     def new_credits(self) -> Iterator[tuple[NodeFifo, int]]:
@@ -137,6 +152,7 @@ class FrameBook:
             self._touch(each)
         place = self._next[worker][0] + 1
         self._next[worker] = (place, frame) if place < len(self.plan.workers[worker]) else (0, frame + 1)
+        self._ahead.add(worker)
 
     def came(self, number: Number, frame: int) -> None:
         """A frame was written to its slot."""
@@ -167,8 +183,10 @@ class FrameBook:
                 heappush(self._to_send, (frame, progress.fifo.number, device))
 
     def _touch(self, number: Number) -> None:
-        """Something that a FIFO's slot waits for has happened, or one that shares its bytes."""
-        self._touched.update(dict.fromkeys(self._touched_by[number]))
+        """Something that a FIFO or its slot waits for has happened, or the slot of one that shares its bytes."""
+        for each in self._touched_by[number]:
+            self._touched[each] = None
+            self._ahead.update(self._blocked.pop(each, ()))
 
     def _is_free(self, progress: _Progress, frame: int) -> bool:
         fifo = progress.fifo

@@ -19,6 +19,7 @@ MOST_BYTES = 16 << 20  # of a message: plans of large networks are the longest
 PIECE_BYTES = 1 << 18  # of a file, in one message
 _LENGTH = struct.Struct("<I")
 _HEAD = struct.Struct("<IQI")  # before a tensor: FIFO, frame, bytes; a credit has no bytes
+_RECORD_BYTES = 1 << 14  # that TLS encrypts at once (RFC 8446, 5.1)
 
 MOST_FILES = 4096  # that one order names
 
@@ -167,9 +168,19 @@ def receive(connection: socket.socket, kind: type[M] | object, most: int = MOST_
         raise Disconnected(f"a message cannot be read: {error}") from None
 
 
-def send_head(connection: socket.socket, fifo: int, frame: int, size: int = 0) -> None:
-    """What goes before a tensor; or, without bytes, a credit."""
-    _send_all(connection, _HEAD.pack(fifo, frame, size))
+def send_credit(connection: socket.socket, fifo: int, frame: int) -> None:
+    """There is room for a frame: a head without bytes."""
+    _send_all(connection, _HEAD.pack(fifo, frame, 0))
+
+
+def send_tensor(connection: socket.socket, fifo: int, frame: int, content: memoryview) -> None:
+    """A head, and the bytes. A small tensor is copied behind its head: that costs less than another call."""
+    head = _HEAD.pack(fifo, frame, len(content))
+    if len(content) <= _RECORD_BYTES - len(head):
+        _send_all(connection, b"".join((head, content)))
+    else:
+        _send_all(connection, head)
+        _send_all(connection, content)
 
 
 def receive_head(connection: socket.socket) -> tuple[int, int, int]:
@@ -199,10 +210,6 @@ def receive_into(connection: socket.socket, place: memoryview) -> None:
         if not count:
             raise Disconnected("the other side has closed the connection")
         at += count
-
-
-def send_bytes(connection: socket.socket, data: memoryview) -> None:
-    _send_all(connection, data)
 
 
 def _send_all(connection: socket.socket, data: bytes | memoryview) -> None:

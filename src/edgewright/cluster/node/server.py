@@ -24,6 +24,7 @@ from .connections import Listener, Watch, dial, hang_up, hello
 from .credentials import Credentials, Peer
 from .current_engine import CurrentEngine
 from .engine import Dial, Engine
+from .heap import return_free_memory
 from .messages import (
     MOST_WORDS,
     PIECE_BYTES,
@@ -118,6 +119,7 @@ class ClusterNode:
             session.end("nobody reads its reports")
             with self._lock:
                 self._session = None
+            return_free_memory()
             self.log(f"run {greeting.run[:12]} is over: {session.why}")
 
     def _serve_device(self, session: _Session, connection: ssl.SSLSocket, peer: Peer, greeting: Hello) -> None:

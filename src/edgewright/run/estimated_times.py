@@ -1,16 +1,23 @@
-"""Profiles of boards that are not here, by roofline: no layer is faster than its arithmetic or its traffic allows.
+"""Profiles of boards that are not here: by instructions for microcontrollers, by roofline for others.
 
-The peak is what the vector units of a core do each cycle, the traffic every tensor once. Kernels reach some share of
-it, so these are the least times that the hardware permits; every one is marked as an estimate.
+Instructions of each layer are those that the cost model of the kernels gives for the core. By roofline no layer is
+faster than its arithmetic or its traffic allows: the peak is what the vector units of a core do each cycle, the traffic
+every tensor once. Kernels reach some share of it, so these are the least times that the hardware permits. Every time is
+marked with its origin.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from ..network import DType, Network
+from ..fusion.whole import find_whole_layers
+from ..kernels.cost.estimate import estimate, modelled
+from ..network import DType, Layer, Network
 from ..platform import Board, Feature, Processor, ProcessorKind
+from ..platform.chip_time import ERROR, instruction_time
 from ..platform.profile import LayerTime, Profile, ProfiledProcessor, TimeOrigin, TransferTime
+from ..platform.target import target_of_processor
 from ..program import structure_digest
 from .profiling import layer_profiles
 
@@ -38,27 +45,22 @@ class PeakRate:
 def estimate_profile(network: Network, board: Board) -> Profile:
     """The network's layers on each processor of a board, with 1 to as many lanes as it has cores."""
     times: dict[str, list[LayerTime]] = {layer.name: [] for layer in network.layers}
-    processors, first = [], 0
+    processors, origins, first = [], set[TimeOrigin](), 0
     for processor in board.processors:
+        counted = _instruction_times(network, board, processor)
         peak = peak_rate(board, processor)
         for lanes in range(1, processor.count + 1):
             for layer in network.layers:
-                inputs = [network.tensors[name] for name in dict.fromkeys(layer.inputs)]
-                moved = sum(tensor.bytes for tensor in (*inputs, network.tensors[layer.output]))
-                is_int8 = inputs[0].dtype in (DType.INT8, DType.UINT8)
-                rate = peak.int8_macs_per_s if is_int8 else peak.macs_per_s
-                work = max(network.macs(layer), network.tensors[layer.output].size)  # something for each element
-                arithmetic = work / (rate * lanes)
-                traffic = moved / peak.bytes_per_s if peak.bytes_per_s else 0.0
                 times[layer.name].append(
                     LayerTime(
                         processor=processor.name,
                         executor="torch" if processor.kind is ProcessorKind.GPU else "native",
                         lanes=lanes,
-                        seconds=max(arithmetic, traffic),
-                        origin=TimeOrigin.ROOFLINE,
+                        seconds=counted[layer.name] / lanes if counted else _least_time(network, layer, peak, lanes),
+                        origin=TimeOrigin.INSTRUCTIONS if counted else TimeOrigin.ROOFLINE,
                     )
                 )
+        origins.add(times[network.layers[0].name][-1].origin)
         is_gpu = processor.kind is ProcessorKind.GPU
         cores = () if is_gpu else tuple(range(first, first + processor.count))
         first += len(cores)
@@ -73,8 +75,31 @@ def estimate_profile(network: Network, board: Board) -> Profile:
         processors=tuple(processors),
         layers=layer_profiles(network, times),
         transfers=_transfers(board),
-        notes=tuple(_notes(board)),
+        notes=tuple(_notes(board, origins)),
     )
+
+
+def _instruction_times(network: Network, board: Board, processor: Processor) -> dict[str, float]:
+    """Seconds of each layer by its instructions; nothing where they or the core's cycles are not known."""
+    target, time = target_of_processor(processor), instruction_time(processor)
+    if target is None or time is None or target.name not in modelled():
+        return {}
+    plan = find_whole_layers(network, board, target=target).plan
+    found = dict.fromkeys((layer.name for layer in network.layers), 0.0)  # some do nothing
+    for stage, instructions in zip(plan.program.stages, estimate(plan, target).stages, strict=True):
+        found[stage.layers[-1]] = instructions * time
+    return found
+
+
+def _least_time(network: Network, layer: Layer, peak: PeakRate, lanes: int) -> float:
+    """Seconds of a layer by roofline."""
+    inputs = [network.tensors[name] for name in dict.fromkeys(layer.inputs)]
+    moved = sum(tensor.bytes for tensor in (*inputs, network.tensors[layer.output]))
+    is_int8 = inputs[0].dtype in (DType.INT8, DType.UINT8)
+    rate = peak.int8_macs_per_s if is_int8 else peak.macs_per_s
+    work = max(network.macs(layer), network.tensors[layer.output].size)  # something for each element
+    traffic = moved / peak.bytes_per_s if peak.bytes_per_s else 0.0
+    return max(work / (rate * lanes), traffic)
 
 
 def peak_rate(board: Board, processor: Processor) -> PeakRate:
@@ -109,8 +134,13 @@ def _transfers(board: Board) -> tuple[TransferTime, ...]:
     return tuple(found)
 
 
-def _notes(board: Board) -> list[str]:
-    notes = ["estimated by roofline: the least times that the hardware permits, not what kernels reach"]
+def _notes(board: Board, origins: Collection[TimeOrigin]) -> list[str]:
+    notes = []
+    if TimeOrigin.INSTRUCTIONS in origins:
+        notes.append(f"estimated by instructions and the cycles that each takes, ± {ERROR:.0%}")
+    if TimeOrigin.ROOFLINE not in origins:
+        return notes
+    notes.append("estimated by roofline: the least times that the hardware permits, not what kernels reach")
     if not any(memory.bandwidth for memory in board.memories):
         notes.append(f"the file of board '{board.name}' tells no memory bandwidth: arithmetic alone is counted")
     return notes
