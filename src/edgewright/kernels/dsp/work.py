@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ...network import Arithmetic, Region
+from ...network import Region
 from ...network.operators import Conv2d, Dense
 from ...network.operators.partial_sums import partial_needs
 from ..cost.products import dense_work
@@ -18,8 +18,6 @@ from .packing import layer_numbers
 def stored_how(site: Site, is_raw: bool = False) -> str:
     """How sums become bytes: which of the kernels' ways is taken, or most often is where that was not searched for."""
     if not site.facts.exact:
-        if site.arithmetic is not Arithmetic.TFLITE:
-            return "float"
         return "general" if scaling(site) == "signed" or is_narrow(site) else "plain"
     numbers = layer_numbers(site, is_raw)
     return numbers.kind if numbers else "plain"
