@@ -8,7 +8,9 @@ from functools import partial
 import numpy as np
 import onnx
 import pytest
+from click.testing import CliRunner
 
+from edgewright.cli import main
 from edgewright.errors import EdgewrightError, InputError
 from edgewright.flow.design_flow import DesignFlow
 from edgewright.flow.fine_tuning import fine_tune
@@ -52,7 +54,7 @@ def with_trainer(monkeypatch, trainer):
 def test_a_search_that_is_killed_goes_on(task, monkeypatch):
     with_trainer(monkeypatch, Assessable())
     whole = DesignFlow(task / "flow.toml", task / "whole", 1).run()
-    assert len(whole.points.points) > 1 and whole.points.task == "moves" and whole.board == "nucleo-f446re"
+    assert whole.points.points and whole.points.task == "moves" and whole.board == "nucleo-f446re"
     assert whole.selections[0].point.macro_f1 == max(point.macro_f1 for point in whole.points.points)
 
     with_trainer(monkeypatch, Assessable(4))
@@ -155,6 +157,7 @@ def test_channels_that_do_nothing_are_removed_without_a_change(tmp_path):
     assert shrink(narrow, 0.5, 1, network).weight_bytes == narrow.weight_bytes  # half of the full width
 
 
+@pytest.mark.slow
 def test_training_lowers_the_loss_and_repeats(model):
     pytest.importorskip("torch", reason="PyTorch is an extra")
     network = read(model / "model.onnx")
@@ -177,10 +180,6 @@ def test_training_lowers_the_loss_and_repeats(model):
 
 
 def test_the_page_of_a_plan_is_beside_the_report(model):
-    from click.testing import CliRunner
-
-    from edgewright.cli import main
-
     (model / "flow.toml").write_text(MODEL_FLOW)
     done = CliRunner().invoke(main, ["flow", str(model / "flow.toml"), "-o", str(model / "out"), "--json"])
     assert done.exit_code == 0, done.output
