@@ -23,7 +23,7 @@ from tflite_models import Array, Node, Spec, constant, model, options, with_grap
 
 
 def svdf(seed: int, dtype: str, relu: bool = True, kept: str = "int16", step: float = 0.002) -> bytes:
-    """Random weights; the state of stored numbers has this type and scale, and weights over time fit 8 bits if it does."""
+    """Random weights; the state of stored numbers has this type and scale, and weights over time too if they fit."""
     rng = np.random.default_rng(seed)
     batch, depth, units, rank, length = (int(rng.integers(1, high)) for high in (3, 9, 5, 4, 7))
     filters, is_stored = units * rank, dtype != "float32"
