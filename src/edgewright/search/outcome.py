@@ -120,6 +120,9 @@ def run_search(
         names = {point_name(one): one.number for one in chosen}
         by_name = {point.name: models[point.model] for point in points}
         return SearchOutcome(task, front, candidates, journal.times(), names, pricer, by_name, notes)
+    except KeyboardInterrupt as interrupt:
+        interrupt.add_note("go on with --resume")
+        raise
     finally:
         journal.close()
 
