@@ -172,6 +172,13 @@ def entered(namespace: str) -> tuple[str, str]:
     return "nsenter", f"--net=/run/netns/{namespace}"
 
 
+def with_quota(seconds: float, quota: float) -> float:
+    """How long these seconds of a core take that begin with a quota which nobody has used."""
+    period = PERIOD_US / 1e6
+    whole, rest = divmod(seconds, quota * period)
+    return whole * period + rest
+
+
 @contextmanager
 def a_share(group: Path | None) -> Iterator[None]:
     """Meanwhile this process, the gateway's, has its share of a core."""
@@ -279,15 +286,15 @@ def case(
         deployment = planned.deployment
         with a_share(groups.get(places.get(names[0], names[0]))):
             found = measured(Trial(nodes, coordinator, cluster), plan, network, frames)
-    carrying, large = {}, {}  # by part: what is sent and received for it; that without a message's usual cost
-    for name, node in plan.nodes.items():
-        counts = events(node)
-        rest = found.core_s[name] - sum(seconds[part] for part in counts)
-        if not model:
-            event = max(event, rest / counts.total())
-        for part, count in counts.items():
-            carrying[part] = max(0.0, rest * count / counts.total())
-            large[part] = max(0.0, carrying[part] - count * event)
+    counts = {name: events(node) for name, node in plan.nodes.items()}
+    rest = {name: found.core_s[name] - sum(map(seconds.__getitem__, each)) for name, each in counts.items()}
+    if not model:
+        event = median(rest[name] / each.total() for name, each in counts.items())
+    carrying, large = dict[str, float](), dict[str, float]()  # messages of a part; without what a small one costs
+    for name, each in counts.items():
+        for part, number in each.items():
+            carrying[part] = max(0.0, rest[name] * number / each.total())
+            large[part] = max(0.0, carrying[part] - number * event)
 
     def simulated(count: int, delay: float, times: Mapping[str, float]) -> ClusterRun:
         links = tuple(replace(link, latency_s=delay) for link in cluster.links)
@@ -296,11 +303,16 @@ def case(
         return simulate(deployment, late, count, times=spent, turns=planned.turns, is_judged=True, under_way=kept)
 
     def alone(delay: float) -> ClusterRun:
-        """A frame that is alone has whole cores, unless a device would use more than its share of the time."""
+        """A part of a frame that is alone has a whole core until the share of a period is used up.
+
+        All are slower where a device would use more than its share of the time that the frame takes.
+        """
         slower = excess = 1.0
         while True:
             slower = min(slower * excess, 1 / quota)
-            one = simulated(1, slower * delay, {part: slower * (seconds[part] + large[part]) for part in seconds})
+            times = {part: each + large[part] for part, each in seconds.items()}
+            times = {part: max(slower * each, with_quota(each, quota)) for part, each in times.items()}
+            one = simulated(1, slower * delay, times)
             excess = max(found.core_s.values()) / (quota * one.latency_s)
             if excess < 1.01 or slower == 1 / quota:
                 return one

@@ -7,6 +7,7 @@ import ssl
 import struct
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from random import Random
@@ -164,13 +165,21 @@ class Fuzzer:
 
 
 def fuzz(trial: Trial, seconds: float, seed: int, each: Callable[[], None] = lambda: None) -> int:
-    """Lies to all nodes, one after the other; returns the number of messages."""
+    """Lies to all nodes at the same time; returns the number of messages. `each` is called now and then."""
     fuzzers = [Fuzzer(trial, name, seed + number) for number, name in enumerate(trial.nodes.names)]
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        for fuzzer in fuzzers:
+
+    def lie(fuzzer: Fuzzer) -> None:
+        while time.monotonic() < end:
             fuzzer.round()
-        each()
+
+    with ThreadPoolExecutor(len(fuzzers)) as pool:
+        jobs = [pool.submit(lie, fuzzer) for fuzzer in fuzzers]
+        while not all(job.done() for job in jobs):
+            each()
+            time.sleep(0.05)
+        for job in jobs:
+            job.result()
     assert all(fuzzer.rounds for fuzzer in fuzzers)
     return sum(fuzzer.messages for fuzzer in fuzzers)
 

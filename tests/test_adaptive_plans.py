@@ -18,7 +18,7 @@ from edgewright.adaptive.planned import PlannedPart, PlannedScenario, parts_of_d
 from edgewright.adaptive.switch_check import hazards
 from edgewright.adaptive.switch_conflicts import ScenarioPlan
 from edgewright.adaptive.transition import transition
-from edgewright.application.preemption_points import RunPieces, with_turns
+from edgewright.application.preemption_points import RunPieces, turns_needed, with_turns
 from edgewright.emit.library import emit
 from edgewright.emit.native import build
 from edgewright.errors import InputError
@@ -51,7 +51,7 @@ def timed(name: str, request: PlanRequest | None = None, is_by_rows: bool = True
     """A sample planned, with long layers by rows, and timed at one instruction per cycle of 100 MHz."""
     plan = make_plan(network(name), request or PlanRequest())
     costs = Timing("cortex-m4").costs(plan.network)
-    plan = with_turns(plan, TimedPlan(plan, costs)) if is_by_rows else plan
+    plan = with_turns(plan, turns_needed(plan, TimedPlan(plan, costs))) if is_by_rows else plan
     return ScenarioPlan(name, plan, RunPieces.of(TimedPlan(plan, costs), 1e-8))
 
 

@@ -22,14 +22,15 @@ from nested_networks import narrowed, scenarios_of
 from test_nested_weights import WIDTHS, whole
 
 FILL = """for (int32_t i = 0; i < {count}; i++) {{
-    arena_ram[{to} + i] = (uint8_t)(arena_ram[{at} + i] * {by} + {more}u / 3u + i % {step} + {prefix}_n0[i & 1]);
+    uint8_t *y = arena_ram + {to};
+    y[i] = (uint8_t)(arena_ram[{at} + i] * {by} + {more}u / 3u + i % {step} + {prefix}_n0[i & 1] + {wide} / 4096);
 }}"""
 TABLES = ["static const int32_t {prefix}_n0[2] = {{{a}, {b}}};"]
 NUMBERS = [
-    {"count": 5, "to": 8, "at": 0, "by": 3, "more": 10, "step": 3, "a": 1, "b": 900},
-    {"count": 10, "to": 300, "at": 4, "by": 70000, "more": 2000000000, "step": 3, "a": -4, "b": 5},
-    {"count": 20, "to": 16, "at": 8, "by": 2, "more": 11, "step": 3, "a": 1, "b": 900},
-    {"count": 40, "to": 16, "at": 8, "by": -2, "more": 11, "step": 5, "a": 1, "b": 900},
+    {"count": 5, "to": 8, "at": 0, "wide": 80000, "by": 3, "more": 10, "step": 3, "a": 1, "b": 900},
+    {"count": 10, "to": 300, "at": 4, "wide": 160004, "by": 70000, "more": 2000000000, "step": 3, "a": -4, "b": 5},
+    {"count": 20, "to": 16, "at": 8, "wide": 120008, "by": 2, "more": 11, "step": 3, "a": 1, "b": 900},
+    {"count": 40, "to": 16, "at": 8, "wide": 4, "by": -2, "more": 11, "step": 5, "a": 1, "b": 900},
 ]
 
 
@@ -51,6 +52,9 @@ def test_numbers_may_differ_but_not_divisors() -> None:
     types = {field.numbers: field.ctype for field in pattern.fields if field.is_number}
     assert types[(3, 70000, 2)] == "int32_t"
     assert types[(8, 300, 16)] == "int16_t"
+    assert types[(80000, 160004, 120008)] == "uint16_t"  # a quarter of it
+    declared = "\n".join(pattern.declarations())
+    assert declared.count("_high;") == 2 and "int32_t" not in declared  # records of stages have no gaps
     assert patterns.arrays == {"int16_t": (-4, 5, 1, 900)}
 
 

@@ -153,6 +153,12 @@ def test_what_is_wrong_is_named(change: Callable[[Any, Any], None], message: str
         read_tflite(changed(change))
 
 
+def test_a_bias_has_one_axis_whatever_the_file_says() -> None:
+    """Some files give it the axis of its weights."""
+    bias = read_tflite(changed(_quant("b", quantizedDimension=3))).tensors["b"].quant
+    assert bias == read_tflite(sound()).tensors["b"].quant and bias.axis == 0
+
+
 def test_open_sizes_must_be_set() -> None:
     content = changed(_set("x", shapeSignature=[-1, -1, 4, 2]))
     with pytest.raises(

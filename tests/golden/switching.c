@@ -157,13 +157,14 @@ static volatile uint32_t now, switched_at; /* milliseconds */
 static volatile uint32_t has_switched;
 static volatile uint32_t done[2]; /* steps of the frame under way that have ended */
 /* The steps before each stage of a scenario, and all of them. */
-static const uint16_t first_0[] = {0, 8, 9, 10};
-static const uint16_t first_1[] = {0, 8, 16, 17, 18};
-static const uint16_t *const first[] = {first_0, first_1};
+static const uint8_t first_0[] = {0, 8, 9, 10};
+static const uint8_t first_1[] = {0, 8, 16, 17, 18};
+static const uint8_t *const first[] = {first_0, first_1};
 static volatile uint32_t depth, inside; /* frames under way, and those that are being overtaken */
-/* By scenario and ended steps: a bit for each scenario that overwrites nothing which the frame still needs. */
-static const uint8_t overtakers_0[] = {0x0u, 0x2u, 0x2u, 0x2u, 0x2u, 0x2u, 0x2u, 0x2u, 0x2u, 0x2u, 0x0u};
-static const uint8_t overtakers_1[] = {0x0u, 0x1u, 0x1u, 0x1u, 0x1u, 0x1u, 0x1u, 0x1u, 0x1u, 0x1u, 0x1u, 0x1u, 0x1u, 0x1u, 0x1u, 0x1u, 0x1u, 0x1u, 0x0u};
+/* By scenario, runs of ended steps: one past the last of the run, and a bit for each scenario that overwrites nothing
+ * there which the frame still needs. */
+static const uint8_t overtakers_0[] = {1, 0, 10, 2, 11, 0};
+static const uint8_t overtakers_1[] = {1, 0, 18, 1, 19, 0};
 static const uint8_t *const overtakers[] = {overtakers_0, overtakers_1};
 
 #ifndef APP_HAS_CALLBACKS /* define it where the compiler knows no weak functions */
@@ -251,6 +252,14 @@ static int32_t compute(int32_t which, const float *in_input, float *out_gemm1) {
     }
 }
 
+/* Whether a scenario may run before the rest of this frame. */
+static int32_t can_overtake(int32_t frame, int32_t to) {
+    const uint8_t *run = overtakers[frame];
+    while (done[frame] >= run[0])
+        run += 2;
+    return run[1] >> to & 1;
+}
+
 /* Lets a scenario that is wanted run first, where it overwrites nothing that frames under way still need. */
 static void let_overtake(void) {
     int32_t from, to;
@@ -259,7 +268,7 @@ static void let_overtake(void) {
     if (to < 0)
         return;
     for (int32_t n = 0; n < 2; n++)
-        if ((running >> n & 1u) && !(overtakers[n][done[n]] >> to & 1u))
+        if ((running >> n & 1u) && !can_overtake(n, to))
             return;
     from = current;
     take(to);

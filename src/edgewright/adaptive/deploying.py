@@ -27,14 +27,16 @@ from ..program.deployment_check import checked_deployment
 from ..program.nesting import nesting_of
 from ..program.options import Options
 from ..program.switching import SwitchPolicy, SwitchSchedule
+from .alike import common_turns, in_groups_of
 from .front import SwitchFront, SwitchLayout
 from .rules import switching_rules
-from .scenarios import UNKNOWN_CLOCK, AdaptiveApplication, AppScenario, scenario_plan
+from .scenarios import UNKNOWN_CLOCK, AdaptiveApplication, AppScenario, scenario_plan, scenario_request
 from .switch_conflicts import ScenarioPlan
 
 DEVICE = "board"
 PIECE = 0.02  # of a frame: the longest wait for a switch point, by estimate; smaller pieces cost instructions
 
+MOST_LARGER = 1.25  # the memory of a scenario in the groups of the largest one, over what its own plan takes
 MOST_SLOWER = 1.1  # by estimate: a frame with kernels that read a larger scenario's weights, over one with the fastest
 
 
@@ -49,21 +51,56 @@ class SwitchingApplication:
     def plans(self) -> tuple[ScenarioPlan, ...]:
         """Of each scenario, with kernels selected; by rows where frames are interrupted, so that waits are short."""
         found: dict[str, ScenarioPlan] = {}
-        for scenario in sorted(self.application.scenarios, key=lambda one: -one.network.weight_bytes):
-            found[scenario.name] = self._planned(scenario, [one.plan for one in found.values()])
+        for name, plan in self._divided(self._grouped()).items():
+            scenario = self.application.scenario(name)
+            found[name] = self._selected(scenario, plan, [one.plan for one in found.values()])
         return tuple(found[one.name] for one in self.application.scenarios)
 
-    def _planned(self, scenario: AppScenario, larger: Sequence[Plan]) -> ScenarioPlan:
-        """The plan of a scenario; layers that are slices of larger plans' take the kernels that read those weights."""
+    @cached_property
+    def _are_slices(self) -> bool:
+        return nesting_of([one.network for one in self.application.scenarios]) is not None
+
+    def _grouped(self) -> Mapping[str, Plan]:
+        """The plans of all scenarios, the largest network first; slices of it run in its groups of layers.
+
+        Memory that the largest scenario needs is there for all of them, unless frames of several are under way: then
+        they take little more than their own plans do.
+        """
+        application, found = self.application, dict[str, Plan]()
+        is_alone = self.policy in (SwitchPolicy.FINISH, SwitchPolicy.ABORT)
+        for scenario in sorted(application.scenarios, key=lambda one: -one.network.weight_bytes):
+            self._check(scenario)
+            own = scenario_plan(application, scenario)
+            if self._are_slices:
+                largest = next(iter(found.values()), own)
+                most = max(own.peak_bytes, largest.peak_bytes) if is_alone else round(MOST_LARGER * own.peak_bytes)
+                request = scenario_request(application, scenario)
+                own = in_groups_of(largest, own, scenario.network, request, most, application.board, application.target)
+            found[scenario.name] = own
+        return found
+
+    def _divided(self, plans: Mapping[str, Plan]) -> Mapping[str, Plan]:
+        """The plans with long layers in pieces where frames are interrupted; in the same ones for slices of a layer."""
+        if self.policy is SwitchPolicy.FINISH:
+            return plans
+        target, every = self.application.target, list(plans.values())
+        common = common_turns(every, target, PIECE) if self._are_slices else None
+        return {
+            name: with_turns(plan, common_turns([plan], target, PIECE) if common is None else common)
+            for name, plan in plans.items()
+        }
+
+    def _check(self, scenario: AppScenario) -> None:
         if self.application.file.network_of(scenario.name).partitions:
             raise InputError(
                 f"scenario '{scenario.name}' has partitions, and the code that switches runs a scenario on one "
                 "processor; leave partitions out"
             )
-        plan, target = scenario_plan(self.application, scenario), self.application.target
+
+    def _selected(self, scenario: AppScenario, plan: Plan, larger: Sequence[Plan]) -> ScenarioPlan:
+        """The plan with kernels; layers that are slices of larger plans' take the kernels that read those weights."""
+        target = self.application.target
         costs = Timing(target, vectors=True).costs(plan.network)
-        if self.policy is not SwitchPolicy.FINISH:
-            plan = with_turns(plan, TimedPlan(plan, costs), PIECE)
         facts = NetworkFacts(plan.network, target, Options())
         fast, lean = select(plan, facts), select(plan, facts, _kernels_of_wholes(plan, larger))
         plan = lean if _instructions(lean, target) <= MOST_SLOWER * _instructions(fast, target) else fast

@@ -108,13 +108,19 @@ def executed_layers(network: Network) -> tuple[str, ...]:
 
 
 def scenario_plan(application: AdaptiveApplication, scenario: AppScenario) -> Plan:
-    """The plan of a scenario as its network's entry asks for it, alone in the arena.
+    """The plan of a scenario as its network's entry asks for it, alone in the arena."""
+    request = scenario_request(application, scenario)
+    return make_plan(scenario.network, request, application.board, application.target)
+
+
+def scenario_request(application: AdaptiveApplication, scenario: AppScenario) -> PlanRequest:
+    """What the entry of the scenario's network asks for.
 
     Frames of confidence cascades stay in the caller's memory, for the next scenario to read.
     """
     entry = application.file.network_of(scenario.name)
     is_kept = any(rule.is_cascade for rule in application.file.rules) and not entry.pull_input
-    request = PlanRequest(
+    return PlanRequest(
         ram=application.file.limits.ram,
         plain=entry.plain,
         phases=entry.phases,
@@ -124,7 +130,6 @@ def scenario_plan(application: AdaptiveApplication, scenario: AppScenario) -> Pl
         max_slowdown=entry.max_slowdown,
         outside=tuple(scenario.network.inputs) if is_kept else (),
     )
-    return make_plan(scenario.network, request, application.board, application.target)
 
 
 def _given_times(entry: ScenarioEntry, network: Network, key: str) -> Mapping[str, float]:

@@ -15,7 +15,7 @@ from ..memory.layout import LayoutEffort
 from ..program.deployment import Deployment, InterruptionPoints, Relation
 from .description import PreemptionPoints
 from .draft import Application
-from .preemption_points import choices, with_points, with_turns
+from .preemption_points import choices, turns_needed, with_points, with_turns
 from .response_time import timed_pieces
 
 Choice = TypeVar("Choice")
@@ -91,7 +91,7 @@ def _trades(application: Application, deployment: Deployment, relation: Relation
     yield BlockingTrade(high, low, "anywhere", 0.0, lay_out_jointly(anywhere, LayoutEffort.QUICK))
     timed = TimedPlan(whole, Timing(application.target).costs(whole.network))
     for kind, plan in (
-        (PreemptionPoints.ROWS, with_turns(whole, timed)),
+        (PreemptionPoints.ROWS, with_turns(whole, turns_needed(whole, timed))),
         (PreemptionPoints.STAGES, whole),
     ):
         changed = _interrupting(application, relation, kind)

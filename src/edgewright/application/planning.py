@@ -20,7 +20,7 @@ from ..program import Plan
 from ..program.deployment import Deployment, Fifo, Part
 from .description import AppNetworkEntry, PreemptionPoints
 from .draft import Application
-from .preemption_points import with_turns
+from .preemption_points import turns_needed, with_turns
 from .rings import pushing_rows, reading_rows, ring_ends
 from .slots import SPARE
 
@@ -277,7 +277,9 @@ class PartPlanner:
         own = replace(plan, program=replace(plan.program, network=network))
         if any(buffer.name == RESERVED for buffer in own.buffers):
             own = with_buffers(own, tuple(buffer for buffer in own.buffers if buffer.name != RESERVED))
-        return with_turns(own, TimedPlan(own, self._timing.costs(network))) if self._has_rows else own
+        if not self._has_rows:
+            return own
+        return with_turns(own, turns_needed(own, TimedPlan(own, self._timing.costs(network))))
 
     @cached_property
     def _has_rows(self) -> bool:

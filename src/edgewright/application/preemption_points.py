@@ -127,16 +127,19 @@ def _fullest(
     return sizes.index(max(sizes)), max(sizes)
 
 
-def with_turns(plan: Plan, timed: TimedPlan, piece: float = PIECE) -> Plan:
-    """The plan with long layers computed a few rows or channels at a time, where that changes nothing else.
-
-    A piece takes at most this share of a run.
-    """
+def turns_needed(plan: Plan, timed: TimedPlan, piece: float = PIECE) -> Mapping[str, int]:
+    """By layer, the number of pieces of which none takes a larger share of a run."""
     most = max(1.0, timed.total * piece)
+    stages = zip(plan.program.stages, timed.stages, strict=True)
+    return {stage.schedule.layers[-1]: ceil(time / most) for stage, time in stages}
+
+
+def with_turns(plan: Plan, needed: Mapping[str, int]) -> Plan:
+    """The plan with long layers computed a few rows or channels at a time, where that changes nothing else."""
     pulled = [name for name in plan.network.inputs if plan.views[name].window]
     found: dict[int, Stage] = {}
     for n, stage in enumerate(plan.program.stages):
-        schedule, parts = stage.schedule, ceil(timed.stages[n] / most)
+        schedule, parts = stage.schedule, needed[stage.schedule.layers[-1]]
         shape = plan.network.tensors[plan.network.by_name[schedule.layers[-1]].output].shape
         if not schedule.is_whole or len(schedule.layers) > 1 or len(shape) != 4 or parts < 2:
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -41,10 +41,17 @@ def read_model(
 @contextmanager
 def working(what: str) -> Iterator[None]:
     """A line with the elapsed time on a terminal, so that nobody wonders; nothing when output goes to a file."""
+    with working_on(what):
+        yield
+
+
+@contextmanager
+def working_on(what: str) -> Iterator[Callable[[str], None]]:
+    """The same, with a function that changes what the line says."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=status_console, transient=True, disable=not status_console.is_terminal) as progress:
-        progress.add_task(shown(what))
-        yield
+        task = progress.add_task(shown(what))
+        yield lambda text: progress.update(task, description=shown(text))
 
 
 def table(title: str, *headings: str) -> Table:

@@ -53,6 +53,7 @@ VERBS = {
     "cluster": "MODEL over several devices: memory, traffic, throughput.",
     "compile": "MODEL as a C library: sources, weights, build files, a report.",
     "csdf": "The dataflow graph of a model, or in a file: actors, phases, rates.",
+    "flow": "From data or a model to verified firmware, from FLOW.TOML.",
     "hal": "The registers that driver code wants; HAL and driver for them.",
     "inspect": "What is in MODEL (.onnx or .tflite): layers, shapes, weights, MACs.",
     "layout": "Addresses for the buffers of a CSV file.",

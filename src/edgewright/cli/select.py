@@ -37,7 +37,8 @@ def _table(front: DesignFront, choice: PointChoice) -> Table:
     weighed = [one for one in Objective if choice.requirement.weight(one)]
     what = "weighted sum of ranks" if choice.method is SelectionMethod.DOMINANCE else "largest weighted distance"
     titles = ", ".join([str(choice.requirement), *map(str, choice.limits)])
-    heads = ["point", "manner", f">{front.metric}", ">frames/s", ">RAM", ">energy"]
+    has_energy = any(point.energy_j is not None for point in choice.points)
+    heads = point_heads(front.metric, has_energy)
     made = table(
         f"{shown(front.task)} on {shown(front.board)}: {titles}",
         *heads,
@@ -46,7 +47,7 @@ def _table(front: DesignFront, choice: PointChoice) -> Table:
     )
     for point, rated in list(zip(choice.points, choice.rated, strict=True))[:MOST_ROWS]:
         made.add_row(
-            *point_cells(point, front.metric),
+            *point_cells(point, front.metric, has_energy),
             *(str(rated.ranks[one]) for one in weighed),
             f"{float(rated.score):.4g}",
             style="bold" if point is choice.best else None,
@@ -56,8 +57,12 @@ def _table(front: DesignFront, choice: PointChoice) -> Table:
     return made
 
 
-def point_cells(point: DesignPoint, metric: str) -> tuple[str, ...]:
-    """Name, manner of execution, accuracy, frames a second, RAM and energy of a frame."""
+def point_heads(metric: str, has_energy: bool) -> list[str]:
+    return ["point", "manner", f">{metric}", ">frames/s", ">RAM", *([">energy"] if has_energy else [])]
+
+
+def point_cells(point: DesignPoint, metric: str, has_energy: bool) -> tuple[str, ...]:
+    """Name, manner of execution, accuracy, frames a second, RAM, and the energy of a frame where any is known."""
     energy = "–" if point.energy_j is None else f"{text.three_digits(1e3 * point.energy_j)} mJ"
     return (
         shown(point.name),
@@ -65,5 +70,5 @@ def point_cells(point: DesignPoint, metric: str) -> tuple[str, ...]:
         f"{getattr(point, metric):.2%}",
         text.three_digits(point.throughput),
         text.size(point.ram_bytes),
-        energy,
+        *((energy,) if has_energy else ()),
     )

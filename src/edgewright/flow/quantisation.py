@@ -43,6 +43,7 @@ class QuantisedModel:
     is_overlapping: bool  # whether samples were both calibrated on and evaluated
     loss: PrecisionLoss
     accuracy: tuple[float, float] | None  # before and after; None without labels
+    classes: tuple[int, ...]  # that of each evaluated sample, in int8
     real_layers: tuple[str, ...]  # layers that still compute real numbers
 
     def to_dict(self) -> dict[str, Any]:
@@ -92,16 +93,23 @@ def quantise_network(trained: Network, data: ModelData, calibration: int = CALIB
     chosen = spread(len(data), min(calibration, max(1, len(data) // 2)))
     rest = sorted(set(range(len(data))) - set(chosen))
     evaluated = data.part([rest[at] for at in spread(len(rest), MOST_EVALUATED)] if rest else chosen)
-    source, model = int8_model(trained, data.part(chosen))
+    return quantise_with(trained, data.part(chosen), evaluated, not rest)
+
+
+def quantise_with(
+    trained: Network, calibration: ModelData, evaluated: ModelData, is_overlapping: bool = False
+) -> QuantisedModel:
+    """The network in int8, with ranges from some samples and figures from others."""
+    source, model = int8_model(trained, calibration)
     try:
         network = read(model)
     except Unsupported as error:
         raise Unsupported(
             f"onnxruntime quantised '{trained.name}' in a way that edgewright does not read: {error}"
         ) from error
-    before = _outputs(source, read(source), evaluated)
-    after = _outputs(model, network, evaluated)
-    _verify(model, network, data.part(chosen[:COMPARED]))
+    before = model_outputs(source, read(source), evaluated)
+    after = model_outputs(model, network, evaluated)
+    _verify(model, network, calibration.part(range(min(COMPARED, len(calibration)))))
     accuracy = None
     if evaluated.labels is not None:
         accuracy = accuracy_of(before, evaluated), accuracy_of(after, evaluated)
@@ -109,11 +117,12 @@ def quantise_network(trained: Network, data: ModelData, calibration: int = CALIB
         model,
         network,
         trained,
-        len(chosen),
+        len(calibration),
         len(evaluated),
-        not rest,
+        is_overlapping,
         precision_loss(zip(before, after, strict=True)),
         accuracy,
+        tuple(int(each[0].argmax()) for each in after),
         tuple(
             layer.name
             for layer in network.layers
@@ -139,7 +148,7 @@ def int8_model(trained: Network, data: ModelData) -> tuple[onnx.ModelProto, onnx
         raise InputError(f"onnxruntime cannot quantise '{trained.name}': {str(error)[:300]}") from error
 
 
-def _outputs(model: onnx.ModelProto, network: Network, data: ModelData) -> list[tuple[Array, ...]]:
+def model_outputs(model: onnx.ModelProto, network: Network, data: ModelData) -> list[tuple[Array, ...]]:
     """The outputs of each sample, by onnxruntime."""
     truth = reference(model.SerializeToString(), network)
     return [tuple(truth.run(sample).values()) for sample in data.samples]

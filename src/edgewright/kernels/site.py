@@ -180,5 +180,5 @@ def is_split(site: Site) -> bool:
     if nesting is None or not isinstance(op, Conv2d) or op.groups > 1 or site.target.family is Family.HELIUM:
         return False  # vectors would take too long to gather fours of bytes
     _, *window, depth = site.shapes[1]
-    is_large = window != [1, 1] and depth > SPLIT and site.inputs[0].tensor.dtype is DType.INT8
+    is_large = window != [1, 1] and depth >= SPLIT and site.inputs[0].tensor.dtype is DType.INT8
     return is_large and site.facts.once("split", lambda: nesting.is_split(site.weights))

@@ -218,7 +218,7 @@ class _Litert:
             shown = [name for name in self.network.outputs if name not in self.afters]
             outputs = self._named(made.get_output_details(), shown)
         except (RuntimeError, ValueError, KeyError) as error:
-            raise EdgewrightError(f"LiteRT cannot run {_name(self.source)}: {error}") from error
+            raise EdgewrightError(f"LiteRT cannot run {_name(self.source)}: {str(error)[:200]}") from error
         return made, inputs, outputs
 
     @staticmethod
@@ -275,6 +275,8 @@ def _with_given_states(source: str | bytes) -> bytes:
     for operator in graph.operators:
         operator.inputs = [renamed.get(int(index), int(index)) for index in operator.inputs]
         kind = codes[operator.opcodeIndex]
+        if kind == kinds.SVDF and graph.tensors[operator.inputs[4]].type == schema.TensorType.INT8:
+            raise EdgewrightError("LiteRT knows no SVDF with a state in 8 bits, and writes 16 bits into it; TFLM does")
         if kind == kinds.VAR_HANDLE:
             said = operator.builtinOptions
             names[operator.outputs[0]] = (said.container, said.sharedName) if said else (b"", b"")

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import onnx
 
-from edgewright.files import made_folder, write_together
+from edgewright.files import made_folder, make_folder, write_together
 from edgewright.samples.builder import ModelBuilder
+from edgewright.samples.flows import activity_flow
 from edgewright.samples.papers import minakova_cnn1, minakova_cnn2, minakova_scenario1, minakova_scenario2
 from edgewright.samples.quantise import quantise
 from edgewright.samples.tasks import moves
@@ -104,6 +105,7 @@ def uav() -> Mapping[str, str | bytes]:
 
 
 APPLICATIONS: dict[str, Callable[[], Mapping[str, str | bytes]]] = {  # the file that a verb takes comes first
+    "activity_flow": activity_flow,
     "moves": moves,
     "paper_application": paper_application,
     "paper_scenarios": paper_scenarios,
@@ -122,9 +124,11 @@ def describe_application(name: str) -> str:
 
 
 def write_application(name: str, folder: Path | str) -> Path:
-    """The path of app.toml, or of a task's file, written into the folder with its models or data beside it."""
+    """The path of the file that describes it, written into the folder with all others."""
     files = {Path(folder, file): content for file, content in APPLICATIONS[name]().items()}
     with made_folder(Path(folder)):
+        for path in files:
+            make_folder(path.parent)
         write_together(files)
     return next(iter(files))
 

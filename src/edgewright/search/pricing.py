@@ -114,7 +114,7 @@ class CandidatePricer:
         return self.target.architecture in (Architecture.HOST, Architecture.AARCH64)
 
     @property
-    def _is_mapped(self) -> bool:
+    def is_mapped(self) -> bool:
         """Whether `map` says how the network is executed, and not `compile`."""
         return self.is_linux and self.manner in (*MAPPED, Manner.WHOLE)
 
@@ -125,7 +125,7 @@ class CandidatePricer:
 
     def command(self, model: str) -> str:
         """What does to a model file what was priced."""
-        if self._is_mapped:
+        if self.is_mapped:
             gpus = [f"--cores {quote(name)}=0" for name in self._gpus]
             flags = FLAGS[self.manner] or ONE_CORE_FLAGS
             return " ".join(["edgewright map", quote(model), "--board", quote(self.board.name), *gpus, *flags])
@@ -141,7 +141,7 @@ class CandidatePricer:
         if isinstance(model, bytes):
             model = onnx.load_from_string(model)
             model.graph.name = name
-        return read(model, quantised_input=not self._is_mapped, quantised_output=not self._is_mapped)
+        return read(model, quantised_input=not self.is_mapped, quantised_output=not self.is_mapped)
 
     def price(self, architecture: CnnArchitecture) -> Price:
         """The price of a candidate."""
@@ -151,17 +151,18 @@ class CandidatePricer:
 
     def network_price(self, network: Network) -> Price:
         """The price of an int8 network."""
-        if self._is_mapped:
+        if self.is_mapped:
             return self._mapped_price(network)
-        return self._price_of(find(network, self.request, self.board, self.target, explain=False).plan)
+        return self.price_of(find(network, self.request, self.board, self.target, explain=False).plan)
 
     def compiled_price(self, network: Network) -> Price:
         """The price with flash as linked, code and tables included; it takes a compiler."""
-        if self._is_mapped:
+        if self.is_mapped:
             return self._mapped_price(network)
-        return self._price_of(find_complete(network, self.request, self.board, self.target).plan)
+        return self.price_of(find_complete(network, self.request, self.board, self.target).plan)
 
-    def _price_of(self, plan: Plan) -> Price:
+    def price_of(self, plan: Plan) -> Price:
+        """The price of a network with this plan."""
         instructions = self._instructions(plan)
         seconds = instructions / self.board.processors[0].clock
         return Price(plan.peak_bytes, plan.flash_bytes, instructions, seconds, self._energy(seconds))

@@ -10,6 +10,7 @@ import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +54,11 @@ class Credentials:
         return context
 
     def client_context(self) -> ssl.SSLContext:
+        """For connections that this device opens: all share one, since to read keys takes as long as a handshake."""
+        return self._client_context
+
+    @cached_property
+    def _client_context(self) -> ssl.SSLContext:
         return self._context(ssl.PROTOCOL_TLS_CLIENT)
 
     def _context(self, protocol: int) -> ssl.SSLContext:

@@ -22,10 +22,20 @@ class SwitchTiming:
 
     @cached_property
     def frames(self) -> Mapping[str, int]:
-        """Of each scenario, a frame without a request."""
-        return {
-            one.scenario: one.begun.instructions(one.ended, self.trial.run.machine) for one in self.trial.result.quiet
-        }
+        """Of each scenario, the longest frame without a request."""
+        found: dict[str, int] = {}
+        for (name, _), instructions in self._frames_of_inputs.items():
+            found[name] = max(instructions, found.get(name, 0))
+        return found
+
+    @cached_property
+    def _frames_of_inputs(self) -> Mapping[tuple[str, int], int]:
+        """By scenario and input, which some kernels are slower for, the longest frame without a request."""
+        found: dict[tuple[str, int], int] = {}
+        for one in self.trial.result.quiet:
+            instructions = one.begun.instructions(one.ended, self.trial.run.machine)
+            found[one.scenario, one.variant] = max(instructions, found.get((one.scenario, one.variant), 0))
+        return found
 
     @cached_property
     def waits(self) -> Mapping[str, int]:
@@ -51,5 +61,10 @@ class SwitchTiming:
 
     @property
     def worst_excess(self) -> int:
-        """The most instructions by which a delay exceeds the longest wait and a frame; negative where none does."""
-        return max(delay - self.waits[old] - self.frames[new] for old, new, delay in self.delays)
+        """The most instructions by which a delay exceeds the longest wait and a frame of the same input, if there was
+        one; negative where none does."""
+        switches = zip(self.trial.result.switches, self.delays, strict=True)
+        return max(
+            delay - self.waits[old] - self._frames_of_inputs.get((new, one.variant), self.frames[new])
+            for one, (old, new, delay) in switches
+        )

@@ -65,6 +65,7 @@ class TriedSwitch:
 
     old: str
     new: str
+    variant: int  # of the input
     requested: Moment
     ended: Moment
 
@@ -74,6 +75,7 @@ class TriedFrame:
     """A frame of one scenario without a request, and its longest wait for a switch point, in steps of stamps."""
 
     scenario: str
+    variant: int  # of the input
     begun: Moment
     ended: Moment
     longest_wait: int
@@ -193,9 +195,9 @@ class SwitchTrial:
                 count += names[wanted] != used
                 used = names[wanted]
             if is_asked and asked == which != wanted:
-                switches.append(TriedSwitch(names[wanted], names[asked], requested, ended))
+                switches.append(TriedSwitch(names[wanted], names[asked], variant, requested, ended))
             if asked < 0 and which == wanted:
-                quiet.append(TriedFrame(names[which], begun, ended, wait))
+                quiet.append(TriedFrame(names[which], variant, begun, ended, wait))
         return SwitchTrialResult(frames, tuple(switches), tuple(wrong), count + len(switches), tuple(quiet))
 
     def _final(self, scenario: str, variant: int) -> str:

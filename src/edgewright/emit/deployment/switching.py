@@ -5,7 +5,7 @@ The plans, and when each step may run during a switch, have been judged before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ...errors import InputError
@@ -127,7 +127,7 @@ class SwitchWriter:
         )
 
     def source(self) -> str:
-        code = self.code
+        code, first_steps = self.code, [self._first_steps(part) for part in self.code.parts]
         return code.render(
             "switch.c",
             **self.facts,
@@ -140,8 +140,11 @@ class SwitchWriter:
             calls=[self._call(part) for part in code.parts],
             rules=[self._rule(number) for number in range(len(self.rules.rules))],
             cascades=list(self._cascades()),
-            first_steps=[self._first_steps(part) for part in code.parts],
-            overtakers=[self._overtakers(part) for part in code.parts] if self.schedule.overtakers else [],
+            first_steps=list(dict.fromkeys(first_steps)),
+            first_names=[f"first_{list(dict.fromkeys(first_steps)).index(counts)}" for counts in first_steps],
+            first_type=unsigned(sum(steps) for steps in self.schedule.steps.values()),
+            overtakers=[", ".join(map(str, self._overtakers(part))) for part in code.parts],
+            overtaker_type=unsigned(n for part in code.parts for n in self._overtakers(part)),
             needs={
                 (code.index[old], code.index[new]): ", ".join(map(str, counts))
                 for (old, new), counts in self.schedule.needs.items()
@@ -170,7 +173,6 @@ class SwitchWriter:
             "is_shared": self.is_shared,
             "stopped": STOPPED,
             "count": len(self.code.parts),
-            "mask": next(f"uint{bits}_t" for bits in (8, 16, 32) if len(self.code.parts) <= bits),
         }
 
     @property
@@ -247,8 +249,22 @@ class SwitchWriter:
             total += steps
         return ", ".join(map(str, counts))
 
-    def _overtakers(self, part: Part) -> str:
-        return ", ".join(f"{self.code.bits(names):#x}u" for names in self.schedule.overtakers[part.name])
+    def _overtakers(self, part: Part) -> list[int]:
+        """Runs of ended steps: one past the last, and bits of the scenarios that may overtake there."""
+        found: list[int] = []
+        for ended, names in enumerate(self.schedule.overtakers.get(part.name, ())):
+            bits = self.code.bits(names)
+            if found and found[-1] == bits:
+                found[-2] = ended + 1
+            else:
+                found += [ended + 1, bits]
+        return found
+
+
+def unsigned(numbers: Iterable[int]) -> str:
+    """The narrowest unsigned type of C for these."""
+    most = max(numbers, default=0)
+    return next(f"uint{bits}_t" for bits in (8, 16, 32) if most < 1 << bits)
 
 
 def margin_steps(tensor: Tensor, margin: float) -> int:

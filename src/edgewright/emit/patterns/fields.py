@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
+from math import gcd
 
 from .atoms import Atom, AtomKind
 
@@ -15,6 +16,7 @@ INTEGERS = {
     "uint16_t": (0, 1 << 16),
     "int32_t": (-(1 << 31), 1 << 31),
 }
+HALF = 16  # bits
 Value = int | tuple[int, ...] | str
 Arrays = Mapping[str, tuple[int, ...]]  # by type of integer: the values of all arrays, which overlap where they can
 
@@ -26,6 +28,8 @@ class RecordField:
     ctype: str
     values: tuple[Value, ...]
     element: str = ""  # the type of integer of arrays; the field then says where each begins among all of that type
+    is_local: bool = False  # a pointer to what only the network's own file sees
+    factor: int = 1  # of all values: addresses are multiples of words, and 16 bits hold more of them so
 
     @property
     def bytes(self) -> int:
@@ -41,15 +45,35 @@ class RecordField:
 
     def is_of_layers(self, layers: Sequence[int]) -> bool:
         """Whether all stages of a layer have the same; `layers` has the number of each stage's."""
-        return len({*zip(layers, self.values, strict=True)}) == len(set(layers))
+        return not self.is_local and len({*zip(layers, self.values, strict=True)}) == len(set(layers))
 
-    def declared(self, name: str) -> str:
-        return f"{self.ctype}{'' if self.ctype.endswith('*') else ' '}{name};"
+    @property
+    def is_pointer(self) -> bool:
+        return self.ctype.endswith("*")
 
-    def initialiser(self, at: int, arrays: Arrays) -> str:
+    def declared(self, name: str, is_wide: bool) -> list[str]:
+        """C of the field; as two halves where 32 bits are one number and records have none that `is_wide`."""
+        if self._is_halved(is_wide):
+            return [f"int16_t {name}_high;", f"uint16_t {name};"]
+        return [f"{self.ctype}{'' if self.is_pointer else ' '}{name};"]
+
+    def initialisers(self, at: int, arrays: Arrays, is_wide: bool = True) -> list[str]:
         """C of the value for stage number `at`."""
         value = self.values[at]
-        return str(_place(value, arrays[self.element]) if isinstance(value, tuple) else value)
+        if isinstance(value, int) and self._is_halved(is_wide):
+            return [str(value >> HALF), str(value & ((1 << HALF) - 1))]
+        if isinstance(value, int):
+            return [str(value // self.factor)]
+        return [str(_place(value, arrays[self.element]) if isinstance(value, tuple) else value)]
+
+    def read(self, place: str, is_wide: bool) -> str:
+        """C of the value, which stands at `place`."""
+        if self._is_halved(is_wide):
+            return f"({place}_high * (1 << {HALF}) + {place})"
+        return f"({place} * {self.factor})" if self.factor > 1 else place
+
+    def _is_halved(self, is_wide: bool) -> bool:
+        return not is_wide and self.is_number and self.bytes > HALF // 8
 
 
 def field_of(column: Sequence[Atom]) -> RecordField | None:
@@ -62,11 +86,20 @@ def field_of(column: Sequence[Atom]) -> RecordField | None:
         case AtomKind.FUNCTION:
             return RecordField(f"{atom.key} *", values)
         case AtomKind.CONSTANT | AtomKind.TABLE:
-            return RecordField(f"const {atom.key.removesuffix('[]')} *", values)
+            return RecordField(f"const {atom.key.removesuffix('[]')} *", values, is_local=is_own)
         case AtomKind.NUMBERS:
             numbers = [n for value in values if isinstance(value, tuple) for n in value]
             return RecordField("uint16_t", values, _narrowest(numbers))
-    return RecordField(_narrowest([value for value in values if isinstance(value, int)]), values)
+    return _number([value for value in values if isinstance(value, int)])
+
+
+def _number(values: Sequence[int]) -> RecordField:
+    """The field of a number; of what a common factor leaves of it, where that takes 16 bits and the number more."""
+    factor, found = gcd(*values), RecordField(_narrowest(values), tuple(values))
+    if found.bytes <= HALF // 8 or factor < 2:
+        return found
+    small = replace(found, ctype=_narrowest([value // factor for value in values]), factor=factor)
+    return small if small.bytes <= HALF // 8 else found
 
 
 def arrays_of(fields: Iterable[RecordField]) -> Arrays:

@@ -9,10 +9,11 @@ from functools import cached_property
 from ...kernels.printing.source import CWriter, braced, comment
 from ...kernels.window import up as round_up
 from .atoms import Atom, AtomKind
-from .fields import Arrays, RecordField, derived, field_of
+from .fields import Arrays, RecordField, Value, derived, field_of
 
-NAMES = frozenset(("pattern", "own", "layer"))  # of variables in functions
+NAMES = frozenset(("pattern", "own", "layer", "of_layer"))  # of variables in functions
 MOST_TITLES = 3  # in the comment of a function
+NARROW, POINTER = 2, 4  # bytes: of the widest fields of a stage's record, of pointers
 
 
 def array_name(element: str) -> str:
@@ -35,10 +36,12 @@ class Pattern:
     """Stages that differ in values alone.
 
     What is equal in all stages of a layer, which several networks have, is in a record of the layer: mostly weights
-    that are slices of others. A stage's own record points to it.
+    that are slices of others. A stage's own record has the number of it. Other fields of it have one or two bytes, but
+    for pointers into the network's own file: so records of different patterns follow each other without gaps.
     """
 
     number: int
+    first_layer: int  # the number of its first record of a layer among those of all patterns
     stages: tuple[PrintedStage, ...]
     atoms: tuple[tuple[Atom, ...], ...]  # of each stage, alike but for values
 
@@ -56,9 +59,9 @@ class Pattern:
     def function(self) -> str:
         return f"ew_run_pattern_{self.number}"
 
-    def layer_name(self, at: int) -> str:
-        """The record of the layer that stage number `at` is."""
-        return f"{self.layer_record}_{self.layers[at]}"
+    def layer_name(self, layer: int) -> str:
+        """The record of a layer."""
+        return f"{self.layer_record}_{layer}"
 
     @cached_property
     def columns(self) -> list[tuple[Atom, ...]]:
@@ -76,17 +79,28 @@ class Pattern:
 
     @cached_property
     def layers(self) -> tuple[int, ...]:
-        """For each stage the number of its layer: chosen such that records take least."""
-        positions = [(stage.index,) for stage in self.stages]
-        pointers = [own.values for own in self.fields if own.ctype.endswith("*")]
-        choices = (positions, list(zip(*pointers, strict=True)) or positions, [()] * len(self.stages))
+        """For each stage the number of its layer in the pattern: chosen such that records take least."""
+        positions = [stage.index for stage in self.stages]
+        pointers = [own.values for own in self.fields if own.is_pointer and not own.is_local]
+        kinds: list[tuple[Value, ...]] = list(zip(*pointers, strict=True)) if pointers else [()] * len(self.stages)
+        choices = kinds, list(zip(kinds, positions, strict=True))
         numbered = [tuple(list(dict.fromkeys(keys)).index(key) for key in keys) for keys in choices]
         return min(numbered, key=self._bytes)
+
+    @property
+    def has_pointers(self) -> bool:
+        """Whether records of stages have any."""
+        return any(own.is_local for own in self.fields)
+
+    @property
+    def layer_count(self) -> int:
+        return len(set(self.layers))
 
     def _bytes(self, layers: Sequence[int]) -> int:
         shared = sum(own.bytes for own in self.fields if own.is_of_layers(layers))
         rest = sum(own.bytes for own in self.fields) - shared
-        return len(set(layers)) * round_up(4 + shared, 4) + len(self.stages) * round_up(4 + rest, 4)
+        of_layer = round_up(POINTER + shared, POINTER) + POINTER  # with the pointer to it
+        return len(set(layers)) * of_layer + len(self.stages) * round_up(NARROW + rest, NARROW)
 
     def _fields(self, of_layers: bool) -> list[tuple[str, RecordField]]:
         """Of the records of layers, or of stages: the largest first."""
@@ -108,7 +122,8 @@ class Pattern:
         return f"(uint32_t){text}" if atom.is_unsigned else text
 
     def _field(self, own: RecordField) -> str:
-        text = f"{'layer' if own.is_of_layers(self.layers) else 'own'}->{self.fields[own]}"
+        name, is_wide = self.fields[own], own.is_of_layers(self.layers)
+        text = own.read(f"{'layer' if is_wide else 'own'}->{name}", is_wide)
         return f"({array_name(own.element)} + {text})" if own.element else text
 
     def declarations(self) -> Iterator[str]:
@@ -117,10 +132,8 @@ class Pattern:
             (self.layer_record, "ew_layer layer", True),
             (self.record, "ew_pattern pattern", False),
         ):
-            fields = [own.declared(name) for name, own in self._fields(of_layers)]
+            fields = [line for name, own in self._fields(of_layers) for line in own.declared(name, of_layers)]
             yield from ("typedef struct {", f"    {head};", *(f"    {field}" for field in fields), f"}} {record};")
-        names = dict.fromkeys(map(self.layer_name, range(len(self.stages))))
-        yield f"extern const {self.layer_record} {', '.join(names)};"
 
     def write(self, c: CWriter, signature: str, memories: Sequence[str], arrays: Arrays) -> None:
         """The function, and the records of layers."""
@@ -129,20 +142,23 @@ class Pattern:
         body = "".join(column[0].space + self._text(column) for column in self.columns)
         c.line(f"/* {comment(', '.join(titles[:MOST_TITLES]))}{more} */")
         with c.block(f"static const ew_pattern *{self.function}({signature})"):
-            for name, ctype, given in (("own", self.record, "pattern"), ("layer", self.layer_record, "pattern->layer")):
+            for name, ctype, given in (("own", self.record, "pattern"), ("layer", self.layer_record, "of_layer")):
                 if f"{name}->" in body:
                     c.line(f"const {ctype} *const {name} = (const {ctype} *)(const void *){given};")
+                elif name == "layer":
+                    c.line(f"(void){given};")
             c.add(body.strip("\n").split("\n"))
             c.add(f"(void){memory};" for memory in memories if memory not in body)
             c.line(f"return &((const {self.record} *)(const void *)pattern + 1)->pattern;")
         c.line()
         firsts = {layer: at for at, layer in reversed(list(enumerate(self.layers)))}
-        for at in sorted(firsts.values()):
-            values = [own.initialiser(at, arrays) for _, own in self._fields(of_layers=True)]
-            c.line(f"const {self.layer_record} {self.layer_name(at)} = {braced([f'{{{self.function}}}', *values])};")
+        for layer, at in sorted(firsts.items()):
+            values = [value for _, own in self._fields(of_layers=True) for value in own.initialisers(at, arrays)]
+            record = f"static const {self.layer_record} {self.layer_name(layer)}"
+            c.line(f"{record} = {braced([f'{{{self.function}}}', *values])};")
         c.line()
 
     def initialiser(self, at: int, arrays: Arrays) -> str:
         """Of the record of stage number `at`."""
-        values = [own.initialiser(at, arrays) for _, own in self._fields(of_layers=False)]
-        return braced([f"{{&{self.layer_name(at)}.layer}}", *values])
+        values = [value for _, own in self._fields(False) for value in own.initialisers(at, arrays, is_wide=False)]
+        return braced([f"{{{self.first_layer + self.layers[at]}}}", *values])

@@ -55,7 +55,8 @@ class StagePatterns:
             groups = grouped(read)
             for group in groups:
                 own, atoms = tuple(left[n][0] for n in group), tuple(read[n][0] for n in group)
-                self.patterns.append(Pattern(len(self.patterns), own, atoms))
+                layers = sum(pattern.layer_count for pattern in self.patterns)
+                self.patterns.append(Pattern(len(self.patterns), layers, own, atoms))
             taken = {n for group in groups for n in group}
             left = [one for n, one in enumerate(left) if n not in taken]
         self._at = {
@@ -90,7 +91,8 @@ class StagePatterns:
 
     @property
     def _signature(self) -> str:
-        return ", ".join(["const ew_pattern *pattern", *(f"uint8_t *{memory}" for memory in self.memories)])
+        given = ("const ew_pattern *pattern", "const ew_layer *of_layer")
+        return ", ".join([*given, *(f"uint8_t *{memory}" for memory in self.memories)])
 
     @property
     def _runner(self) -> str:
@@ -105,12 +107,16 @@ class StagePatterns:
 
     def _write_runner(self, c: CWriter) -> None:
         may_stop, text = self.probe.may_stop, self.probe.text
+        names = [pattern.layer_name(n) for pattern in self.patterns for n in range(pattern.layer_count)]
+        c.line(f"static const ew_layer *const layers[] = {braced([f'&{name}.layer' for name in names])};")
+        c.line()
         with c.block(self._runner):
             with c.block(f"for (; count; count--{', stage++' if self.probe.counts else ''})"):
                 c.line("EW_FENCE();")
                 if text:
                     c.line(f"if ({text}) return 1;" if may_stop else f"{text};")
-                c.line(f"pattern = pattern->layer->run(pattern, {', '.join(self.memories)});")
+                c.line("const ew_layer *const layer = layers[pattern->layer];")
+                c.line(f"pattern = layer->run(pattern, layer, {', '.join(self.memories)});")
                 if may_stop:
                     c.line("if (!pattern) return 1;")
             if may_stop:
@@ -130,12 +136,12 @@ class StagePatterns:
         lines += [f'#include "{self.prefix}_{name}.h"' for name in ("kernels", "weights")]
         lines += [
             "",
-            "typedef struct ew_pattern ew_pattern; /* a stage's record, followed by that of the next */",
             "typedef struct {",
+            f"    uint{32 if any(one.has_pointers for one in self.patterns) else 16}_t layer;",
+            "} ew_pattern; /* a stage's record, followed by that of the next */",
+            "typedef struct ew_layer ew_layer;",
+            "struct ew_layer {",
             f"    const ew_pattern *(*run)({self._signature}); /* the stage; returns the next one, or 0 to stop */",
-            "} ew_layer;",
-            "struct ew_pattern {",
-            "    const ew_layer *layer;",
             "};",
             "",
         ]

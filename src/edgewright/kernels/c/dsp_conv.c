@@ -1,18 +1,32 @@
 #include "dsp_conv.h"
 
+/* Words of columns from four channels of a tap to its next four: where columns are split, those of all other taps lie
+ * between. */
+EW_INLINE int32_t ew_dsp_jump(const ew_dsp_convolution *layer)
+{
+#ifdef EW_HAS_SPLIT
+    if (layer->is_split)
+        return 4 * layer->rows * layer->runs;
+#else
+    (void)layer;
+#endif
+    return 4;
+}
+
 /* A run of `length` bytes of which begin..end - 1 exist, at `source`; the others are the zero point. */
 static uint32_t *ew_dsp_cut_run(const ew_dsp_convolution *layer, const uint8_t *source, int32_t begin, int32_t end,
                                 int32_t length, uint32_t minus, uint32_t *column)
 {
+    const int32_t jump = ew_dsp_jump(layer);
     const uint32_t zero = (uint8_t)(layer->zero ^ layer->flip), flip = layer->flip * 0x01010101u;
-    for (int32_t at = 0; at < length; at += 4) {
+    for (int32_t at = 0; at < length; at += 4, column += jump) {
         uint32_t word = zero * 0x01010101u;
         if (at >= begin && at + 4 <= end)
             word = ew_dsp_load(source + (at - begin));
         else
             for (int32_t i = ew_max(begin - at, 0); i < ew_min(end - at, 4); i++)
                 word ^= (source[at + i - begin] ^ zero) << (8 * i);
-        column = ew_dsp_put(column, word ^ flip, minus);
+        ew_dsp_put(column, word ^ flip, minus);
     }
     return column;
 }
@@ -29,8 +43,14 @@ static void ew_dsp_gather(const ew_dsp_convolution *layer, const uint8_t *x, int
             int32_t begin = ew_max(0, -at), end = ew_min(layer->pixels, layer->width - at);
             if (!is_inside || begin >= end)
                 begin = end = 0;
-            to = ew_dsp_cut_run(layer, begin < end ? line + (at + begin) * layer->x.pixel : x, begin * layer->depth,
-                                end * layer->depth, layer->pixels * layer->depth, minus, to);
+            uint32_t *const next =
+                ew_dsp_cut_run(layer, begin < end ? line + (at + begin) * layer->x.pixel : x, begin * layer->depth,
+                               end * layer->depth, layer->pixels * layer->depth, minus, to);
+#ifdef EW_HAS_SPLIT
+            to = layer->is_split ? to + 4 : next;
+#else
+            to = next;
+#endif
         }
     }
 }
@@ -66,47 +86,15 @@ static void ew_dsp_next(const ew_dsp_convolution *layer, uint8_t *y, const ew_pa
 }
 
 #ifdef EW_HAS_SPLIT
-/* Bytes of columns from four channels of a tap to its next four, where those of all other taps lie between. */
-static int32_t ew_dsp_jump(const ew_dsp_convolution *layer)
-{
-    return 16 * layer->rows * layer->runs;
-}
-
-/* The same as ew_dsp_gather for split columns. Padding is the zero point, of which nothing is left. */
-static void ew_dsp_gather_split(const ew_dsp_convolution *layer, const uint8_t *x, int32_t i, int32_t j, uint32_t minus,
-                                uint32_t *to)
-{
-    const int32_t jump = ew_dsp_jump(layer) / 4;
-    for (int32_t ky = 0; ky < layer->rows; ky++, i += layer->row_step) {
-        const uint8_t *const line = i >= 0 && i < layer->height ? x + ew_row(&layer->x, i) : NULL;
-        for (int32_t kx = 0, at = j; kx < layer->runs; kx++, at += layer->step, to += 4) {
-            uint32_t *put = to;
-            if (line && at >= 0 && at < layer->width) {
-                const uint8_t *from = line + at * layer->x.pixel;
-                for (const uint8_t *const end = from + layer->depth; from != end; from += 4, put += jump)
-                    ew_dsp_put(put, ew_dsp_load(from), minus);
-            } else {
-                for (int32_t k = layer->depth; k > 0; k -= 4, put += jump)
-                    put[0] = put[2] = 0;
-            }
-        }
-    }
-}
-
-/* Split columns of two windows. */
+/* Split columns of two windows that lie inside. */
 static void ew_dsp_two_windows(const ew_dsp_convolution *layer, const uint8_t *x, const ew_dsp_cursor *one,
-                               const ew_dsp_cursor *two, int32_t is_inside, uint32_t minus, uint32_t *to)
+                               const ew_dsp_cursor *two, uint32_t minus, uint32_t *to)
 {
-    if (!is_inside) {
-        ew_dsp_gather_split(layer, x, one->i, one->j, minus, to);
-        ew_dsp_gather_split(layer, x, two->i, two->j, minus, to + 1);
-        return;
-    }
     const uint8_t *a = x + one->j * layer->x.pixel, *b = x + two->j * layer->x.pixel;
     const int32_t words = layer->depth >> 2, gap = layer->step * layer->x.pixel - layer->depth;
     for (int32_t ky = 0, row = 0; ky < layer->rows; ky++, row += layer->row_step, to += 4 * layer->runs)
         ew_dsp_two_split(a + ew_row(&layer->x, one->i + row), b + ew_row(&layer->x, two->i + row), to, words, minus,
-                         ew_dsp_jump(layer), layer->runs, gap);
+                         16 * layer->rows * layer->runs, layer->runs, gap);
 }
 #endif
 
@@ -132,8 +120,8 @@ EW_INLINE void ew_dsp_by_pairs(const ew_dsp_convolution *layer, const void *x, v
         const int32_t is_inside =
             one.is_inside && at.is_inside && one.j >= 0 && at.j >= 0 && one.j < last && at.j < last;
 #ifdef EW_HAS_SPLIT
-        if (layer->is_split)
-            ew_dsp_two_windows(layer, bytes, &one, &at, is_inside, minus, to);
+        if (is_inside && layer->is_split)
+            ew_dsp_two_windows(layer, bytes, &one, &at, minus, to);
         else
 #endif
         if (is_inside && is_bent) {

@@ -281,7 +281,7 @@ class _Parser:
             raise ModelError(f"tensor '{name}' has a zero point outside the range of {dtype.value}")
         if len(scale) == 1:
             return Quant.of(scale[0], zero[0])
-        axis = quant.QuantizedDimension()
+        axis = quant.QuantizedDimension() if len(shape) > 1 else 0  # some files give a bias the axis of its weights
         if not 0 <= axis < len(shape) or shape[axis] != len(scale):
             raise ModelError(
                 f"tensor '{name}' of shape {shape} has {len(scale)} scales along axis {axis}, which do not match"

@@ -110,7 +110,7 @@ def _keep(state: ImportState, before: str, after: str, origin: Origin) -> None:
 def svdf(layer: LayerImport) -> None:
     """Each filter's value of this call joins those of the last ones; a window over time sums them up.
 
-    Stored integers are multiplied as LiteRT does it: both scales combined in float32, the state in 16 bits.
+    Stored integers are multiplied as LiteRT does it: both scales combined in float32, the state in 16 bits or in 8.
     """
     options, x = layer.options(tflite.SVDFOptions), layer.tensor()
     rank, activation = options.Rank(), layer.fused(options.FusedActivationFunction())
@@ -126,6 +126,7 @@ def svdf(layer: LayerImport) -> None:
     if types not in (
         (DType.FLOAT32, "float32", "float32", DType.FLOAT32, DType.FLOAT32),
         (DType.INT8, "int8", "int16", DType.INT16, DType.INT8),
+        (DType.INT8, "int8", "int8", DType.INT8, DType.INT8),
     ):
         raise Unsupported(f"its types are {', '.join(getattr(t, 'value', str(t)) for t in types)}")
     is_stored = x.dtype is DType.INT8
@@ -137,7 +138,7 @@ def svdf(layer: LayerImport) -> None:
     by_feature, by_time = (
         (Quant.of(float(s_x * s_f / s_s)), Quant.of(float(s_s * s_t / s_y))) if is_stored else (None, None)
     )
-    one, dtype = (ONE, DType.INT16) if is_stored else (None, DType.FLOAT32)
+    one, dtype = ONE if is_stored else None, types[3]
 
     def moved(op: ops.Op, inputs: list[str], tag: str) -> str:
         return layer.inner(op, inputs, tag, dtype, one)

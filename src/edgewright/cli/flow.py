@@ -1,0 +1,56 @@
+"""`edgewright flow`: from data, a front or a model to firmware; one page for all of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.table import Table
+
+from .. import text
+from ..files import write_atomic
+from ..flow.design_flow import DesignFlow, FlowOutcome
+from ..report.flow_page import flow_page
+from .common import console, print_json, print_notes, print_written, shown, table, working_on
+from .select import point_cells, point_heads
+
+PAGE = "report.html"
+MOST_NOTES = 12
+
+
+def flow(flow: Path, output: Path | None, workers: int | None, verify: bool, as_json: bool) -> None:
+    with working_on("reading the flow") as told:
+        outcome = DesignFlow(flow, output, workers, told).run(verify)
+        page = write_atomic(outcome.folder / PAGE, flow_page(outcome))
+    if as_json:
+        print_json({**outcome.to_dict(), "page": str(page)})
+        return
+    console.print(_selections(outcome))
+    notes = [*outcome.notes, *outcome.left_out[:MOST_NOTES]]
+    if len(outcome.left_out) > MOST_NOTES:
+        notes.append(f"and {len(outcome.left_out) - MOST_NOTES} more points were left out")
+    if outcome.reused:
+        notes.append(f"results that were there: {', '.join(outcome.reused)}")
+    print_notes(notes)
+    print_written([page])
+    if outcome.firmware is not None:
+        console.print(shown(outcome.sentence), style="green" if verify else "yellow", soft_wrap=True)
+
+
+def _selections(outcome: FlowOutcome) -> Table:
+    metric, points = outcome.points.metric, outcome.augmented.points
+    has_energy = any(point.energy_j is not None for point in points)
+    made = table(
+        f"{shown(outcome.file.name)} on {shown(outcome.board)}: "
+        f"{text.plural(len(outcome.points.points), 'network')}, {text.plural(len(points), 'point')}",
+        "selection",
+        "requirement",
+        *point_heads(metric, has_energy),
+        "without other manners",
+    )
+    for one in outcome.selections:
+        before = "the same"
+        if one.is_better:
+            before = shown(one.before.best.name) if one.before else "none keeps the limits"
+        wanted = ", ".join([str(one.entry.requirement), *map(str, one.entry.figure_limits)])
+        made.add_row(shown(one.entry.name), shown(wanted), *point_cells(one.point, metric, has_energy), before)
+    return made
