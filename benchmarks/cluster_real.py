@@ -317,9 +317,11 @@ def case(
             if excess < 1.01 or slower == 1 / quota:
                 return one
 
-    if not model:
-        zero, second = (alone(delay).latency_s for delay in (0.0, 1.0))
-        latency = max(0.0, found.latency_s - zero) / (second - zero)  # on each of the two cables on its way
+    if not model:  # the delay on each of the two cables on a message's way with which the prediction is right
+        low, high = 0.0, found.latency_s
+        for _ in range(20):
+            latency = (low + high) / 2
+            low, high = (low, latency) if alone(latency).latency_s > found.latency_s else (latency, high)
     many = simulated(frames, latency, {part: (seconds[part] + carrying[part]) / quota for part in seconds})
     one = alone(latency)
     busiest = max(found.core_s, key=found.core_s.__getitem__)
