@@ -172,6 +172,13 @@ def entered(namespace: str) -> tuple[str, str]:
     return "nsenter", f"--net=/run/netns/{namespace}"
 
 
+def with_quota(seconds: float, quota: float) -> float:
+    """How long these seconds of a core take that begin with a quota which nobody has used."""
+    period = PERIOD_US / 1e6
+    whole, rest = divmod(seconds, quota * period)
+    return whole * period + rest
+
+
 @contextmanager
 def a_share(group: Path | None) -> Iterator[None]:
     """Meanwhile this process, the gateway's, has its share of a core."""
@@ -296,18 +303,25 @@ def case(
         return simulate(deployment, late, count, times=spent, turns=planned.turns, is_judged=True, under_way=kept)
 
     def alone(delay: float) -> ClusterRun:
-        """A frame that is alone has whole cores, unless a device would use more than its share of the time."""
+        """A part of a frame that is alone has a whole core until the share of a period is used up.
+
+        All are slower where a device would use more than its share of the time that the frame takes.
+        """
         slower = excess = 1.0
         while True:
             slower = min(slower * excess, 1 / quota)
-            one = simulated(1, slower * delay, {part: slower * (seconds[part] + large[part]) for part in seconds})
+            times = {part: each + large[part] for part, each in seconds.items()}
+            times = {part: max(slower * each, with_quota(each, quota)) for part, each in times.items()}
+            one = simulated(1, slower * delay, times)
             excess = max(found.core_s.values()) / (quota * one.latency_s)
             if excess < 1.01 or slower == 1 / quota:
                 return one
 
-    if not model:
-        zero, second = (alone(delay).latency_s for delay in (0.0, 1.0))
-        latency = max(0.0, found.latency_s - zero) / (second - zero)  # on each of the two cables on its way
+    if not model:  # the delay on each of the two cables on a message's way with which the prediction is right
+        low, high = 0.0, found.latency_s
+        for _ in range(20):
+            latency = (low + high) / 2
+            low, high = (low, latency) if alone(latency).latency_s > found.latency_s else (latency, high)
     many = simulated(frames, latency, {part: (seconds[part] + carrying[part]) / quota for part in seconds})
     one = alone(latency)
     busiest = max(found.core_s, key=found.core_s.__getitem__)

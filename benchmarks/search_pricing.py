@@ -50,7 +50,7 @@ class PricedCandidate:
     space: str
     architecture: CnnArchitecture
     price: Price
-    seconds: float  # that pricing took
+    seconds: float  # of a core that pricing took
 
 
 @dataclass(frozen=True)
@@ -83,9 +83,9 @@ def drawn(count: int, seed: int) -> Iterator[tuple[SpaceKind, CnnArchitecture]]:
 
 
 def priced(pricer: CandidatePricer, kind: SpaceKind, architecture: CnnArchitecture) -> PricedCandidate:
-    begin = time.perf_counter()
+    begin = time.process_time()
     price = pricer.price(architecture)
-    return PricedCandidate(kind.value, architecture, price, time.perf_counter() - begin)
+    return PricedCandidate(kind.value, architecture, price, time.process_time() - begin)
 
 
 def compiled(pricer: CandidatePricer, candidate: PricedCandidate) -> CompiledCandidate:
@@ -109,7 +109,8 @@ def compiled(pricer: CandidatePricer, candidate: PricedCandidate) -> CompiledCan
 
 
 def speed_table(candidates: list[PricedCandidate], seconds: float) -> Table:
-    table = Table(title=f"{len(candidates)} candidates priced in {seconds:.0f} s")
+    used = sum(one.seconds for one in candidates)
+    table = Table(title=f"{len(candidates)} candidates priced in {seconds:.0f} s, with {used:.0f} s of one core")
     for heading in ("space", "candidates", "median, s", "slowest, s", "RAM from, B", "median, B", "to, B"):
         table.add_column(heading, justify="left" if heading == "space" else "right")
     for kind in SHAPES:
@@ -139,6 +140,7 @@ def exactness_table(rows: list[CompiledCandidate]) -> Table:
 def as_json(candidates: list[PricedCandidate], seconds: float, rows: list[CompiledCandidate]) -> dict[str, Any]:
     return {
         "seconds": round(seconds, 1),
+        "core_seconds": round(sum(one.seconds for one in candidates), 1),
         "candidates": [
             {"space": one.space, "architecture": one.architecture.text(), **asdict(one.price)} for one in candidates
         ],
@@ -159,11 +161,11 @@ def main(count: int, chosen: int, jobs: int, seed: int, output: Path | None) -> 
     with Parallel(n_jobs=jobs) as parallel:
         candidates = parallel(delayed(priced)(pricer, *one) for one in drawn(count, seed))
         seconds = time.perf_counter() - begin
-        Console().print(speed_table(candidates, seconds))
+        Console(width=120).print(speed_table(candidates, seconds))
         some = Random(seed).sample(candidates, min(chosen, count))
         rows = parallel(delayed(compiled)(pricer, one) for one in some)
     if rows:
-        Console().print(exactness_table(rows))
+        Console(width=120).print(exactness_table(rows))
     if output:
         output.write_text(json.dumps(as_json(candidates, seconds, rows), indent=1) + "\n")
 

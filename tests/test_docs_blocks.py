@@ -65,7 +65,7 @@ def follow(page: Path, given: Path, folder: Path, monkeypatch, quick: bool) -> N
 
 # README is followed as it is written, and so are all pages in `make check-all`. Otherwise compiled code is not run.
 AS_WRITTEN = {"README"}
-LONG = {"tutorial-dataflow", "tutorial-cluster", "sample", "app", "tiling"}
+LONG = {"flow", "tutorial-flow", "tutorial-dataflow", "tutorial-cluster", "sample", "app", "tiling"}
 
 
 @pytest.mark.parametrize(

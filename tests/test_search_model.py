@@ -6,16 +6,19 @@ from random import Random
 import numpy as np
 import pytest
 
+from edgewright.kernels.cost.settings import Setting, site_in
+from edgewright.kernels.dsp.packing import layer_numbers
 from edgewright.kernels.select import select
 from edgewright.kernels.sites import NetworkFacts
 from edgewright.memory import plan
+from edgewright.network import Region
 from edgewright.network.layerwise import compare_layers
 from edgewright.network.read import read
 from edgewright.network.reference import reference
 from edgewright.platform.target import TARGETS
 from edgewright.samples.builder import same_pads
 from edgewright.search.architecture import INPUT, CnnArchitecture, PlainBlock, PrimitiveKind, SeparableBlock
-from edgewright.search.model import default_ranges, onnx_model, scaled_of, stored_weights
+from edgewright.search.model import default_ranges, exactly_stored_weights, onnx_model, scaled_of, stored_weights
 from edgewright.search.space import SearchSpace, SpaceKind
 from edgewright.search.weights import LayerWeights, folded, fresh_state, inherited, random_weights, state_shapes
 
@@ -113,7 +116,7 @@ def test_models_compute_what_the_layers_say(kind, seed):
     for model, expected, tolerance in (
         (onnx_model(architecture, weights), tensors, 1e-4 * np.abs(tensors["classes"]).max()),
         # A tie that is rounded the other way may move later values by some steps.
-        (onnx_model(architecture, weights, ranges), stepped, 4.5 * scaled_of(ranges["classes"])[0]),
+        (onnx_model(architecture, weights, ranges, is_exact=False), stepped, 4.5 * scaled_of(ranges["classes"])[0]),
     ):
         network = read(model)
         runtime = reference(model.SerializeToString(), network)
@@ -159,18 +162,40 @@ def test_a_large_bias_beside_tiny_weights_still_fits():
 
 
 @pytest.mark.parametrize("kernel", [(3, 3), (5, 5)])
-def test_depthwise_layers_have_exact_multipliers(kernel):
-    """Without other scales, some channel of such a layer has none, and slow loops compute all of it."""
-    architecture = CnnArchitecture((16, 16, 3), (PlainBlock(160, (3, 3)), SeparableBlock(8, kernel)), 4)
+def test_layers_have_exact_multipliers(kernel):
+    """Without other scales, some channel of such layers has none: slow loops compute depthwise ones."""
+    architecture = CnnArchitecture((8, 8, 3), (PlainBlock(160, (3, 3)), SeparableBlock(8, kernel)), 4)
 
-    def kernels(is_exact):
+    def ways(is_exact):
         ranges = {name: (1.1 * low, 0.9 * high) for name, (low, high) in default_ranges(architecture).items()}
         network = read(onnx_model(architecture, None, ranges, is_exact=is_exact))
-        selections = select(plan(network), NetworkFacts(network, TARGETS["cortex-m4"])).selections
-        return {one.kernel for stage in selections for one in stage if "depthwise" in one.layer}
+        facts = NetworkFacts(network, TARGETS["cortex-m4"])
+        chosen = select(plan(network), facts).selections
+        layers = {one.layer: one.kernel for stage in chosen for one in stage if "." in one.layer}
+        sites = {name: site_in(facts, name, whole_output(network, name), Setting()) for name in layers}
+        how = {name: layer_numbers(site, False).kind for name, site in sites.items() if layers[name] == "dsp_conv"}
+        return {*layers.values()}, {*how.values()}
 
-    assert kernels(is_exact=False) == {"loops_conv"}
-    assert kernels(is_exact=True).isdisjoint({"loops_conv"})
+    kernels, how = ways(is_exact=False)
+    assert "loops_conv" in kernels and "float" in how
+    kernels, how = ways(is_exact=True)
+    assert "loops_conv" not in kernels and how == {"plain"}
+
+
+def whole_output(network, layer):
+    return Region.whole(network.tensors[network.by_name[layer].output].shape)
+
+
+def test_scales_with_exact_multipliers_hardly_differ():
+    architecture = CnnArchitecture((8, 8, 3), (PlainBlock(160, (3, 3)),), 4)
+    layer, weights = architecture.layers()[0], random_weights(architecture)["block0.conv"]
+    source, result = scaled_of((-4.0, 4.0)), scaled_of((0.0, 3.7))
+    plain, exact = stored_weights(weights, source[0]), exactly_stored_weights(layer, weights, source, result)
+    assert (exact.scale != plain.scale).sum() > 0 and np.all(exact.scale <= 1.012 * plain.scale)
+    assert np.all(exact.scale >= plain.scale)
+    error = exact.kernel * exact.scale[:, None, None, None] - weights.kernel
+    assert np.all(np.abs(error) <= 0.51 * exact.scale[:, None, None, None])
+    np.testing.assert_allclose(exact.bias * exact.scale * source[0], weights.bias, atol=1e-4)
 
 
 # Inheritance

@@ -8,19 +8,27 @@ from rich.table import Table
 
 from .. import text
 from ..files import write_atomic
-from ..flow.design_flow import DesignFlow, FlowOutcome
+from ..flow.augmenting import plan_path
+from ..flow.design_flow import AUGMENTED, DesignFlow, FlowOutcome
+from ..flow.stages import key_of
+from ..memory import critical_buffers
+from ..program import load_plan
+from ..report import plan_page
 from ..report.flow_page import flow_page
+from ..search.front import pareto
 from .common import console, print_json, print_notes, print_written, shown, table, working_on
 from .select import point_cells, point_heads
 
 PAGE = "report.html"
 MOST_NOTES = 12
+PLAN_PAGES, MOST_PAGES = "plan-pages", 40
 
 
 def flow(flow: Path, output: Path | None, workers: int | None, verify: bool, as_json: bool) -> None:
     with working_on("reading the flow") as told:
-        outcome = DesignFlow(flow, output, workers, told).run(verify)
-        page = write_atomic(outcome.folder / PAGE, flow_page(outcome))
+        design = DesignFlow(flow, output, workers, told)
+        outcome = design.run(verify)
+        page = write_atomic(outcome.folder / PAGE, flow_page(outcome, _plan_pages(design, outcome)))
     if as_json:
         print_json({**outcome.to_dict(), "page": str(page)})
         return
@@ -34,6 +42,25 @@ def flow(flow: Path, output: Path | None, workers: int | None, verify: bool, as_
     print_written([page])
     if outcome.firmware is not None:
         console.print(shown(outcome.sentence), style="green" if verify else "yellow", soft_wrap=True)
+
+
+def _plan_pages(design: DesignFlow, outcome: FlowOutcome) -> dict[str, str]:
+    """Paths of the pages of plans by the names of points: those selected, and others that nothing dominates."""
+    front = outcome.augmented
+    chosen = {one.point.name: one.point for one in outcome.selections}
+    chosen |= {one.name: one for one in pareto(front.points, front.measures)}
+    plans = {name: path for name, one in chosen.items() if (path := plan_path(one))}
+    shown = dict(list(plans.items())[:MOST_PAGES])
+    pages = {name: f"{PLAN_PAGES}/{Path(path).stem}.html" for name, path in shown.items()}
+
+    def write(folder: Path) -> None:
+        for name, path in shown.items():
+            plan = load_plan(design.stages.path(AUGMENTED) / path)
+            page = plan_page(plan, critical=critical_buffers(plan), title=name)
+            (folder / Path(pages[name]).name).write_text(page, encoding="utf-8")
+
+    design.stages.make(PLAN_PAGES, key_of(front.text(), pages), write)
+    return pages
 
 
 def _selections(outcome: FlowOutcome) -> Table:

@@ -82,9 +82,8 @@ def _check_task(front: DesignFront, path: Path, task: Path) -> None:
     """An error where a front was not searched for this task with this seed."""
     known = SearchIdentity.of(task)
     if (front.digest, front.seed) != (known.digest, known.task.seed):
-        other = (
-            f"seed {front.seed}, not {known.task.seed}" if front.digest == known.digest else "other data or settings"
-        )
+        is_same = front.seed == known.task.seed  # by which data are split, too
+        other = "other data or settings" if is_same else f"seed {front.seed}, not {known.task.seed}"
         raise InputError(
             f"the front '{path}' is not that of the task '{task}' ({other}); search again, or leave one of them out"
         )

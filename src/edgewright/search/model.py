@@ -15,6 +15,7 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from ..kernels.dsp.numbers import channels_in_float
 from ..kernels.requantise.depthwise_factors import channels_without_factors
 from ..kernels.requantise.sums import sums_of_onnx
 from ..network import DType, Quant, Tensor
@@ -31,6 +32,7 @@ LEAST, MOST = -128, 127  # of int8
 LEAST_SCALE = 1e-8
 BIAS_LIMIT = 1 << 30  # of int32 biases, which leaves room for the sums that they are added to
 TRIES, HAIR = 48, 2.0**-12  # scales that a channel tries, each so much larger than the last
+HOPEFUL = 4  # of these, after which half of the channels should have multipliers
 SIGMOID_SCALED: Scaled = (1 / 256, LEAST)
 
 # Layers whose outputs are values of their input: these keep its scale.
@@ -174,7 +176,7 @@ class _GraphDraft:
             return [self._constant(f"{name}.kernel", kernel), self._constant(f"{name}.bias", bias)]
         source = self.scaled[layer.inputs[0]]
         stored = stored_weights(LayerWeights(kernel, bias), source[0])
-        if self.is_exact and layer.kind is PrimitiveKind.DEPTHWISE:
+        if self.is_exact and layer.kind is not PrimitiveKind.DENSE:
             result = self._scaled(layer, self.ranges)
             stored = exactly_stored_weights(layer, LayerWeights(kernel, bias), source, result)
         return [
@@ -224,19 +226,25 @@ def stored_weights(weights: LayerWeights, input_scale: float, factor: npt.ArrayL
 def exactly_stored_weights(
     layer: PrimitiveLayer, weights: LayerWeights, source: Scaled, result: Scaled
 ) -> StoredWeights:
-    """The weights of a depthwise layer with scales for which its sums are rounded exactly by integer multipliers.
+    """The weights with scales for which the layer's sums are rounded exactly by integer multipliers, if it has such.
 
-    Kernels for depthwise layers take such multipliers. Whether a channel has one is a matter of luck, as onnxruntime
-    rounds float32 products; where it has none, another scale that is larger by a hair may have one.
+    Kernels for depthwise layers take such multipliers, and others are faster with them. Whether a channel has one is a
+    matter of luck, as onnxruntime rounds float32 products; where it has none, a scale that is larger by a hair may.
     """
     x, y = (
         Tensor(name, (1, 1, 1, 1), DType.INT8, Quant((s,), (z,))) for name, (s, z) in (("x", source), ("y", result))
     )
-    factor = np.ones(len(weights.bias))
+    factor, without = np.ones(len(weights.bias)), np.arange(len(weights.bias))
     plain = stored = stored_weights(weights, source[0])
-    for _ in range(TRIES):
+    for turn in range(TRIES):
         flat = stored.kernel.reshape(len(stored.kernel), -1)
-        without = channels_without_factors(sums_of_onnx(x, y, flat, stored.scale, stored.bias, layer.relu))
+        sums = sums_of_onnx(x, y, flat, stored.scale, stored.bias, layer.relu)
+        if layer.kind is PrimitiveKind.DEPTHWISE:
+            without = channels_without_factors(sums)
+        else:
+            without = channels_in_float(sums, without)
+            if turn >= HOPEFUL and len(without) > len(factor) / 2:
+                break
         if not len(without):
             return stored
         factor[without] *= 1 + HAIR

@@ -198,5 +198,6 @@ class FrameBook:
         """Whether nobody needs a frame in its slot any more."""
         if frame < self.first:
             return True
-        sent = () if progress.fifo.is_given else progress.sent.values()
-        return all(done > frame for done in (*progress.read.values(), *sent)) and progress.written > frame
+        if progress.written <= frame or any(done <= frame for done in progress.read.values()):
+            return False
+        return progress.fifo.is_given or all(done > frame for done in progress.sent.values())

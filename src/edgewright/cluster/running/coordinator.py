@@ -76,6 +76,7 @@ class Coordinator:
         self._suspects: dict[str, tuple[int, float, str]] = {}  # the epoch, until when, why
         self._is_replanning, self._over = False, threading.Event()
         self._away = LostDevices(self._reached, self._joined, lambda text: self.say(text), self._over)
+        self._is_better_later = False  # a device is back that the plan at work does without
         self._error: EdgewrightError | None = None
         self._replan: Replan | None = None
         self.keeper = FrameKeeper({}, {})
@@ -201,6 +202,8 @@ class Coordinator:
                     pass
                 self._check_time()
                 self._note_resumed()
+                if self._is_better_later:
+                    self._restart_if_better()
         except EdgewrightError as error:
             self._fail(error)
         except Exception as error:
@@ -277,8 +280,11 @@ class Coordinator:
         self._restart_if_better()
 
     def _restart_if_better(self) -> None:
+        """Not before a result has come: devices that lose each other again and again would stop everything."""
+        keeper = self.keeper
+        self._is_better_later = bool(self.plan) and keeper.first_finished is None and keeper.admitted > keeper.finished
         best = self._best_plan()
-        if best and (self.plan is None or len(best.devices) > len(self.plan.devices)):
+        if not self._is_better_later and best and (self.plan is None or len(best.devices) > len(self.plan.devices)):
             self._restart()
 
     def _best_plan(self) -> PreparedPlan | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...network import Arithmetic, Array
-from ..requantise.multipliers import Fixed, fit
+from ..requantise.multipliers import Fixed, fit, unfitted
 from ..requantise.sums import Requantised, flip
 from ..site import Site
 
@@ -39,6 +39,11 @@ def channel_scaling(site: Site, sums: Requantised, base: Array, is_unsigned: boo
     kind = "wide" if fixed.is_wide else "plain" if is_plain else "general"
     shift = 0 if fixed.is_wide else fixed.shift
     return ChannelScaling(kind, _channels(fixed, base, up)[:, _COLUMNS[kind]], fixed.left, shift)
+
+
+def channels_in_float(sums: Requantised, channels: Array) -> Array:
+    """Those of the channels for which an int8 ONNX layer would be scaled in float; other scales may do without."""
+    return unfitted(sums.rule, sums.bias, 31, LEFT, channels)
 
 
 _COLUMNS = {"plain": [0, 1], "general": [0, 1, 4, 5], "wide": [0, 1, 2, 3, 4, 5]}

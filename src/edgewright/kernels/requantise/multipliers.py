@@ -167,13 +167,14 @@ def _digest(rule: Rule, bias: Array | None, drop_bits: Array | None, limits: tup
     return found.digest()
 
 
-def unfitted(rule: Rule, bias: Array, most_left: int, least_left: int) -> Array:
-    """The channels for which `fit` finds no multiplier; all of them where sums or scales are out of its range."""
+def unfitted(rule: Rule, bias: Array, most_left: int, least_left: int, channels: Array | None = None) -> Array:
+    """Those of some channels, or of all, for which `fit` finds no multiplier; all where sums are out of its range."""
     base, live = bias.astype(np.int64), np.nonzero(~rule.constant)[0]
     sizes = _sizes(rule, base, live, least_left, most_left, is_wide=False)
+    asked = np.arange(rule.channels) if channels is None else channels
     if sizes is None:
-        return np.arange(rule.channels)
-    limits = _Limits(rule, rule.thresholds, base, None, *sizes, 0)
+        return asked
+    limits, live = _Limits(rule, rule.thresholds, base, None, *sizes, 0), np.intersect1d(live, asked)
     return live[limits.search(live, is_partial=True)[:, 0] < 0]
 
 
