@@ -42,7 +42,7 @@ TARGET = "cortex-m4"
 WIDTHS = (1.0, 0.75, 0.5, 0.25)
 PLANS = {"fast": "", "streamed": "phases = true"}
 POLICIES = {one.value: one for one in (SwitchPolicy.ABORT, SwitchPolicy.OVERTAKE)}
-FRAMES, SHARE = 60, 4  # of a run on the virtual board
+FRAMES, SHARE = 240, 4  # of a run on the virtual board
 MOST_WAIT = 0.05  # of a frame
 MOST_STATE = 64  # bytes of RAM beside the largest scenario's under `abort`
 

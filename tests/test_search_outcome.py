@@ -1,13 +1,21 @@
 """A whole search on data and a board: the front's file, its models, the page, the verb. Training is made up."""
 
 import json
+import os
 import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from edgewright import samples
 from edgewright.cli import main
 from edgewright.errors import InputError
 from edgewright.report.search_page import pair_svg, parallel_svg, search_page, shown_candidates, time_svg
@@ -181,7 +189,39 @@ def test_tasks_that_cannot_be_searched_end_with_one_sentence(task, monkeypatch, 
 
 
 def test_a_missing_torch_names_the_extra(task, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "torch", None)
+    monkeypatch.setitem(sys.modules, "torch", None)
     result = invoke(task, "-o", task.parent / "front.json")
     assert result.exit_code == 1 and "pip install 'edgewright[search]'" in result.output
     assert not (task.parent / "front.journal").exists()
+
+
+@pytest.mark.slow
+def test_a_search_with_torch_that_is_killed_twice_ends_with_the_same_bytes(tmp_path):
+    """SIGKILL to all processes, once candidates are in the journal, and again some candidates later."""
+    pytest.importorskip("torch", reason="PyTorch is an extra")
+    file = samples.write_application("moves", tmp_path)
+    file.write_text(file.read_text().replace("candidates = 40", "candidates = 16").replace("epochs = 3", "epochs = 1"))
+
+    def command(name):
+        words = [file, "--no-verify", "--workers", 2, "--resume", "-o", tmp_path / name / "front.json"]
+        return [sys.executable, "-m", "edgewright", "search", *map(str, words)]
+
+    def trained(name):
+        journal = tmp_path / name / "front.journal"
+        try:
+            with closing(sqlite3.connect(f"file:{journal}?mode=ro", uri=True)) as db:
+                return db.execute("select count(accuracy) from candidate").fetchone()[0]
+        except sqlite3.Error:
+            return 0
+
+    subprocess.run(command("whole"), check=True)
+    for count in (3, 14):
+        process = subprocess.Popen(command("killed"), start_new_session=True)
+        while process.poll() is None and trained("killed") < count:
+            time.sleep(0.05)
+        assert process.poll() is None, "it ended before it was killed"
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    subprocess.run(command("killed"), check=True)
+    assert (tmp_path / "whole" / "front.json").read_bytes() == (tmp_path / "killed" / "front.json").read_bytes()
+    assert len(read_front(tmp_path / "whole").points) > 1

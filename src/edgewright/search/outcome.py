@@ -21,7 +21,7 @@ from .front import MODELS, DesignFront, Measure
 from .journal import Journal, JournalIdentity
 from .module import torch_module
 from .points import Assessor, design_points, point_name
-from .pricing import CandidatePricer, Manner
+from .pricing import CandidatePricer
 from .searching import ArchitectureSearch, Progress
 from .task import SearchTask, read_task
 from .training import TorchTrainer, Trainer
@@ -46,7 +46,7 @@ class SearchOutcome:
     def plans(self) -> dict[str, Plan]:
         """The plans of the points by name; of points that several cores of a Linux board execute, there is none."""
         pricer = self.pricer
-        if pricer.is_linux and (pricer.manner.is_mapped or pricer.manner is Manner.WHOLE):
+        if pricer.is_mapped:
             return {}
         return {
             name: find(pricer.network(model, name), pricer.request, pricer.board, pricer.target).plan
@@ -98,7 +98,7 @@ def run_search(
         candidates = search.run()
         chosen = search.front()
         finished = search.finish(chosen)
-        assessor = Assessor(data, trainer, pricer, is_checked)
+        assessor = Assessor(data, trainer, pricer, is_checked and not pricer.is_mapped)
         points, models, notes = design_points(task, search, assessor, chosen, finished)
         if is_resumed and journal.is_new:
             notes = ("there was no journal to go on with: the search began from its start", *notes)
@@ -120,6 +120,9 @@ def run_search(
         names = {point_name(one): one.number for one in chosen}
         by_name = {point.name: models[point.model] for point in points}
         return SearchOutcome(task, front, candidates, journal.times(), names, pricer, by_name, notes)
+    except KeyboardInterrupt as interrupt:
+        interrupt.add_note("go on with --resume")
+        raise
     finally:
         journal.close()
 
