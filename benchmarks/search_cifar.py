@@ -118,7 +118,8 @@ def write_data(source: Path, target: Path, count: int) -> tuple[np.ndarray, np.n
     """Images (N, height, width, channels) with what part each belongs to; the test images and their classes."""
     with np.load(source) as file:
         arrays = {name: file[name] for name in file.files}
-    x, y = jpeg_images(arrays, "train")[:count], arrays["train_y"][:count]
+    every = np.linspace(0, len(arrays["train_y"]), count, endpoint=False).astype(int)  # they are ordered by class
+    x, y = jpeg_images(arrays, "train")[every], arrays["train_y"][every]
     test_x, test_y = jpeg_images(arrays, "test"), arrays["test_y"]
     part = np.where(np.arange(len(x)) % 10 == 0, "validation", "train")
     part = np.concatenate([part, np.full(len(test_x), "test")])
