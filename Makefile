@@ -55,6 +55,8 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/application.py
 	$(BIN)/python benchmarks/hal.py
 	$(BIN)/python benchmarks/hal_random.py
+	$(BIN)/python benchmarks/search_pricing.py
+	$(BIN)/python benchmarks/micronet.py
 	@mkdir -p out
 	$(BIN)/python benchmarks/search_growth.py --plot out/search_growth.svg
 	$(BIN)/python benchmarks/cluster_simulation.py

@@ -237,7 +237,7 @@ def fuzzed(trial: Trial, minutes: float) -> tuple[int, list[Growth]]:
             for growth, pid in growths.items():
                 growth.sizes.append(resident(pid))
 
-    fuzz(trial, 2.0, 7)  # what is loaded and cached once
+    fuzz(trial, min(60.0, 12 * minutes), 7)  # what is loaded and cached once, and gaps between blocks of memory
     return fuzz(trial, 60 * minutes, 11, look), list(growths)
 
 

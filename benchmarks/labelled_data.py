@@ -56,10 +56,10 @@ def read_labelled(path: Path) -> LabelledData:
     with np.load(path) as file:
         arrays = {name: file[name] for name in file.files}
     if "train_blob" in arrays:
-        x, y = _images(arrays, "train"), arrays["train_y"]
+        x, y = jpeg_images(arrays, "train"), arrays["train_y"]
         held = np.random.default_rng(SPLIT_SEED).random(len(y)) < VALIDATION / 2
         return _standardised(
-            path.stem, (x[~held], y[~held]), (x[held], y[held]), (_images(arrays, "test"), arrays["test_y"])
+            path.stem, (x[~held], y[~held]), (x[held], y[held]), (jpeg_images(arrays, "test"), arrays["test_y"])
         )
     if not {"x", "y"} <= arrays.keys():
         raise click.UsageError(f"{path} holds {', '.join(arrays)}; expected x and y")
@@ -76,7 +76,8 @@ def read_labelled(path: Path) -> LabelledData:
     return _standardised(path.stem, train, validation, test)
 
 
-def _images(arrays: dict[str, Array], part: str) -> Array:
+def jpeg_images(arrays: dict[str, Array], part: str) -> Array:
+    """The images of a part, (N, height, width, 3)."""
     from PIL import Image
 
     blob, ends = arrays[f"{part}_blob"].tobytes(), arrays[f"{part}_off"]

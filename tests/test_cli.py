@@ -76,7 +76,7 @@ def test_plan_writes_a_page(model, tmp_path):
     page = tmp_path / "plan.html"
     result = run("plan", model, "-o", tmp_path / "p.json", "--page", page)
     assert result.exit_code == 0, result.output
-    assert "proven least" in result.output
+    assert "proven least for whole layers" in " ".join(result.output.split())
     assert page.read_text().startswith("<!DOCTYPE html>")
 
 

@@ -94,7 +94,7 @@ def test_no_candidate_takes_less_ram_than_the_least_of_the_space(kind):
     space = SearchSpace(kind=kind, blocks=(2, 3), channels=(4, 16))
     shape, pricer = ((48, 1, 6) if kind is SpaceKind.SENSOR else (16, 16, 3)), CandidatePricer(BOARD)
     least = pricer.price(space.least(shape, 4)).ram_bytes
-    assert all(least <= pricer.price(space.draw(Random(seed), shape, 4)).ram_bytes for seed in range(6))
+    assert all(least <= pricer.price(space.draw(Random(seed), shape, 4)).ram_bytes for seed in range(3))
 
 
 # Energy

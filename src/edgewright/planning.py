@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import onnx
@@ -14,6 +14,7 @@ from .complete_plan import find_complete
 from .errors import Infeasible, InputError, Unsupported
 from .fusion.choice import FoundPlan
 from .fusion.request import PlanRequest, find
+from .kernels.cost.estimate import estimate, modelled
 from .memory import Techniques, critical_buffers, fit
 from .memory import plan as plan_network
 from .network import Network
@@ -23,8 +24,10 @@ from .platform.target import Target, chosen_target
 from .platform.units import parse_size
 from .program import FusionSchedule, Plan
 from .report import refusal
+from .report.refusal import is_in_parts
 
 MINIMISED = "ram"
+QUICK = 40  # layers of networks whose least RAM is found in a few seconds
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,36 @@ def planned(
         return PlannedNetwork(found.plan, found, f"there is no code: {error}")
     assert completed.found is not None
     return PlannedNetwork(completed.plan, completed.found, completed.not_counted)
+
+
+@dataclass(frozen=True)
+class CheaperPlan:
+    """What layers in parts would take, beside a plan of whole layers."""
+
+    option: str
+    peak_bytes: int
+    extra_instructions: float | None  # a share; None where the target's are not known
+
+    @property
+    def words(self) -> str:
+        extra = "" if self.extra_instructions is None else f", {self.extra_instructions:+.1%} instructions"
+        return f"with {self.option}{extra}"
+
+
+def cheaper(
+    made: PlannedNetwork, request: PlanRequest, board: Board | None = None, target: Target | str | None = None
+) -> CheaperPlan | None:
+    """What `--minimise ram` would give; None where layers are not whole by default, or finding out takes long."""
+    network, is_default = made.plan.network, request.may_be_fitted and not request.is_search
+    if not is_default or is_in_parts(made.plan) or len(network.layers) > QUICK:
+        return None
+    core = chosen_target(board, target)
+    least = find(network, replace(request, ram=None, minimise_ram=True), board, core, explain=False).plan
+    if least.peak_bytes >= made.plan.peak_bytes:
+        return None
+    known = core is not None and core.name in modelled()
+    before, after = (estimate(one, core).instructions if known and core else 0 for one in (made.plan, least))
+    return CheaperPlan("--minimise ram", least.peak_bytes, after / before - 1 if before else None)
 
 
 def plan(

@@ -43,7 +43,7 @@ class AppOutcome:
     method: str
     peak_bytes: int
     bound_bytes: int
-    separate_bytes: int  # each network alone, summed
+    separate_bytes: int  # the same plans, each in an arena of its own
     flash_bytes: int
     networks: Mapping[str, NetworkFigures]
     setters: tuple[str, ...] = ()
@@ -59,6 +59,13 @@ class AppOutcome:
     @property
     def optimal(self) -> bool:
         return self.peak_bytes == self.bound_bytes
+
+    @property
+    def standing(self) -> str:
+        """How good the memory is, as a phrase."""
+        if self.optimal:
+            return "proven least for these plans of the networks"
+        return f"no layout of these plans needs less than {text.size(self.bound_bytes)}"
 
     def to_dict(self) -> dict[str, object]:
         """The figures for `--json`."""
@@ -147,17 +154,17 @@ def outcome_of(
 ) -> AppOutcome:
     application, layout = search.application, found.layout
     deployment = checked_deployment(layout.deployment)  # judged before anybody is told
-    alone = {owner: _standalone_bytes(search, layout, owner) for owner in application.networks}
+    alone = {owner: _standalone_bytes(layout, owner) for owner in application.networks}
     return AppOutcome(
         application,
         "joint",
         layout.peak_bytes,
         layout.bound_bytes,
-        sum(least for _, least in alone.values()),
+        sum(alone.values()),
         flash_bytes(application),
         {
             owner: NetworkFigures(
-                alone[owner][0],
+                alone[owner],
                 sum(deployment.plans[part.name].macs for part in deployment.parts_of(owner)),
                 network.total_macs,
                 max(found.slowdowns[part.name] for part in deployment.parts_of(owner)),
@@ -182,18 +189,17 @@ def _ring_notes(deployment: Deployment) -> Iterator[str]:
         yield f"{what}: {ring.rows} of {ring.frame_rows} kept, {sizes}"
 
 
-def _standalone_bytes(search: JointSearch, layout: JointLayout, owner: str) -> tuple[int, int]:
-    """Bytes of the network's plan without the others, and of its smallest without extra MACs."""
+def _standalone_bytes(layout: JointLayout, owner: str) -> int:
+    """Bytes of the network's plan without the others."""
     names = [part.name for part in layout.problem.deployment.parts_of(owner)]
     if len(names) == 1:
-        return layout.problem.plans[names[0]].peak_bytes, search.planners[names[0]].least.peak_bytes
+        return layout.problem.plans[names[0]].peak_bytes
     own = frozenset(
         b.name
         for b in layout.buffers
         if any(use.part in names for use in b.uses) or (b.fifo and not b.during.isdisjoint(names))
     )
-    peak = place_graph(layout.graph.part(own)).peak
-    return peak, peak
+    return place_graph(layout.graph.part(own)).peak
 
 
 def paper_outcome(application: Application, ram: int | None = None, *, is_exact: bool = False) -> AppOutcome:

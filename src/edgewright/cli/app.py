@@ -242,13 +242,12 @@ def summary_table(outcome: AppOutcome) -> Table:
     ):
         if key in outcome.paper:
             made.add_row(label, text.size(outcome.paper[key]))
-    standing = "proven least" if outcome.optimal else f"none needs less than {text.size(outcome.bound_bytes)}"
-    made.add_row("RAM", f"{text.size(outcome.peak_bytes)} ({standing})")
+    made.add_row("RAM", f"{text.size(outcome.peak_bytes)} ({outcome.standing})")
     if outcome.joint is not None and outcome.joint.layout.homes:
         sizes = outcome.application.memories
         for memory, size in arenas.items():
             made.add_row(f"in {shown(memory)}", f"{text.size(size)} of {text.size(sizes[memory])}")
-    made.add_row("separate arenas", text.size(outcome.separate_bytes))
+    made.add_row("separate arenas", f"{text.size(outcome.separate_bytes)} (the same plans)")
     made.add_row("weights", text.size(outcome.flash_bytes))
     if outcome.ram is not None:
         made.add_row("free", f"{text.size(outcome.ram - outcome.peak_bytes)} of {text.size(outcome.ram)}")

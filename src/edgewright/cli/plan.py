@@ -19,7 +19,7 @@ from ..fusion.whole import find_whole_layers
 from ..kernels.cost.estimate import modelled
 from ..memory import Fit, critical_buffers, fit
 from ..network import Shape
-from ..planning import planned
+from ..planning import cheaper, planned
 from ..platform import Board, load_board
 from ..program import Plan, plan_text, plan_to_dict
 from ..program.techniques import techniques
@@ -60,6 +60,7 @@ def plan(
         result, found, not_counted = answer.found, answer.plan, answer.not_counted
         plain = plain_plan(found, network, hardware)
         whole = estimated(_whole(result, asked, hardware, core), core) if plain and core in modelled() else None
+        less = cheaper(answer, request, hardware, target)
     verdict = fit(found, hardware, asked.ram)
     critical = critical_buffers(found)
     files: dict[Path, str | bytes] = {output: plan_text(found)} if output else {}
@@ -69,9 +70,12 @@ def plan(
         )
     write_together(files)
     if as_json:
-        print_json(_json(found, verdict, critical, plain, core, result.trades) | {"not_counted": not_counted})
+        print_json(
+            _json(found, verdict, critical, plain, core, result.trades)
+            | {"not_counted": not_counted, "cheaper": asdict(less) if less else None}
+        )
     else:
-        _print(found, list(files), summary_table(found, hardware, plain, core, whole, not_counted))
+        _print(found, list(files), summary_table(found, hardware, plain, core, whole, not_counted, less))
         if len(result.trades) > 1:
             console.print(trades_table(result, core))
         for note in plan_notes(found, request):

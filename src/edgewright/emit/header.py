@@ -43,7 +43,7 @@ def header(
         f"/* {prefix}: {comment(network.name)}, compiled by edgewright.",
         " *",
         f" * {plan.macs} multiply-accumulates, {plan.peak_bytes} bytes of RAM"
-        + (" (no plan of these layers needs less)," if plan.optimal else ",")
+        + (f" (proven least{plan.scope})," if plan.optimal else ",")
         + f" arithmetic of {network.arithmetic.value}, rounding {options.rounding.value}.",
         " * No allocation, no recursion; not reentrant unless each caller brings an arena of its own. */",
         *header_head(

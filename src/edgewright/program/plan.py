@@ -150,10 +150,17 @@ class Plan:
         return self.peak_bytes == self.bound_bytes
 
     @property
+    def scope(self) -> str:
+        """Among which plans it is the least where it is optimal, as the end of a phrase."""
+        if not all(stage.schedule.is_undivided for stage in self.program.stages):
+            return ""
+        return " for whole layers that share no memory" if self.plain else " for whole layers"
+
+    @property
     def standing(self) -> str:
         """How good the plan is, as a phrase: optimal, or how far above its bound it may be."""
         if self.optimal:
-            return "proven least"
+            return f"proven least{self.scope}"
         if self.searched:
             ways = text.plural(self.searched, "priced way")
             return f"least of {ways} to run its parts; no plan at all needs less than {text.size(self.bound_bytes)}"

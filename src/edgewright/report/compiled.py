@@ -52,7 +52,7 @@ def compiled_page(
             ram_gauge(plan, ram),
             Gauge("Flash" if figures.flash_code is not None else "Weights", figures.flash_weights + code, flash),
         ),
-        proof="proven least" if plan.optimal else "",
+        proof=plan.standing if plan.optimal else "",
         split=_split(figures),
         time_error=ERROR,
         rows=cost_rows(figures),
