@@ -22,6 +22,7 @@ from edgewright import load_board
 from edgewright.adaptive.description import AdaptiveFile
 from edgewright.cli import main
 from edgewright.cluster.description import read_cluster
+from edgewright.flow.description import read_flow
 from edgewright.hal import examples
 from edgewright.platform.sentences import parse_toml
 
@@ -106,6 +107,8 @@ class Desk:
                 tomllib.loads(block.text)
                 if block.mark and "[[network]]" in block.text:
                     assert parse_toml(block.text, block.about, AdaptiveFile, "an application").networks
+                elif block.mark and "[[selection]]" in block.text:
+                    assert read_flow(self.folder / block.about).selections
                 elif block.mark and "[[device]]" in block.text:
                     assert read_cluster(self.folder / block.about).devices
                 elif block.mark:

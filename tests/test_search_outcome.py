@@ -200,7 +200,12 @@ def test_a_search_with_torch_that_is_killed_twice_ends_with_the_same_bytes(tmp_p
     """SIGKILL to all processes, once candidates are in the journal, and again some candidates later."""
     pytest.importorskip("torch", reason="PyTorch is an extra")
     file = samples.write_application("moves", tmp_path)
-    file.write_text(file.read_text().replace("candidates = 40", "candidates = 16").replace("epochs = 3", "epochs = 1"))
+    file.write_text(
+        file.read_text()
+        .replace("candidates = 40", "candidates = 12")
+        .replace("final_epochs = 10", "final_epochs = 1")
+        .replace("epochs = 3", "epochs = 1")
+    )
 
     def command(name):
         words = [file, "--no-verify", "--workers", 2, "--resume", "-o", tmp_path / name / "front.json"]
@@ -215,7 +220,7 @@ def test_a_search_with_torch_that_is_killed_twice_ends_with_the_same_bytes(tmp_p
             return 0
 
     subprocess.run(command("whole"), check=True)
-    for count in (3, 14):
+    for count in (3, 11):
         process = subprocess.Popen(command("killed"), start_new_session=True)
         while process.poll() is None and trained("killed") < count:
             time.sleep(0.05)
