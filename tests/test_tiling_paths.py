@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 from joblib import parallel_config
 
 from conftest import corpus_models
-from edgewright import plan, read_model, samples
+from edgewright import read_model, samples
 from edgewright.errors import InputError
 from edgewright.fusion.paper import trials
 from edgewright.fusion.paper.blocks import Block, Partition, Terminal, matches
 from edgewright.fusion.paper.explore import Exploration, explore
 from edgewright.fusion.paper.paths import Path, candidates, discover, schedule_of
+from edgewright.memory import plan
 from edgewright.network import Builder, Network, Region, random_inputs
 from edgewright.network.kernels import execute
 from edgewright.network.operators import (

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import corpus_models
-from edgewright import fusion, plan, read_model, samples
+from edgewright import fusion, read_model, samples
 from edgewright.errors import Infeasible
 from edgewright.fusion.prices import Prices
 from edgewright.fusion.request import PlanRequest, make_plan
 from edgewright.fusion.routes import Routes
 from edgewright.kernels.cost.estimate import Costs
 from edgewright.kernels.cost.settings import Setting
-from edgewright.memory import Techniques
+from edgewright.memory import Techniques, plan
 from edgewright.memory.planner import alignment_of
 from edgewright.memory.row_windows import pullable
 from edgewright.memory.streamed import unfused_problem

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from importlib import resources
 from pathlib import Path
 
 import onnx
 
-from edgewright.files import made_folder, make_folder, write_together
+from edgewright.files import made_folder, write_together
 from edgewright.samples.builder import ModelBuilder
 from edgewright.samples.flows import activity_flow
 from edgewright.samples.papers import minakova_cnn1, minakova_cnn2, minakova_scenario1, minakova_scenario2
@@ -126,9 +127,9 @@ def describe_application(name: str) -> str:
 def write_application(name: str, folder: Path | str) -> Path:
     """The path of the file that describes it, written into the folder with all others."""
     files = {Path(folder, file): content for file, content in APPLICATIONS[name]().items()}
-    with made_folder(Path(folder)):
-        for path in files:
-            make_folder(path.parent)
+    with ExitStack() as made:
+        for parent in dict.fromkeys((Path(folder), *(path.parent for path in files))):
+            made.enter_context(made_folder(parent))
         write_together(files)
     return next(iter(files))
 
