@@ -240,3 +240,10 @@ def test_microcontrollers_are_timed_by_instructions():
     assert instructions / 180e6 < sum(time.seconds for time in times) < 1.5 * instructions / 180e6
     two = estimate_profile(network, load_board("raspberry-pi-pico")).layers[0].times
     assert two[0].seconds == 2 * two[1].seconds
+
+
+@pytest.mark.parametrize("board", ["nucleo-f446re", "raspberry-pi-4"])
+def test_a_model_without_layers_takes_no_time(board):
+    b = Builder("empty")
+    profile = estimate_profile(b.build([b.input("x", (1, 4))]), load_board(board))
+    assert profile.layers == () and len(profile.notes) == 1

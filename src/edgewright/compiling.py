@@ -26,7 +26,6 @@ from .platform.target import TARGETS, Target, chosen_target
 from .program import Plan, checked, faults, load_plan, plan_text
 from .program.options import Options
 from .report import compiled_page, refusal
-from .report.refusal import is_in_parts
 
 
 @dataclass(frozen=True)
@@ -147,7 +146,7 @@ def package(
 
 def plain_plan(plan: Plan, network: Network, board: Board | None = None) -> Plan | None:
     """What a plan in parts is compared with: order and layout of whole layers. Nothing where layers are whole."""
-    if not is_in_parts(plan):
+    if not plan.is_in_parts:
         return None
     return make_plan(network, board, plain=True, explain=False, alignment=plan.alignment)
 

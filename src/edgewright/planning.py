@@ -24,7 +24,6 @@ from .platform.target import Target, chosen_target
 from .platform.units import parse_size
 from .program import FusionSchedule, Plan
 from .report import refusal
-from .report.refusal import is_in_parts
 
 MINIMISED = "ram"
 QUICK = 40  # layers of networks whose least RAM is found in a few seconds
@@ -79,16 +78,17 @@ def cheaper(
     made: PlannedNetwork, request: PlanRequest, board: Board | None = None, target: Target | str | None = None
 ) -> CheaperPlan | None:
     """What `--minimise ram` would give; None where layers are not whole by default, or finding out takes long."""
-    network, is_default = made.plan.network, request.may_be_fitted and not request.is_search
-    if not is_default or is_in_parts(made.plan) or len(network.layers) > QUICK:
+    whole, is_default = made.plan, request.may_be_fitted and not request.is_search
+    if not is_default or whole.is_in_parts or len(whole.network.layers) > QUICK:
         return None
     core = chosen_target(board, target)
-    least = find(network, replace(request, ram=None, minimise_ram=True), board, core, explain=False).plan
-    if least.peak_bytes >= made.plan.peak_bytes:
+    least = find(whole.network, replace(request, ram=None, minimise_ram=True), board, core, explain=False).plan
+    if least.peak_bytes >= whole.peak_bytes:
         return None
-    known = core is not None and core.name in modelled()
-    before, after = (estimate(one, core).instructions if known and core else 0 for one in (made.plan, least))
-    return CheaperPlan("--minimise ram", least.peak_bytes, after / before - 1 if before else None)
+    extra = None
+    if core is not None and core.name in modelled() and (before := estimate(whole, core).instructions):
+        extra = estimate(least, core).instructions / before - 1
+    return CheaperPlan(f"--minimise {MINIMISED}", least.peak_bytes, extra)
 
 
 def plan(
@@ -127,11 +127,18 @@ def plan(
     if minimise not in (None, MINIMISED):
         raise InputError(f'minimise="{minimise}" is not known; write minimise="{MINIMISED}", or leave it out')
     limit = parse_size(ram) if ram is not None else None
-    by_rows = phases if isinstance(phases, bool) else tuple(phases)
     request = PlanRequest(
-        limit, plain, alignment, pull_rows, by_rows, tuple(schedules), minimise is not None, max_overhead, max_slowdown,
+        ram=limit,
+        plain=plain,
+        alignment=alignment,
+        pull_rows=pull_rows,
+        phases=phases if isinstance(phases, bool) else tuple(phases),
+        schedules=tuple(schedules),
+        minimise_ram=minimise is not None,
+        max_overhead=max_overhead,
+        max_slowdown=max_slowdown,
         lanes=lanes,
-    )  # fmt: skip
+    )
     if techniques is not None:
         if request.is_search or lanes > 1:
             raise InputError("techniques are those of whole layers: leave minimise, limits on extra work and lanes out")

@@ -13,7 +13,7 @@ from pydantic import Field, StrictBool, StrictInt, StringConstraints, model_vali
 from pydantic_core import PydanticCustomError
 
 from ..emit.names import safe_prefix
-from ..platform.sentences import Bytes, Entry, Seconds, read_toml
+from ..platform.sentences import Bytes, Entry, PathText, Seconds, read_toml
 from ..program.deployment import RelationKind
 
 ALWAYS = "always"
@@ -24,7 +24,6 @@ NetworkName = Annotated[str, StringConstraints(strict=True, max_length=48, patte
 MemberName = Annotated[str, StringConstraints(strict=True, max_length=64)]
 Place = Annotated[StrictInt, Field(ge=0, le=1 << 31)]
 Size = Annotated[StrictInt, Field(ge=1, le=1 << 31)]
-PathText = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=1000)]
 
 
 class PreemptionPoints(Enum):

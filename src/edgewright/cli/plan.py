@@ -24,7 +24,6 @@ from ..platform import Board, load_board
 from ..program import Plan, plan_text, plan_to_dict
 from ..program.techniques import techniques
 from ..report import plan_page, refusal
-from ..report.refusal import is_in_parts
 from .common import INTERRUPTED_STATUS, console, print_json, print_notes, print_written, read_model, working
 from .costs import core_of, estimated
 from .front import show_front
@@ -131,7 +130,7 @@ def _json(
 
 def _print(plan: Plan, written: Sequence[Path], summary: Table) -> None:
     console.print(stages_table(plan))
-    if is_in_parts(plan):
+    if plan.is_in_parts:
         console.print(fusion_group_table(plan))
     console.print(summary)
     if len(plan.savings) > 1:

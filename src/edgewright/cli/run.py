@@ -22,15 +22,8 @@ from .common import console, print_json, print_notes, print_written, read_model,
 from .costs import costs_table, figures_table
 from .plan_options import PlanOptions
 
-COMPARED = (
-    "verified",
-    "max_difference",
-    "unit",
-    "reference",
-    "missing",
-    "checks",
-    "by_layers",
-)  # a run compares nothing
+# Figures of comparisons, which a run does not make.
+COMPARED = frozenset(["verified", "max_difference", "unit", "reference", "missing", "checks", "by_layers"])
 
 
 def run(

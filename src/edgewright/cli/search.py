@@ -14,6 +14,7 @@ from rich.table import Table
 from .. import text
 from ..files import write_atomic
 from ..report.search_page import search_page
+from ..search.candidates import architectures
 from ..search.outcome import SearchOutcome, run_search
 from ..search.searching import Progress, SearchProgress
 from ..search.workers import DaskWorkers, LocalWorkers, Workers
@@ -85,7 +86,7 @@ def _front_table(outcome: SearchOutcome) -> Table:
     front = outcome.front
     trained = [one for one in outcome.candidates if one.is_trained]
     title = (
-        f"{text.plural(len(front.points), 'point')} of {len({one.architecture.key for one in trained})} architectures "
+        f"{text.plural(len(front.points), 'point')} of {len(architectures(trained))} architectures "
         f"({len(trained)} slices of training); {sum(bool(one.refusal) for one in outcome.candidates)} more did not fit"
     )
     has_energy = any(point.energy_j is not None for point in front.points)

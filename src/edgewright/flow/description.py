@@ -7,18 +7,17 @@ from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import Field, StrictInt, StringConstraints, ValidationError, model_validator
+from pydantic import Field, StrictInt, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from ..adaptive.description import AdaptEntry, AdaptiveFile, RuleEntry
 from ..application.description import LimitEntry, NetworkName
 from ..errors import InputError
-from ..platform.sentences import Entry, read_toml, sentence
+from ..platform.sentences import Entry, PathText, read_toml, sentence
 from ..search.pricing import Manner
 from ..search.selection import FigureLimit, Objective, Requirement, SelectionMethod
 from .manners import ENTRIES
 
-PathText = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=1000)]
 MOST_SELECTIONS = 16
 THING = "a design flow"
 

@@ -12,7 +12,7 @@ from ..errors import Infeasible, InputError
 from ..platform import Board, load_board
 from ..search.chosen import PointChoice, choose
 from ..search.front import MODELS, DesignFront, DesignPoint, read_front
-from .augmenting import augment
+from .augmenting import PLANS, augment
 from .deploying import APPLICATION_FILE, kind_of, write_application, write_firmware, write_libraries
 from .description import ApplicationKind, FlowFile, SelectionEntry, read_flow, weighs_energy
 from .manners import manners_of
@@ -182,7 +182,7 @@ class DesignFlow:
                 (folder / names[path]).write_bytes(content)
             kept = tuple(one.model_copy(update={"model": names[one.model]}) for one in found.front.points)
             found.front.model_copy(update={"points": kept}).write(folder)
-            _write(folder / NOTES_FILE, json.dumps(found.notes, indent=1) + "\n")
+            _write_json(folder / NOTES_FILE, found.notes)
 
         self._make(POINTS, source.doing, write, source.key())
         return read_front(self.stages.path(POINTS))
@@ -222,11 +222,11 @@ class DesignFlow:
                 self.workers,
                 tell,
             )
-            (folder / "plans").mkdir()
+            (folder / PLANS).mkdir()
             for path, text in plans.items():
                 (folder / path).write_text(text)
             front.write(folder)
-            (folder / LEFT_OUT_FILE).write_text(json.dumps(left_out, indent=1) + "\n")
+            _write_json(folder / LEFT_OUT_FILE, left_out)
 
         what = "augmenting design points"
         parts = [self._model_keys(points), board.model_dump_json(), name, [one.value for one in manners]]
@@ -243,8 +243,10 @@ class DesignFlow:
         own = {point.name: point.manner for point in points.points}
         known = [point for point in augmented.points if point.manner == own.get(network_of(point))]
         selections = tuple(self._selection(one, augmented, known) for one in self.file.selections)
-        content = json.dumps([one.to_dict() for one in selections], indent=1) + "\n"
-        self._make(SELECTION, "selecting", lambda folder: _write(folder / SELECTION_FILE, content), content, told=False)
+        found = [one.to_dict() for one in selections]
+        self._make(
+            SELECTION, "selecting", lambda folder: _write_json(folder / SELECTION_FILE, found), found, told=False
+        )
         return selections
 
     def _selection(self, entry: SelectionEntry, front: DesignFront, known: list[DesignPoint]) -> FlowSelection:
@@ -281,7 +283,7 @@ class DesignFlow:
                 found = write_libraries(folder, outcome.board, selected, source, verify)
             else:
                 found = write_firmware(self.stages.path(APPLICATION) / APPLICATION_FILE, folder, kind, verify)
-            _write(folder / FIRMWARE_FILE, json.dumps(found, indent=1) + "\n")
+            _write_json(folder / FIRMWARE_FILE, found)
 
         doing = "compiling and verifying on the virtual board" if verify else "compiling"
         self._make(FIRMWARE, doing, write, *parts, verify, kind.value)
@@ -300,5 +302,5 @@ def network_of(point: DesignPoint) -> str:
     return point.name.removesuffix(f"-{point.manner}")
 
 
-def _write(path: Path, content: str) -> None:
-    path.write_text(content)
+def _write_json(path: Path, found: Any) -> None:
+    path.write_text(json.dumps(found, indent=1) + "\n")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -32,6 +33,18 @@ def torch_for_training() -> Any:
     return torch
 
 
+@contextmanager
+def _on_one_thread() -> Iterator[None]:
+    torch = torch_for_training()
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+@_on_one_thread()
 def fine_tune(
     network: Network,
     data: ModelData,
@@ -48,23 +61,6 @@ def fine_tune(
     for layer in network.layers:
         if refusal := torch_refusal(network, layer):
             raise Unsupported(f"'{network.name}' cannot be trained: {refusal.partition(',')[0]}; set shrink.epochs = 0")
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        return _trained(torch, network, data, targets, epochs, learning_rate, seed)
-    finally:
-        torch.set_num_threads(threads)
-
-
-def _trained(
-    torch: Any,
-    network: Network,
-    data: ModelData,
-    targets: Sequence[Array],
-    epochs: float,
-    learning_rate: float,
-    seed: int,
-) -> Network:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     values = {name: torch.from_numpy(np.array(value)).to(device) for name, value in network.constants.items()}
     names = sorted({name for layer in network.layers if isinstance(layer.op, TRAINED) for name in layer.inputs[1:]})

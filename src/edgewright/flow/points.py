@@ -14,13 +14,14 @@ from ..files import read_file
 from ..network import Array, Network
 from ..network.onnx_writer import to_onnx
 from ..network.read import read
-from ..platform import Board, load_board
-from ..search.data import load_data
+from ..platform import Board
+from ..search.data import LabelArray, load_data
 from ..search.front import FRONT_FILE, MODELS, DesignFront, DesignPoint, Measure, read_front
-from ..search.outcome import JOURNAL_ENDING, digest, run_search
+from ..search.outcome import JOURNAL_ENDING, board_of, digest, run_search
 from ..search.pricing import CandidatePricer, Manner
 from ..search.searching import SearchProgress
 from ..search.task import SearchTask, read_task
+from ..search.training import scores
 from ..search.workers import LocalWorkers
 from .description import FlowFile, ShrinkEntry
 from .fine_tuning import fine_tune, torch_for_training
@@ -99,8 +100,8 @@ class SearchIdentity:
     @staticmethod
     def of(path: Path) -> SearchIdentity:
         task = read_task(path)
-        board = load_board(path.parent / task.board if task.board.endswith(".toml") else task.board)
-        return SearchIdentity(task, digest(task, load_data(task.data, path.parent, task.seed), board))
+        data = load_data(task.data, path.parent, task.seed)
+        return SearchIdentity(task, digest(task, data, board_of(task, path.parent)))
 
 
 class TaskSource:
@@ -154,25 +155,29 @@ class ModelSource:
             raise InputError(
                 f"'{self.data_path}' has 1 sample; a flow needs some to set ranges and others to compare with"
             )
-        if self.shrink.epochs and min(self.shrink.shares) < 1:
+        is_tuned = self.shrink.epochs > 0 and min(self.shrink.shares) < 1
+        if is_tuned:
             torch_for_training()  # before the work, and not after it
         validation = spread(len(data), max(1, len(data) // VALIDATION_SHARE))
         held = set(validation)
         training = data.part([at for at in range(len(data)) if at not in held])
-        targets = _outputs(trained, training) if self.shrink.epochs and min(self.shrink.shares) < 1 else []
+        targets = _outputs(trained, training) if is_tuned else []
+        evaluated = data.part(validation)
+        expected = evaluated.labels if evaluated.labels is not None else _classes(trained, evaluated)
         points, models, notes = [], {}, []
         narrow = trained
         for share in sorted(self.shrink.shares, reverse=True):
             told(f"{self.doing}: {share:.0%} of the channels")
             narrow = self._narrower(trained, narrow, share, training, targets)
             calibration = training.part(spread(len(training), CALIBRATION))
-            quantised = quantise_with(narrow, calibration, data.part(validation))
-            scores = _scores(quantised, trained, data.part(validation))
+            quantised = quantise_with(narrow, calibration, evaluated)
+            found = np.array(quantised.classes, np.int64)
+            reached = scores(expected, found, trained.tensors[trained.outputs[0]].size)
             name = f"w{round(100 * share)}"
             path = f"{MODELS}/{name}.onnx"
             models[path] = quantised.model.SerializeToString()
-            points.append(self._point(name, path, quantised, scores))
-            notes.append(_cost(name, share, quantised, trained, scores))
+            points.append(self._point(name, path, quantised, reached))
+            notes.append(_cost(name, share, quantised, trained, reached))
         return DesignPoints(self._front(points), models, tuple(notes))
 
     def _narrower(
@@ -187,13 +192,13 @@ class ModelSource:
             return narrow
         return fine_tune(narrow, training, targets, entry.epochs, entry.learning_rate, entry.seed)
 
-    def _point(self, name: str, path: str, quantised: QuantisedModel, scores: tuple[float, float]) -> DesignPoint:
+    def _point(self, name: str, path: str, quantised: QuantisedModel, reached: tuple[float, float]) -> DesignPoint:
         pricer = CandidatePricer(self.board, Manner.WHOLE)
         price = pricer.network_price(pricer.network(quantised.model))
         return DesignPoint(
             name=name,
-            accuracy=scores[0],
-            macro_f1=scores[1],
+            accuracy=reached[0],
+            macro_f1=reached[1],
             ram_bytes=price.ram_bytes,
             flash_bytes=price.flash_bytes,
             instructions=price.instructions,
@@ -224,26 +229,17 @@ def _outputs(network: Network, data: ModelData) -> list[Array]:
     return [outputs[0] for outputs in model_outputs(source, read(source), data)]
 
 
-def _scores(quantised: QuantisedModel, trained: Network, data: ModelData) -> tuple[float, float]:
-    """Accuracy and macro-F1; where there are no labels, the classes of the model as trained stand for them."""
-    if data.labels is not None:
-        expected = data.labels
-    else:
-        expected = np.array([int(each.argmax()) for each in _outputs(trained, data)])
-    found = np.array(quantised.classes)
-    parts = []
-    for label in sorted({*expected.tolist(), *found.tolist()}):
-        right = int(((found == label) & (expected == label)).sum())
-        parts.append(2 * right / int((found == label).sum() + (expected == label).sum()))
-    return float((found == expected).mean()), float(np.mean(parts))
+def _classes(trained: Network, data: ModelData) -> LabelArray:
+    """Those that the model gives as trained, which stand for labels where there are none."""
+    return np.array([int(each.argmax()) for each in _outputs(trained, data)], np.int64)
 
 
-def _cost(name: str, share: float, quantised: QuantisedModel, trained: Network, scores: tuple[float, float]) -> str:
+def _cost(name: str, share: float, quantised: QuantisedModel, trained: Network, reached: tuple[float, float]) -> str:
     """What a width costs, in a sentence."""
     before = quantised.accuracy[0] if quantised.accuracy else None
-    measured = f"accuracy {scores[0]:.2%} in int8"
+    measured = f"accuracy {reached[0]:.2%} in int8"
     if before is None:
-        measured = f"the class of the model as trained for {scores[0]:.2%} of the samples"
+        measured = f"the class of the model as trained for {reached[0]:.2%} of the samples"
     else:
         measured += f", {before:.2%} in float32"
     weights = f"{quantised.network.weight_bytes:,} B of weights ({trained.weight_bytes:,} as trained)"

@@ -1,7 +1,7 @@
 """How long instructions take on a microcontroller: so many cycles each, at the core's highest clock.
 
-Cycles per instruction are those of the loops of our kernels by the makers' tables of instruction timing, with weights
-that come as fast as the core asks for them (from a cache, or an accelerator before the flash).
+Cycles per instruction were set by hand from the makers' tables of instruction timing, for loops like those of our
+kernels, with weights that come as fast as the core asks for them. Nobody has measured them on boards.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from .board import Board
 from .processor import Processor, ProcessorKind
 
-ERROR = 0.3  # what a time may be off, beside the error of the instructions
+ERROR = 0.3  # what such a time may well be off, beside the error of the instructions
 # Loads take two cycles on a Cortex-M0+, M3 and M4, or one after another load; the M7, M55 and M85 do up to two
 # instructions a cycle. A taken branch takes two to four cycles everywhere but on those that predict it.
 _CYCLES = {

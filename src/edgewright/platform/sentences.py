@@ -78,6 +78,7 @@ def _reads(parse: Callable[[object], T]) -> BeforeValidator:
 
 Name = Annotated[str, StringConstraints(strict=True, max_length=64, pattern=r"^[a-z0-9][a-z0-9_-]*$")]
 Text = Annotated[str, StringConstraints(strict=True, max_length=500)]
+PathText = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=1000)]
 Flag = StrictBool
 Whole = StrictInt
 Address = Annotated[StrictInt, Field(ge=0, lt=2**64)]

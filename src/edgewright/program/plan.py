@@ -150,9 +150,14 @@ class Plan:
         return self.peak_bytes == self.bound_bytes
 
     @property
+    def is_in_parts(self) -> bool:
+        """Whether some layers run in rows or tiles."""
+        return any(not stage.schedule.is_undivided for stage in self.program.stages)
+
+    @property
     def scope(self) -> str:
         """Among which plans it is the least where it is optimal, as the end of a phrase."""
-        if not all(stage.schedule.is_undivided for stage in self.program.stages):
+        if self.is_in_parts:
             return ""
         return " for whole layers that share no memory" if self.plain else " for whole layers"
 

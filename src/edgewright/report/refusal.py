@@ -53,21 +53,16 @@ def flash_parts(plan: Plan) -> str:
     return f"{text.count(linked.weights_bytes)} B of weights and {text.count(code)} B of code"
 
 
-def is_in_parts(plan: Plan) -> bool:
-    """Whether some layers run in rows or tiles."""
-    return any(not stage.schedule.is_undivided for stage in plan.program.stages)
-
-
 def _proof(plan: Plan) -> str:
     if not plan.optimal:
         return "the least found"
-    return "no plan needs less" if is_in_parts(plan) else "no plan of whole layers needs less"
+    return "no plan needs less" if plan.is_in_parts else "no plan of whole layers needs less"
 
 
 def _way_out(plan: Plan) -> str:
     """What may help, the easiest first."""
     floats = any(plan.network.tensors[name].dtype.is_float for name in plan.views)
-    parts = "" if is_in_parts(plan) else "layers in parts (`--minimise ram`, or `--max-overhead 5%` until it fits), "
+    parts = "" if plan.is_in_parts else "layers in parts (`--minimise ram`, or `--max-overhead 5%` until it fits), "
     return f"{parts}{_boards(plan, 'RAM')}, a smaller input" + (", or an int8 version of the model" if floats else "")
 
 

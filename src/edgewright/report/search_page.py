@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from .. import text
 from ..program import Plan
-from ..search.candidates import CnnCandidate
+from ..search.candidates import CnnCandidate, architectures
 from ..search.front import DesignPoint, Measure
 from ..search.outcome import SearchOutcome
 from .charts import FOOT, LEFT, RIGHT, TOP, Axis, Card, asset, grid, html_page, opening
@@ -114,7 +114,7 @@ def search_page(outcome: SearchOutcome, command: str, plans: Mapping[str, Plan] 
 def _cards(outcome: SearchOutcome) -> list[Card]:
     points = outcome.front.points
     trained = [one for one in outcome.candidates if one.is_trained]
-    architectures = len({one.architecture.key for one in trained})
+    trained_architectures = len(architectures(trained))
     refused = sum(bool(one.refusal) for one in outcome.candidates)
     best = max(points, key=lambda point: (getattr(point, outcome.front.metric), -point.ram_bytes))
     least = min(points, key=lambda point: (point.ram_bytes, point.name))
@@ -126,7 +126,7 @@ def _cards(outcome: SearchOutcome) -> list[Card]:
     return [
         Card("Best", share(best), f"{metric} of {best.name} in int8, {text.size(best.ram_bytes)} of RAM"),
         Card("Least RAM", text.size(least.ram_bytes), f"{least.name}: {share(least)}"),
-        Card("Architectures", text.count(architectures), f"{text.plural(len(trained), 'slice')} of training"),
+        Card("Architectures", text.count(trained_architectures), f"{text.plural(len(trained), 'slice')} of training"),
         Card("Refused", text.count(refused), "beyond a limit: priced and not trained"),
     ]
 

@@ -48,6 +48,8 @@ def estimate_profile(network: Network, board: Board) -> Profile:
     processors, origins, first = [], set[TimeOrigin](), 0
     for processor in board.processors:
         counted = _instruction_times(network, board, processor)
+        origin = TimeOrigin.ROOFLINE if counted is None else TimeOrigin.INSTRUCTIONS
+        origins.add(origin)
         peak = peak_rate(board, processor)
         for lanes in range(1, processor.count + 1):
             for layer in network.layers:
@@ -56,11 +58,12 @@ def estimate_profile(network: Network, board: Board) -> Profile:
                         processor=processor.name,
                         executor="torch" if processor.kind is ProcessorKind.GPU else "native",
                         lanes=lanes,
-                        seconds=counted[layer.name] / lanes if counted else _least_time(network, layer, peak, lanes),
-                        origin=TimeOrigin.INSTRUCTIONS if counted else TimeOrigin.ROOFLINE,
+                        seconds=_least_time(network, layer, peak, lanes)
+                        if counted is None
+                        else counted[layer.name] / lanes,
+                        origin=origin,
                     )
                 )
-        origins.add(times[network.layers[0].name][-1].origin)
         is_gpu = processor.kind is ProcessorKind.GPU
         cores = () if is_gpu else tuple(range(first, first + processor.count))
         first += len(cores)
@@ -79,11 +82,11 @@ def estimate_profile(network: Network, board: Board) -> Profile:
     )
 
 
-def _instruction_times(network: Network, board: Board, processor: Processor) -> dict[str, float]:
-    """Seconds of each layer by its instructions; nothing where they or the core's cycles are not known."""
+def _instruction_times(network: Network, board: Board, processor: Processor) -> dict[str, float] | None:
+    """Seconds of each layer by its instructions; None where they or the core's cycles are not known."""
     target, time = target_of_processor(processor), instruction_time(processor)
     if target is None or time is None or target.name not in modelled():
-        return {}
+        return None
     plan = find_whole_layers(network, board, target=target).plan
     found = dict.fromkeys((layer.name for layer in network.layers), 0.0)  # some do nothing
     for stage, instructions in zip(plan.program.stages, estimate(plan, target).stages, strict=True):

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from hashlib import sha256
 
 from .. import text
 from .architecture import CnnArchitecture
-from .data import FloatArray
 from .front import Measure, undominated_items
 from .pricing import Price
 from .task import CandidateLimits
-
-State = Mapping[str, FloatArray]
+from .weights import State
 
 
 class CandidateOrigin(Enum):
@@ -85,38 +83,42 @@ class CnnCandidate:
         return tuple(self.cost(measure) for measure in measures)
 
 
+def _limited(price: Price, limits: CandidateLimits) -> Iterator[tuple[float, float, str, Callable[[float], str], str]]:
+    """What a price has of each figure that is limited, the limit, and the words around figures of this kind."""
+    for value, most, verb, shown, unit in (
+        (price.ram_bytes, limits.ram, "needs", _bytes, " of RAM"),
+        (price.flash_bytes, limits.flash, "needs", _bytes, " of flash"),
+        (price.instructions, limits.instructions, "needs", _count, " instructions"),
+        (price.seconds, limits.latency, "takes", text.duration, ""),
+        (price.energy_j, limits.energy, "takes", _joules, " a frame"),
+    ):
+        if value is not None and most is not None:
+            yield value, most, verb, shown, unit
+
+
+def _bytes(value: float) -> str:
+    return text.size(int(value))
+
+
+def _count(value: float) -> str:
+    return text.count(int(value))
+
+
+def _joules(value: float) -> str:
+    return f"{value:.3g} J"
+
+
 def refusal(price: Price, limits: CandidateLimits) -> str:
     """The first limit that a price breaks, in words; empty where it keeps all."""
-    for name, value, most, shown in (
-        ("RAM", price.ram_bytes, limits.ram, text.size),
-        ("flash", price.flash_bytes, limits.flash, text.size),
-        ("instructions", price.instructions, limits.instructions, text.count),
-    ):
-        if most is not None and value > most:
-            return f"needs {shown(value)} of {name}; the limit is {shown(most)}".replace(
-                " of instructions", " instructions"
-            )
-    if limits.latency is not None and price.seconds > limits.latency:
-        return f"takes {text.duration(price.seconds)}; the limit is {text.duration(limits.latency)}"
-    if limits.energy is not None and price.energy_j is not None and price.energy_j > limits.energy:
-        return f"takes {price.energy_j:.3g} J a frame; the limit is {limits.energy:.3g} J"
+    for value, most, verb, shown, unit in _limited(price, limits):
+        if value > most:
+            return f"{verb} {shown(value)}{unit}; the limit is {shown(most)}"
     return ""
 
 
 def excess(price: Price, limits: CandidateLimits) -> float:
     """By what share the most broken limit is exceeded; 0 or less where all are kept."""
-    shares = [
-        value / most - 1
-        for value, most in (
-            (price.ram_bytes, limits.ram),
-            (price.flash_bytes, limits.flash),
-            (price.instructions, limits.instructions),
-            (price.seconds, limits.latency),
-            (price.energy_j, limits.energy),
-        )
-        if value is not None and most is not None
-    ]
-    return max(shares, default=0.0)
+    return max((value / most - 1 for value, most, *_ in _limited(price, limits)), default=0.0)
 
 
 def front_of(candidates: Sequence[CnnCandidate], measures: Sequence[Measure]) -> tuple[CnnCandidate, ...]:
@@ -128,6 +130,11 @@ def front_of(candidates: Sequence[CnnCandidate], measures: Sequence[Measure]) ->
             if known is None or one.cost(measures[0]) < known.cost(measures[0]):
                 best[one.architecture.key] = one
     return undominated_items(best.values(), lambda one: one.costs(measures))
+
+
+def architectures(candidates: Iterable[CnnCandidate]) -> set[str]:
+    """The keys of those that were trained."""
+    return {one.architecture.key for one in candidates if one.is_trained}
 
 
 def candidate_seed(seed: int, number: int, purpose: str = "train") -> int:

@@ -18,9 +18,10 @@ import numpy.typing as npt
 from ..errors import InputError
 from .architecture import Shape3
 from .task import DataEntry, DataKind, listed
+from .weights import FloatArray
 
-FloatArray = npt.NDArray[np.float32]
 LabelArray = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".pgm")
 MOST_VALUES = 1 << 31
@@ -251,7 +252,7 @@ def _split(raw: _RawData, entry: DataEntry, path: Path, seed: int) -> SearchData
         digest.update(repr(array.shape).encode() + array.tobytes())
     digest.update("\n".join(names).encode())
 
-    def part(chosen: npt.NDArray[np.bool_]) -> LabelledSet:
+    def part(chosen: Mask) -> LabelledSet:
         return LabelledSet(x[chosen], y[chosen])
 
     return SearchData(
@@ -263,9 +264,6 @@ def _split(raw: _RawData, entry: DataEntry, path: Path, seed: int) -> SearchData
         part(held_out) if held_out.any() else None,
         digest.hexdigest(),
     )
-
-
-Mask = npt.NDArray[np.bool_]
 
 
 def _chosen(raw: _RawData, entry: DataEntry, path: Path, seed: int) -> tuple[Mask, Mask]:

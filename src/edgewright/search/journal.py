@@ -14,9 +14,9 @@ import numpy as np
 
 from ..errors import InputError
 from .architecture import CnnArchitecture
-from .candidates import CandidateOrigin, CnnCandidate, Proposal, State, Trained
+from .candidates import CandidateOrigin, CnnCandidate, Proposal, Trained
 from .pricing import Price
-from .weights import state_shapes
+from .weights import State, state_shapes
 
 FORMAT = "edgewright-search-1"
 _TABLES = """

@@ -14,7 +14,7 @@ from ..files import make_folder, write_together
 from ..fusion.request import find
 from ..platform import Board, load_board
 from ..program import Plan
-from .candidates import CnnCandidate
+from .candidates import CnnCandidate, architectures
 from .data import SearchData, load_data
 from .evolution import settings_of
 from .front import MODELS, DesignFront, Measure
@@ -55,11 +55,10 @@ class SearchOutcome:
 
     def to_dict(self) -> dict[str, Any]:
         """For --json: the front, and how many candidates there were."""
-        trained = [one for one in self.candidates if one.is_trained]
         return {
             "front": self.front.model_dump(mode="json"),
-            "architectures_trained": len({one.architecture.key for one in trained}),
-            "slices_trained": len(trained),
+            "architectures_trained": len(architectures(self.candidates)),
+            "slices_trained": sum(one.is_trained for one in self.candidates),
             "refused": sum(bool(one.refusal) for one in self.candidates),
             "notes": list(self.notes),
         }
@@ -84,7 +83,7 @@ def run_search(
     task = read_task(task_file)
     if seed is not None:
         task = task.model_copy(update={"seed": seed})
-    board = load_board(_board_path(task, task_file.parent))
+    board = board_of(task, task_file.parent)
     data = load_data(task.data, task_file.parent, task.seed)
     needs_energy = Measure.ENERGY in task.measures or task.limits.energy is not None
     pricer = CandidatePricer(board, task.manner, needs_energy)
@@ -142,11 +141,11 @@ def digest(task: SearchTask, data: SearchData, board: Board) -> str:
     return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _board_path(task: SearchTask, base: Path) -> str | Path:
-    """A board's file is seen from the task's folder."""
+def board_of(task: SearchTask, base: Path) -> Board:
+    """The board of a task; its file is seen from the task's folder."""
     if not task.board.endswith(".toml"):
-        return task.board
+        return load_board(task.board)
     path = base / task.board
     if not path.exists():
         raise InputError(f"there is no board file '{path}'; it is seen from the task file's folder")
-    return path
+    return load_board(path)

@@ -6,20 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import onnx
 
 from ..complete_plan import find_complete
 from ..emit.verify import verify
 from ..errors import EdgewrightError
 from .architecture import INPUT, CnnArchitecture
-from .candidates import CnnCandidate, State, Trained
-from .data import FloatArray, LabelledSet, SearchData
+from .candidates import CnnCandidate, Trained
+from .data import LabelledSet, SearchData
 from .front import MODELS, DesignPoint, pareto
 from .model import Ranges, onnx_model
 from .pricing import CandidatePricer
 from .searching import ArchitectureSearch
 from .task import SearchTask
 from .training import Trainer, channels_first, scores
-from .weights import Weights, folded
+from .weights import FloatArray, State, Weights, folded
 
 CALIBRATION = 1024  # training samples from which int8 takes its ranges
 RANGE_SHARES = (1.0, 0.85, 0.7, 0.55)  # of the values that tensors take; what lies beyond saturates
@@ -66,13 +67,11 @@ def assess(assessor: Assessor, job: tuple[str, CnnArchitecture, State]) -> Asses
     step = max(1, len(data.train) // CALIBRATION)
     frames = data.train.x[::step]
     real = onnx_model(architecture, weights, batch=None).SerializeToString()
-    ranges = _calibrated(architecture, weights, assessor.trainer.ranges(architecture, state, frames), real, frames)
+    ranges = assessor.trainer.ranges(architecture, state, frames)
+    quantised = _quantised(architecture, weights, ranges, run_onnx(real, frames), frames)
     tested = data.held_out or data.validation
-    quantised = onnx_model(architecture, weights, ranges, batch=None).SerializeToString()
     accuracy, macro_f1 = _scored(quantised, data.validation, len(data.classes))
-    model = onnx_model(architecture, weights, ranges)
-    model.graph.name = name
-    content = model.SerializeToString()
+    content = _for_one_frame(quantised, name)
     return Assessment(
         content,
         accuracy,
@@ -83,25 +82,26 @@ def assess(assessor: Assessor, job: tuple[str, CnnArchitecture, State]) -> Asses
     )
 
 
-def _calibrated(
-    architecture: CnnArchitecture, weights: Weights, ranges: Ranges, real: bytes, frames: FloatArray
-) -> Ranges:
-    """The ranges cut by one of a few shares: that of the least squared error of the scores on these frames."""
-    expected = run_onnx(real, frames)
+def _quantised(
+    architecture: CnnArchitecture, weights: Weights, ranges: Ranges, expected: FloatArray, frames: FloatArray
+) -> bytes:
+    """The int8 model for any number of frames. Ranges are cut by one of a few shares: that of the least squared error
+    of the scores of these frames."""
 
-    def error(share: float) -> float:
-        cut = _cut(ranges, share)
-        return float(
-            np.square(
-                run_onnx(onnx_model(architecture, weights, cut, None).SerializeToString(), frames) - expected
-            ).mean()
-        )
+    def cut(share: float) -> bytes:
+        kept = {name: (share * low, share * high) for name, (low, high) in ranges.items()}
+        return onnx_model(architecture, weights, kept, batch=None).SerializeToString()
 
-    return _cut(ranges, min(RANGE_SHARES, key=error))
+    return min(map(cut, RANGE_SHARES), key=lambda model: float(np.square(run_onnx(model, frames) - expected).mean()))
 
 
-def _cut(ranges: Ranges, share: float) -> Ranges:
-    return {name: (share * low, share * high) for name, (low, high) in ranges.items()}
+def _for_one_frame(model: bytes, name: str) -> bytes:
+    """The same model under a name, for one frame at a time."""
+    found = onnx.load_from_string(model)
+    found.graph.name = name
+    for value in (*found.graph.input, *found.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_value = 1
+    return found.SerializeToString()
 
 
 def _scored(model: bytes, given: LabelledSet, classes: int) -> tuple[float, float]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..errors import Infeasible, InputError
 from .architecture import CnnArchitecture, Shape3
-from .candidates import CnnCandidate, Proposal, Trained, candidate_seed, front_of, refusal
+from .candidates import CnnCandidate, Proposal, Trained, architectures, candidate_seed, front_of, refusal
 from .evolution import Evolution, Proposer, select
 from .journal import Journal
 from .pricing import CandidatePricer, Price
@@ -87,7 +87,7 @@ class ArchitectureSearch:
             )
 
     def _architectures(self) -> int:
-        return len({one.architecture.key for one in self.candidates if one.is_trained})
+        return len(architectures(self.candidates))
 
     # A generation
 
@@ -95,7 +95,7 @@ class ArchitectureSearch:
         """A generation's candidates that keep the limits; those that break one are logged, and others proposed."""
         fitting: list[CnnCandidate] = []
         wanted, progress = proposer.batch, 1 - fresh / self.task.candidates
-        known = {one.architecture.key for one in self.candidates if one.is_trained}
+        known = architectures(self.candidates)
         for _ in range(ROUNDS):
             left = fresh - len({one.architecture.key for one in fitting} - known)
             priced = self._price(proposer.propose(wanted - len(fitting), max(0, left), progress))
@@ -165,7 +165,7 @@ class ArchitectureSearch:
         every = [one for one in (*self.candidates, *more) if one.is_trained]
         self.progress(
             SearchProgress(
-                len({one.architecture.key for one in every}),
+                len(architectures(every)),
                 self.task.candidates,
                 sum(bool(one.refusal) for one in self.candidates),
                 max((-one.cost(self.task.measures[0]) for one in every), default=0.0),

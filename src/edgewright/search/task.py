@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
-from pydantic import Field, StrictInt, StrictStr, StringConstraints, model_validator
+from pydantic import Field, StrictInt, StrictStr, model_validator
 from pydantic_core import PydanticCustomError
 
-from ..platform.sentences import Bytes, Entry, Flag, Joules, Name, Seconds, Text, Whole, read_toml
+from ..platform.sentences import Bytes, Entry, Flag, Joules, Name, PathText, Seconds, Text, Whole, read_toml
 from .front import Measure
 from .pricing import Manner
 from .space import SearchSpace
 
-PathText = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=1000)]
 Subject = StrictInt | StrictStr
 SHARE = "a share between 0 and 0.9, such as 0.2"
 MOST_CANDIDATES = 1_000_000

@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from .architecture import CnnArchitecture
-from .candidates import State, Trained
-from .data import FloatArray, LabelArray, LabelledSet, SearchData
+from .candidates import Trained
+from .data import LabelArray, LabelledSet, SearchData
 from .evolution import EvolutionSettings
 from .model import Ranges
 from .module import load_state, module_of, ranges_of, state_of, torch_module
-from .weights import fresh_state, inherited
+from .weights import FloatArray, State, fresh_state, inherited
 
 EVALUATED_AT_ONCE = 512
 

@@ -128,6 +128,7 @@ class SwitchWriter:
 
     def source(self) -> str:
         code, first_steps = self.code, [self._first_steps(part) for part in self.code.parts]
+        different_steps = list(dict.fromkeys(first_steps))
         return code.render(
             "switch.c",
             **self.facts,
@@ -140,8 +141,8 @@ class SwitchWriter:
             calls=[self._call(part) for part in code.parts],
             rules=[self._rule(number) for number in range(len(self.rules.rules))],
             cascades=list(self._cascades()),
-            first_steps=list(dict.fromkeys(first_steps)),
-            first_names=[f"first_{list(dict.fromkeys(first_steps)).index(counts)}" for counts in first_steps],
+            first_steps=different_steps,
+            first_names=[f"first_{different_steps.index(counts)}" for counts in first_steps],
             first_type=unsigned(sum(steps) for steps in self.schedule.steps.values()),
             overtakers=[", ".join(map(str, self._overtakers(part))) for part in code.parts],
             overtaker_type=unsigned(n for part in code.parts for n in self._overtakers(part)),
