@@ -14,13 +14,12 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from random import Random
@@ -33,13 +32,14 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from cluster_fuzz import fuzz, resident, trouble_of
+from cluster_places import BRIDGE, address, namespaces, run
 from cluster_trials import Trial, trial_of
 from test_cluster_plans import convolutions
 
 DEVICES, FRAMES, PACE_S = 4, 1000, 0.003
 NAMES = [f"device{number + 1}" for number in range(1, DEVICES)]
 RESUME_S, GROWTH = 2.0, 0.02  # the bars
-BRIDGE, NET = "ewfaults", "10.78.0."
+HOME = address(200)  # of this machine
 KINDS = {
     "killed": "SIGKILL, started again 1 s later",
     "stopped": "SIGSTOP, SIGCONT",
@@ -70,45 +70,23 @@ class Outcome:
     trouble: str = ""  # a wrong result, or a run that ended
 
 
-def run(*command: object) -> None:
-    subprocess.run([str(each) for each in command], check=True, capture_output=True)
-
-
 @contextmanager
 def cables() -> Iterator[dict[str, str]]:
-    """Network namespaces by device, with a cable each to a bridge; none where they cannot be had."""
-    spaces = {name: f"ewf{number}" for number, name in enumerate(NAMES)}
-    try:
-        run("ip", "link", "add", BRIDGE, "type", "bridge")
-    except (OSError, subprocess.CalledProcessError):  # not as root, or another run has it
-        yield {}
-        return
-    try:
-        try:
-            run("ip", "addr", "add", f"{NET}1/24", "dev", BRIDGE)
-            run("ip", "link", "set", BRIDGE, "up")
-            for number, space in enumerate(spaces.values()):
-                run("ip", "netns", "add", space)
-                run("ip", "link", "add", f"{space}h", "type", "veth", "peer", "name", "eth0", "netns", space)
-                run("ip", "link", "set", f"{space}h", "master", BRIDGE, "up")
-                run("ip", "-n", space, "addr", "add", f"{NET}{number + 2}/24", "dev", "eth0")
-                run("ip", "-n", space, "link", "set", "eth0", "up")
-                run("ip", "-n", space, "link", "set", "lo", "up")
-        except (OSError, subprocess.CalledProcessError):
-            spaces = {}
-        yield spaces
-    finally:
-        for number in range(len(NAMES)):
-            subprocess.run(["ip", "netns", "del", f"ewf{number}"], capture_output=True)
-        subprocess.run(["ip", "link", "del", BRIDGE], capture_output=True)
+    """Network namespaces by device, with a cable each to this machine; none where they cannot be had."""
+    with ExitStack() as held:
+        spaces: list[str] = []
+        with suppress(OSError):  # not as root
+            spaces = held.enter_context(namespaces(len(NAMES)))
+            run("ip", "addr", "add", f"{HOME}/24", "dev", BRIDGE)
+        yield dict(zip(NAMES, spaces, strict=False))
 
 
 @contextmanager
 def devices(spaces: dict[str, str]) -> Iterator[Trial]:
     network = convolutions(3, 8, 8, 8, 8, size=16, classes=10)
     prefixes = {name: ("ip", "netns", "exec", space) for name, space in spaces.items()}
-    hosts = {name: f"{NET}{number + 2}" for number, name in enumerate(spaces)}
-    home = f"{NET}1" if spaces else "127.0.0.1"
+    hosts = {name: address(number) for number, name in enumerate(spaces)}
+    home = HOME if spaces else "127.0.0.1"
     with (
         tempfile.TemporaryDirectory(prefix="edgewright-") as folder,
         trial_of(network, DEVICES, Path(folder), home=home, prefixes=prefixes, hosts=hosts) as trial,
@@ -121,18 +99,8 @@ def begin(trial: Trial, spaces: dict[str, str], fault: Fault) -> None:
     if fault.kind == "cut":
         run("ip", "link", "set", f"{spaces[fault.device]}h", "down")
     elif fault.kind == "parted":
-        run(
-            "ip",
-            "-n",
-            spaces[fault.device],
-            "neigh",
-            "replace",
-            *neighbour(fault),
-            "lladdr",
-            NOBODY,
-            "nud",
-            "permanent",
-        )
+        false = [*neighbour(fault), "lladdr", NOBODY, "nud", "permanent"]
+        run("ip", "-n", spaces[fault.device], "neigh", "replace", *false)
     else:
         process.send_signal(signal.SIGKILL if fault.kind == "killed" else signal.SIGSTOP)
 
@@ -153,7 +121,7 @@ def begin(trial: Trial, spaces: dict[str, str], fault: Fault) -> None:
 
 
 def neighbour(fault: Fault) -> tuple[str, str, str]:
-    return f"{NET}{NAMES.index(fault.other) + 2}", "dev", "eth0"
+    return address(NAMES.index(fault.other)), "dev", "eth0"
 
 
 def one_trial(trial: Trial, spaces: dict[str, str], seed: int) -> Outcome:

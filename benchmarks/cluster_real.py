@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import cycle, islice
 from pathlib import Path
@@ -31,6 +31,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cluster_costs import events, part_seconds, processor_seconds
+from cluster_places import FAST_MBIT, a_share, address, entered, inside, namespaces, quotas, with_quota
 from edgewright import read_model
 from edgewright.cluster.devices import Cluster, equal_devices
 from edgewright.cluster.goal import ClusterAim, ClusterGoal
@@ -49,12 +50,8 @@ from edgewright.network.reference import compare
 
 CORES = len(os.sched_getaffinity(0))
 SHARE_OF_CORES = 0.9  # of this machine's cores that all devices together may use where nobody else does
-PERIOD_US = 10_000
 LIGHT_FRAMES = 100  # of the network that measures what a message costs
-FAST_MBIT = 500
-BRIDGE, NET = "ewbridge", "10.77.0."
 PAYLOAD = 1448 / 1514  # of what a cable sends: the rest is headers of TCP, IP and Ethernet
-CGROUP_1, CGROUP_2 = Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup")
 
 
 @dataclass
@@ -88,105 +85,6 @@ class Row:
 def share_of(devices: int, share: float) -> float:
     """Of a core, for each of so many devices that have this share of the machine together."""
     return min(1.0, share * CORES / devices)
-
-
-def run(*command: object) -> str:
-    done = subprocess.run([str(each) for each in command], capture_output=True, text=True)
-    if done.returncode:
-        raise OSError(f"{' '.join(map(str, command))}: {done.stderr.strip()}")
-    return done.stdout
-
-
-@contextmanager
-def namespaces(count: int, mbit: float) -> Iterator[list[str]]:
-    """Network namespaces on a bridge, each with a cable of this rate."""
-    names = [f"ew{n}" for n in range(count)]
-    try:
-        clear(names)
-        run("ip", "link", "add", BRIDGE, "type", "bridge")
-        run("ip", "link", "set", BRIDGE, "up")
-        for n, name in enumerate(names):
-            run("ip", "netns", "add", name)
-            run("ip", "link", "add", f"{name}h", "type", "veth", "peer", "name", "eth0", "netns", name)
-            run("ip", "link", "set", f"{name}h", "master", BRIDGE, "up")
-            run("ip", "-n", name, "addr", "add", f"{NET}{n + 1}/24", "dev", "eth0")
-            run("ip", "-n", name, "link", "set", "eth0", "up")
-            run("ip", "-n", name, "link", "set", "lo", "up")
-            # A timer of 250 Hz must let so much through at once; from 500 Mbit/s on, segments of 64 KiB take less time
-            # of the processor than the packets that they stand for, which this machine could not send as fast.
-            is_fast = mbit >= FAST_MBIT
-            burst = max(131_072 if is_fast else 15_000, int(mbit * 1e6 / 8 / 250))
-            shape = ["root", "tbf", "rate", f"{mbit}mbit", "burst", burst, "latency", "50ms"]
-            run("tc", "qdisc", "add", "dev", f"{name}h", *shape)
-            run("tc", "-n", name, "qdisc", "add", "dev", "eth0", *shape)
-            if not is_fast:
-                for end in (["ethtool", "-K", f"{name}h"], [*entered(name), "ethtool", "-K", "eth0"]):
-                    with suppress(OSError):
-                        run(*end, "tso", "off", "gso", "off", "gro", "off")
-        yield names
-    finally:
-        clear(names)
-
-
-def clear(names: list[str]) -> None:
-    for name in names:
-        subprocess.run(["ip", "netns", "del", name], capture_output=True)
-        subprocess.run(["ip", "link", "del", f"{name}h"], capture_output=True)
-    subprocess.run(["ip", "link", "del", BRIDGE], capture_output=True)
-
-
-@contextmanager
-def quotas(names: list[str], share: float) -> Iterator[dict[str, Path]]:
-    """A cgroup for each device, with a share of a core."""
-    is_second = (CGROUP_2 / "cgroup.controllers").exists()
-    groups = {name: (CGROUP_2 if is_second else CGROUP_1) / f"edgewright-{name}" for name in names}
-    try:
-        for group in groups.values():
-            group.mkdir(exist_ok=True)
-            if is_second:
-                (group / "cpu.max").write_text(f"{int(share * PERIOD_US)} {PERIOD_US}")
-                (group / "cpu.weight").write_text("10000")  # before whatever else this machine does
-            else:
-                (group / "cpu.cfs_period_us").write_text(str(PERIOD_US))
-                (group / "cpu.cfs_quota_us").write_text(str(int(share * PERIOD_US)))
-                (group / "cpu.shares").write_text("262144")
-        yield groups
-    finally:
-        for group in groups.values():
-            for _ in range(50):
-                with suppress(OSError):
-                    group.rmdir()
-                    break
-                time.sleep(0.1)
-
-
-def inside(namespace: str | None, group: Path | None) -> tuple[str, ...]:
-    """What starts a process there."""
-    enter = f"echo $$ > {group}/cgroup.procs && " if group else ""
-    prefix = ("sh", "-c", f'{enter}exec "$@"', "sh")
-    return (*prefix, *entered(namespace)) if namespace else prefix
-
-
-def entered(namespace: str) -> tuple[str, str]:
-    """What starts a process in a network namespace; `ip netns exec` would hide the cgroups from it."""
-    return "nsenter", f"--net=/run/netns/{namespace}"
-
-
-def with_quota(seconds: float, quota: float) -> float:
-    """How long these seconds of a core take that begin with a quota which nobody has used."""
-    period = PERIOD_US / 1e6
-    whole, rest = divmod(seconds, quota * period)
-    return whole * period + rest
-
-
-@contextmanager
-def a_share(group: Path | None) -> Iterator[None]:
-    """Meanwhile this process, the gateway's, has its share of a core."""
-    if group:
-        (group / "cgroup.procs").write_text(str(os.getpid()))
-    yield
-    if group:
-        (group.parent / "cgroup.procs").write_text(str(os.getpid()))
 
 
 @dataclass
@@ -236,7 +134,7 @@ def measured(trial: Trial, plan: PreparedPlan, network: Network, frames: int) ->
         median(latencies),
         all(each.allocated_bytes == each.planned_bytes for each in devices),
         all(compare(network, each, wanted[n % len(wanted)]).passes for n, each in enumerate(results)),
-        max(each.resident_bytes for each in devices if each.name != coordinator.name),
+        max((each.resident_bytes for each in devices if each.name != coordinator.name), default=0),
         {name: seconds / (alone - 1) for name, seconds in spent.items()},
     )
 
@@ -264,7 +162,7 @@ def case(
         make_keys("real", names, cluster.gateway, folder / "keys")
         places = dict(zip(names, namespace, strict=True)) if namespace else {}
         prefixes = {name: inside(places.get(name), groups.get(places.get(name, name))) for name in names[1:]}
-        hosts = {name: f"{NET}{n + 1}" if places else "127.0.0.1" for n, name in enumerate(names)}
+        hosts = {name: address(n) if places else "127.0.0.1" for n, name in enumerate(names)}
         nodes = LocalNodes(folder / "keys", names[1:], folder / "nodes", prefixes, hosts)
         nodes = held.enter_context(nodes)
         coordinator = Coordinator(load_credentials(folder / "keys" / names[0]), f"{hosts[names[0]]}:0")

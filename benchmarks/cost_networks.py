@@ -388,7 +388,7 @@ def elements(g: Grower) -> list[str]:
         found.append(g.layer(Concat(3), *(g.input(*size[:2], depth) for depth in (size[2], g.pick(2, 4, 8)))))
     if g.form == "tflite":
         low = {"dtype": DType.INT8, "quant": Quant.of(1 / 256, -128)}
-        return [*found, *(g.builder.layer(Softmax(), [g.row(n)], f"softmax{n}", **low) for n in (2, 5, 12, 30))]
+        return [*found, *(g.builder.layer(Softmax(), [g.row(n)], f"softmax{n}", **low) for n in (2, 5, 12, 30, 200))]
     found += [g.layer(Softmax(), g.row(n)) for n in (2, 5, 12, 30)]
     if g.form != "float":
         real = {"dtype": DType.FLOAT32}

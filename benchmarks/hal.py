@@ -1,6 +1,6 @@
 """GPIO and SPI drivers: conventional against generated, beside what S table 6.2 says.
 
-    python benchmarks/hal.py [--targets rv32imc cortex-m0plus cortex-m4] [--max-map 312] [-o out] [--json FILE]
+    python benchmarks/hal.py [--targets rv32imc cortex-m0plus cortex-m4] [--max-map 312] [--zig] [-o out] [--json FILE]
 
 The workload is the paper's (S 6.6): hal_conventional/workload.c on the virtual prototype. Code is what the linked
 image holds of the drivers' functions at -Os; instructions are those of the drivers, in brackets with the workload's
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -79,7 +80,10 @@ def main() -> None:
     parser.add_argument("--max-map", type=int, default=3 * hal_fixed.MAP_BYTES, help="bytes of all registers")
     parser.add_argument("-o", "--out", type=Path, default=Path("out"), help="folder for hal_front.svg")
     parser.add_argument("--json", type=Path, help="write all figures to this file")
+    parser.add_argument("--zig", action="store_true", help="compile with Zig though there is GCC")
     arguments = parser.parse_args()
+    if arguments.zig:
+        os.environ["PATH"] = ""  # where no other compiler is found, Zig is taken
     analysis = design_flow.analyse([hal_fixed.EXAMPLES / name for name in ("gpio.c", "spi.c")])
     rows = [row for target in arguments.targets for row in measured(analysis, target, arguments.max_map)]
     console = Console(width=140)

@@ -1,24 +1,26 @@
 """Time of one frame on this machine: one core, lanes, and onnxruntime (LiteRT for int8) with as many threads.
 
-    python benchmarks/lanes.py [models or folders ...] [--lanes 2] [--rounds N] [--json FILE]
+    python benchmarks/lanes.py [models or folders ...] [--lanes 2] [--busy PROCESSES] [--rounds N] [--json FILE]
 
 Without arguments: the eight networks of M table 3.2 and the int8 models of MLPerf Tiny from $EDGEWRIGHT_CORPUS/models,
 or bundled samples when that is unset. Files that hold a topology only get seeded weights by the corpus' own
 make_models.py. All sides run in turns, are given their input anew each time, and are counted in time that passes; the
 least of all rounds, since whatever else the machine does only adds to it. Several numbers of lanes may be given:
---lanes 2,4,8.
+--lanes 2,4,8. With --busy, so many processes that never sleep run beside them, and times are means of long turns.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
-from math import exp, log
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from statistics import geometric_mean, mean
 
 import numpy as np
 from rich.console import Console
@@ -37,7 +39,8 @@ MODELS = (
     *("alexnet", "vgg19", "googlenet", "tiny_yolov2", "light_inception_v1", "resnet18", "densenet121"),
     *("emotion_ferplus", "mlperf_kws_ref_int8", "mlperf_vww96_int8", "mlperf_ic_resnet8_int8", "mlperf_ad01_int8"),
 )
-SHORTEST = 0.004  # seconds of a turn; shorter runs are repeated
+SHORTEST, SHORTEST_BUSY = 0.004, 0.1  # seconds of a turn; shorter runs are repeated
+PAUSE = 0.1  # seconds before a turn: threads of the one before wait awake for a while, onnxruntime's some 30 ms
 Run = Callable[[], object]
 
 
@@ -45,6 +48,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", type=Path)
     parser.add_argument("--lanes", default="2", help="how many, or several numbers: 2,4,8")
+    parser.add_argument("--busy", type=int, default=0, help="processes beside which to measure")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--json", type=Path, help="write the rows to this file")
     arguments = parser.parse_args()
@@ -53,14 +57,14 @@ def main() -> None:
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for path in host.find_models(arguments.models, Path(folder)):
-            rows += measure(path, Path(folder), lanes, arguments.rounds)
+            rows += measure(path, Path(folder), lanes, arguments.rounds, arguments.busy)
             print(f"{rows[-1]['model']}: {rows[-1]['share']:.2f} of one core", file=sys.stderr)
     Console(width=140).print(table(rows))
     if arguments.json:
         arguments.json.write_text(json.dumps(rows, indent=1) + "\n")
 
 
-def measure(path: Path, folder: Path, lanes: list[int], rounds: int) -> list[dict[str, object]]:
+def measure(path: Path, folder: Path, lanes: list[int], rounds: int, busy: int) -> list[dict[str, object]]:
     path = host.with_weights(path, folder)
     network, model = edgewright.read_model(path), path.stem
     inputs = random_inputs(network)
@@ -73,7 +77,8 @@ def measure(path: Path, folder: Path, lanes: list[int], rounds: int) -> list[dic
     other = litert if network.arithmetic is Arithmetic.TFLITE else onnxruntime
     runs = {("edgewright", count): host.caller(native, inputs) for count, native in natives.items()}
     runs |= {("other", count): other(path, network, inputs, count) for count in natives}
-    found = in_turns(runs, rounds)
+    with busy_processes(busy):
+        found = in_turns(runs, rounds, bool(busy))
     for native in natives.values():
         native.close()
     return [
@@ -133,14 +138,28 @@ def litert(path: Path, network: Network, inputs: Mapping[str, Array], threads: i
     return call
 
 
-def in_turns(runs: Mapping[tuple[str, int], Run], rounds: int) -> dict[tuple[str, int], float]:
-    """Seconds of each, the least of all rounds."""
-    counts = {key: max(1, round(SHORTEST / timed(run, 3))) for key, run in runs.items()}
-    found = dict.fromkeys(runs, float("inf"))
+@contextmanager
+def busy_processes(count: int) -> Iterator[None]:
+    processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def in_turns(runs: Mapping[tuple[str, int], Run], rounds: int, is_busy: bool) -> dict[tuple[str, int], float]:
+    """Seconds of each: the least of all rounds, or their mean where other processes take part."""
+    shortest = SHORTEST_BUSY if is_busy else SHORTEST
+    counts = {key: max(1, round(shortest / timed(run, 3))) for key, run in runs.items()}
+    found: dict[tuple[str, int], list[float]] = {key: [] for key in runs}
     for _ in range(rounds):
         for key, run in runs.items():
-            found[key] = min(found[key], timed(run, counts[key]))
-    return found
+            time.sleep(PAUSE)
+            run()
+            found[key].append(timed(run, counts[key]))
+    return {key: mean(times) if is_busy else min(times) for key, times in found.items()}
 
 
 def timed(run: Run, count: int) -> float:
@@ -176,8 +195,8 @@ def table(rows: list[dict[str, object]]) -> Table:
         result.add_row(row["model"], str(row["lanes"]), stages, *times, row["competitor"], *theirs, memory, is_same)
     for count in sorted({row["lanes"] for row in rows}):
         shares, ratios = ([row[key] for row in rows if row["lanes"] == count] for key in ("share", "ratio"))
-        mean = [f"{exp(sum(map(log, values)) / len(values)):.2f}" for values in (shares, ratios)]
-        result.add_row("geometric mean", str(count), "", "", "", mean[0], "", "", "", mean[1], "", "")
+        means = [f"{geometric_mean(values):.2f}" for values in (shares, ratios)]
+        result.add_row("geometric mean", str(count), "", "", "", means[0], "", "", "", means[1], "", "")
     return result
 
 

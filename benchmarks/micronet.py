@@ -26,7 +26,7 @@ from edgewright.search.architecture import CnnArchitecture, PlainBlock, Separabl
 from edgewright.search.model import default_ranges, onnx_model
 from edgewright.search.pricing import CandidatePricer, Manner
 
-BOARD = "nucleo-f446re"
+BOARD = "nucleo-l4r5zi"  # a Cortex-M4 with room for the weights of L
 INPUT, CLASSES = (49, 10, 1), 12
 MANNERS = (Manner.WHOLE, Manner.TILED, Manner.STREAMED, Manner.PULLED)
 

@@ -71,11 +71,11 @@ mutation_probability = 0.6
 mutation_rate = 0.2
 crossover_probability = 0.4
 [training]
-epochs = 1.0
-learning_rate = 2e-3
+epochs = 2.0
+learning_rate = 4e-3
 batch = 96
-noise = 0.1
-final_epochs = 16
+noise = 0.15
+final_epochs = 40
 """
 BASELINE = CnnArchitecture(
     (64, 1, 6),

@@ -36,7 +36,7 @@ _BUILT: dict[str, bytes] = {}
 
 
 def quick_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has the runtime compile the same library once, without optimisation: these tests are about switching."""
+    """Has the runtime compile the same library once, optimised a little: these tests are about switching."""
     build = runtime._loaded
 
     def loaded(library: DeploymentLibrary, folder: Path) -> ctypes.CDLL:
@@ -48,7 +48,7 @@ def quick_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
         (folder / "again.so").write_bytes(_BUILT[key])  # a file of its own has state of its own
         return ctypes.CDLL(str(folder / "again.so"))
 
-    monkeypatch.setattr(runtime, "FLAGS", [flag.replace("-O3", "-O0") for flag in runtime.FLAGS])
+    monkeypatch.setattr(runtime, "FLAGS", [flag.replace("-O3", "-Og") for flag in runtime.FLAGS])
     monkeypatch.setattr(runtime, "_loaded", loaded)
 
 

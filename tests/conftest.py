@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Collection, Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +15,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from edgewright.board.toolchain import Toolchain
+from edgewright.emit.firmware import image
 
 if TYPE_CHECKING:
     from cluster_trials import Trial
 
 _QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 _compile = Toolchain.run
+_objects: dict[str, bytes] = {}
 settings.register_profile("usual", max_examples=16, derandomize=True, **_QUIET)
 settings.register_profile("thorough", max_examples=1500, **_QUIET)
 settings.load_profile("thorough" if os.environ.get("EDGEWRIGHT_THOROUGH") else "usual")
@@ -72,6 +75,16 @@ def corpus_models(*patterns: str, slow: Collection[str] = ()) -> list:
     return [pytest.param(f, id=f.stem, marks=[pytest.mark.slow] * (f.stem in slow)) for f in files]
 
 
+def each_once(*axes: Sequence[Any]) -> list:
+    """Parameters for all combinations: in the quick suite every value of every axis stands once, the rest is slow."""
+    quick = {tuple(turn % len(axis) for axis in axes) for turn in range(max(map(len, axes)))}
+    places = product(*(range(len(axis)) for axis in axes))
+    return [
+        pytest.param(*(axis[i] for axis, i in zip(axes, at, strict=True)), marks=[pytest.mark.slow] * (at not in quick))
+        for at in places
+    ]
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _lightly_compiled() -> Iterator[None]:
     """Code for this machine is optimised a little, in less than half the time of -O3.
@@ -80,13 +93,32 @@ def _lightly_compiled() -> Iterator[None]:
     """
 
     def lightly(self: Toolchain, arguments: Sequence[str | Path], folder: Path) -> None:
-        is_library = "-fPIC" in arguments  # and no program of a board, whose cycles count
-        _compile(self, ["-Og" if is_library and flag in ("-O2", "-O3") else flag for flag in arguments], folder)
+        arguments = [str(argument) for argument in arguments]
+        if "-fPIC" in arguments:  # no program of a board, whose cycles count
+            arguments = ["-Og" if flag in ("-O2", "-O3") else flag for flag in arguments]
+        is_split = "-shared" in arguments and "-x" not in arguments  # which says what all files are, objects too
+        (_compile_library if is_split else _compile)(self, arguments, folder)
 
     with pytest.MonkeyPatch.context() as patch:
         if not os.environ.get("EDGEWRIGHT_THOROUGH"):
             patch.setattr(Toolchain, "run", lightly)
         yield
+
+
+def _compile_library(tools: Toolchain, arguments: Sequence[str], folder: Path) -> None:
+    """Compiles and links a library. Sources that were compiled before, such as kernels, are not compiled again."""
+    sources = [argument for argument in arguments if argument.endswith((".c", ".S"))]
+    flags = [argument for argument in arguments if argument not in (*sources, "-shared", "-lm")]
+    at = flags.index("-o")
+    output, flags = flags[at : at + 2], [*flags[:at], *flags[at + 2 :]]
+    objects = [f"{number}.o" for number in range(len(sources))]
+    for source, name in zip(sources, objects, strict=True):
+        key = image._key(tools, [flag.replace(str(folder), "") for flag in flags], folder, Path(source).name)
+        if key not in _objects:
+            _compile(tools, [*flags, "-c", source, "-o", name], folder)
+            _objects[key] = (folder / name).read_bytes()
+        (folder / name).write_bytes(_objects[key])
+    _compile(tools, [*flags, "-shared", *output, *objects, "-lm"], folder)
 
 
 @pytest.fixture(scope="module")

@@ -135,7 +135,8 @@ class Desk:
             path.write_text(block.text)
         if shutil.which("cc") is None:
             return
-        includes = [f"-I{folder}" for folder in sorted(self.folder.glob("*/src"))]
+        headers = {path.parent for path in self.folder.glob("*/*.h")}
+        includes = [f"-I{folder}" for folder in sorted({*self.folder.glob("*/src"), *headers})]
         hal = f"-I{Path(examples.__file__).parent.parent / 'include'}"
         done = subprocess.run(["cc", *STRICT, *includes, hal, str(path)], capture_output=True, text=True)
         assert done.returncode == 0, f"{block}: does not compile\n{done.stderr}"
@@ -196,6 +197,10 @@ def _without_runs(words: list[str]) -> list[str]:
         case "compile":
             return [*words, "--no-verify"]
         case "hal" if "-o" in words:
+            return [*words, "--no-verify"]
+        case "cluster" if words[1] == "try":
+            return [*words, "--devices", "2"]
+        case "adapt" | "app" if "--compile" in words:
             return [*words, "--no-verify"]
         case "map":
             return [word for word in words if word != "--run"]

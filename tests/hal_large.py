@@ -20,6 +20,7 @@ class Shape:
     functions: int = 230
     groups: int = 1
     reach: int = 12  # fields; 0: anywhere in the group
+    most: int = 5  # accesses of a function
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ def draw_large(seed: int, shape: Shape) -> str:
         lines += [f"bfGroup Block{number} {{", *map(str, fields), "};"]
         lines += [f"make_device(Block{number}, block{number}, {0x40000000 + number * 0x1000:#x});", ""]
     for number in range(shape.functions):
-        lines += _function(rng, number, groups, shape.reach)
+        lines += _function(rng, number, groups, shape)
     return "\n".join(lines)
 
 
@@ -53,16 +54,17 @@ def _field(rng: Random, number: int) -> _Field:
     return _Field(f"f{number}", bits, mark, 0 if mark in LONE else count)
 
 
-def _function(rng: Random, number: int, groups: list[list[_Field]], reach: int) -> Iterator[str]:
+def _function(rng: Random, number: int, groups: list[list[_Field]], shape: Shape) -> Iterator[str]:
     """Some fields near each other, written or read and summed up."""
     group = rng.randrange(len(groups))
-    start = rng.randrange(max(1, len(groups[group]) - reach)) if reach else 0
-    near = groups[group][start : start + reach] if reach else groups[group]
+    reach = shape.reach or len(groups[group])
+    start = rng.randrange(max(1, len(groups[group]) - reach)) if shape.reach else 0
+    near = groups[group][start : start + reach]
     read = []
     yield f"uint32_t drive{number}(struct Block{group} *b, uint32_t value, uint32_t i)"
     yield "{"
     yield "    (void)value; (void)i;"
-    for field in rng.sample(near, rng.randint(1, min(5, len(near)))):
+    for field in rng.sample(near, rng.randint(1, min(shape.most, len(near)))):
         place = f"b->{field.name}" + (f"[i % {field.count}u]" if field.count else "")
         if field.mark == "ro" or (field.mark != "wo" and rng.random() < 0.4):
             read.append(f"(uint32_t){place}")

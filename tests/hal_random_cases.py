@@ -27,6 +27,19 @@ static void turn(void) { current += 1u; }
 static void turn_by_way(void) { turn(); }
 static void spin(uint32_t times) { for (times &= 3u; times; times--) {} }
 static void stop(uint32_t code) { if (code == 0x9e3779b9u) for (;;) {} }
+#define EACH(i, n) for (uint32_t i = 0; i < (n); i++)
+#define TIMES(i) for (; i; i--)
+__attribute__((unused)) static uint32_t pick(int n, ...)
+{
+    uint32_t sum = 0;
+    __builtin_va_list rest;
+    __builtin_va_start(rest, n);
+    while (n--) sum += 3u * sum + __builtin_va_arg(rest, uint32_t);
+    __builtin_va_end(rest);
+    return sum;
+}
+static const struct board_ops { uint32_t (*note)(uint32_t); } board_ops = {board_note};
+__attribute__((unused)) static void (*board_called)(void);
 
 """
 _UPDATED = r"\b{0}\b(\[[^;]*?\])?\)?\s*(\+\+|--|[-+*&|^]=|<<=|>>=)|(\+\+|--)[^;,=]*\b{0}\b"
@@ -35,6 +48,13 @@ _UPDATED = r"\b{0}\b(\[[^;]*?\])?\)?\s*(\+\+|--|[-+*&|^]=|<<=|>>=)|(\+\+|--)[^;,
 def around(text: str) -> Callable[[Coder, Scope], list[Statement]]:
     """Writes before and after a statement that nothing may be moved across."""
     return lambda coder, scope: [*coder.writes(scope), Line(text.format(coder.atom(scope))), *coder.writes(scope)]
+
+
+def flush(coder: Coder, scope: Scope) -> list[Statement]:
+    """Writes around a read whose value nobody uses."""
+    place = coder.paths(scope, lambda field: field.readable and not field.reading_acts, True)
+    reading = [Line(f"{{ uint32_t unused_ = {place}; (void)unused_; }}")] if place else []
+    return [*coder.writes(scope), *reading, *coder.writes(scope)]
 
 
 def changed_index(coder: Coder, scope: Scope) -> list[Statement]:
@@ -90,6 +110,15 @@ CASES: dict[str, tuple[int, Callable[[Coder, Scope], list[Statement]]]] = {
     "macro for a name of ours": (4, written("OWN")),
     "line number": (4, written("__LINE__")),
     "two devices": (6, two_devices),
+    "pragma of a loop": (4, around("\n#pragma GCC unroll 4\nfor (int i_ = 0; i_ < 2; i_++) board_note({});")),
+    "loop of a macro": (4, around("EACH(i_, 2u) board_note({});")),
+    "loop of a macro without a part": (3, around("{{ uint32_t i_ = 2u; TIMES(i_) board_note(i_ + {}); }}")),
+    "attribute": (4, around("if (total & 1u) __extension__ total = board_note({});")),
+    "arguments without a number": (4, around("total += pick(2, {}, 5u);")),
+    "table of functions": (4, around("total ^= board_ops.note({});")),
+    "call of what is registered": (3, around("board_called = turn_by_way; board_called();")),
+    "read that flushes": (8, flush),
+    "array of any size": (3, around("{{ typedef uint8_t row_[1u + (board_note({}) & 3u)]; total += sizeof(row_); }}")),
     "status after a setting": (6, status_after_setting),
 }
 
@@ -103,6 +132,10 @@ def interrupt_routine(coder: Coder) -> Iterable[Made]:
         return field.writable and not re.search(_UPDATED.format(field.name), text)
 
     places = [coder.paths(scope, fits, True) for _ in range(2)]
-    lines = [Line("uint32_t a = total;"), *(Line(f"{place} = a & 1u;") for place in places if place)]
+    lines = [
+        Line("uint32_t a = total;"),
+        Line("if (board_called) board_called();"),
+        *(Line(f"{place} = a & 1u;") for place in places if place),
+    ]
     if places[0]:
         yield Made("BOARD_IRQHandler", "void", (), (), False, tuple(lines), len(lines))

@@ -24,6 +24,7 @@ from edgewright.hal.layout.paper import lay_out_paper
 from edgewright.hal.layout_choice import loose_slots
 from edgewright.hal.verify.verification import Verification
 from edgewright.hal.verify.verifier import compare_variants, variant_of
+from edgewright.hal.verify.written import written_source
 from hal_random import Program, draw_program, shrunk
 from hal_runs import Board, Outcome, differences, draw_calls, run_source
 
@@ -65,6 +66,7 @@ def check(program: Program, methods: Sequence[str], target: str, calls: int = 4)
         asked = draw_calls(program, program.seed)
         means = run_source(program, plain, asked, folder, program.seed)
         variant = variant_of(plain, target, measure=False)
+        written = written_source(analysis, target, (), (), ())
         for method in methods:
             made = designed(analysis, partial(lay_out, analysis, method, program.seed))
             if method == "roomy":
@@ -75,7 +77,7 @@ def check(program: Program, methods: Sequence[str], target: str, calls: int = 4)
             except EdgewrightError as error:
                 yield _verdict(program, method, target, made, means, None, [f"the generated code: {error}"])
                 continue
-            checked = compare_variants(analysis, variant, optimised, (), calls, 1)
+            checked = compare_variants(analysis, variant, optimised, (), calls, 1, written)
             story = [*judged(made), *map(str, checked.differences), *against_source(program, made, means, target)]
             yield _verdict(program, method, target, made, means, checked, story)
 

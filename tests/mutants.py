@@ -28,7 +28,7 @@ from test_interpreter import agrees
 FAMILIES = ("host", "cortex-m4", "rv32imc", "cortex-m55")
 SOURCES, SEARCHED = 60, 20
 SAMPLES = ("resnet8_int8", "ds_cnn")
-FLAGS = tuple("-O0" if flag == "-Og" else flag for flag in WARNINGS)  # most of the time is the compiler's
+FLAGS = WARNINGS
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import pytest
 
 import tools
 from adaptive_cases import CASCADE, RULES, quick_compiler, switching, three
+from conftest import each_once
 from edgewright.adaptive.compiled import check_linked, compile_switching
 from edgewright.adaptive.runtime import Adaptive
 from edgewright.emit.deployment.switch_timing import SWITCH, SwitchTiming
@@ -20,7 +21,7 @@ from edgewright.program.switching import SwitchPolicy
 from test_adaptive import two
 
 GOLDEN = Path(__file__).parent / "golden"
-WARNINGS = ("-std=c99", "-O0", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror", "-Isrc")
+WARNINGS = ("-std=c99", "-Og", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror", "-Isrc")
 VARIANTS = {
     "plain": {},
     "rules": {"tail": RULES},
@@ -45,10 +46,7 @@ def unpacked(folder: Path, files: dict[str, str | bytes]) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("policy", SwitchPolicy)
-@pytest.mark.parametrize(
-    "variant", [pytest.param(one, marks=[pytest.mark.slow] * (one in ("rules", "dwell"))) for one in VARIANTS]
-)
+@pytest.mark.parametrize(("variant", "policy"), each_once([*VARIANTS], [*SwitchPolicy][::-1]))
 def test_compilers_have_nothing_to_say(tmp_path: Path, policy: SwitchPolicy, variant: str):
     if variant == "cascade" and policy in (SwitchPolicy.OVERLAP, SwitchPolicy.OVERTAKE):
         pytest.skip("a frame that is computed again keeps no room for another")

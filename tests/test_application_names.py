@@ -50,7 +50,12 @@ def test_networks_called_like_headers_and_like_our_own_things(tmp_path: Path) ->
     runs(made)
 
 
-@pytest.mark.parametrize("name", [*SYSTEM, *OURS])
+QUICK = ("signal", "math", "task", "arena", "enter", "in", "int")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n not in QUICK)) for n in (*SYSTEM, *OURS)]
+)
 def test_applications_called_so(name: str, tmp_path: Path) -> None:
     buffers = f'[[buffer]]\nname = "{name}"\nsize = 40\n[[memory]]\nname = "{name}"\nsize = "64K"\n'
     relation = '[[relation]]\nkind = "preempts"\npoints = "rows"\nnetworks = ["a", "b"]\n'

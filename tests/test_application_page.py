@@ -51,9 +51,13 @@ def test_the_map_draws_every_buffer_where_it_lies(planned: tuple[JointSearch, Ap
     assert "".join(root.itertext()).count("preempts") == 2  # beside its line, and where one points
 
 
-def test_the_page_stands_alone_and_says_what_was_found(planned: tuple[JointSearch, AppOutcome]) -> None:
+def test_the_page_stands_alone_and_says_what_was_found(
+    planned: tuple[JointSearch, AppOutcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edgewright.application.search.STEPS", 1)
     search, outcome = planned
     front = search.front()
+    assert len(front) > 1
     page = application_page(outcome, front)
     assert "<script" not in page and "http-equiv" in page and not re.search(r'(src|href)="', page)
     for said in (text.size(outcome.peak_bytes), text.size(outcome.separate_bytes), "sets the peak", "who pays"):

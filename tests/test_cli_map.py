@@ -89,6 +89,17 @@ def test_tables_and_the_page(model, here, tmp_path):
     assert "no pipeline is faster by these times; bound" in result.output and "frames/s" in result.output
     html = page.read_text()
     assert "sets the pace" in html and html.count("<svg") == 2
+    layers = html[html.index('id="layers"') : html.index('id="fifos"')]
+    assert layers.count("<tr><td>") >= len(read_model(model).layers)
+
+
+def test_rooflines_are_called_so_and_prove_nothing(model, tmp_path):
+    page = tmp_path / "page.html"
+    result = run(model, "--board", "raspberry-pi-4", "--page", page)
+    assert result.exit_code == 0, result.output
+    html = page.read_text()
+    assert "frames/s estimated by roofline" in result.output and "raspberry-pi-4" in html
+    assert "estimated by roofline" in html and 'class="proof proven"' not in html
 
 
 def test_the_genetic_search_says_how_far_it_is_from_the_bound(model, here):

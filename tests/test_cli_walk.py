@@ -103,7 +103,7 @@ def test_bad_values_of_options(given, tmp_path, monkeypatch):
     """Chosen by chance, the same ones every time. Nothing is compiled: that takes long, and comes after all checks."""
     chance = random.Random(3)
     verbs = [verb for verb in VERBS if verb not in ("run", "boards")]
-    for _ in range(120):
+    for _ in range(70):
         verb = chance.choice(verbs)
         takers = [p for p in loaded(verb).params if isinstance(p, click.Option) and not p.is_flag]
         arguments = [verb, *GOOD.get(verb, ["model.onnx"])]

@@ -213,3 +213,18 @@ for seed in range(20):
     contents = [random.Random(seed).randbytes(30_000) for seed in range(20)]
     assert {path.read_bytes() for path in store.folder.iterdir() if path.name != ".lock"} == set(contents)
     assert names(store) == {hashlib.sha256(content).hexdigest() for content in contents}
+
+
+def test_names_that_others_send_are_not_interned(store, monkeypatch):
+    """Python 3.12 keeps interned text for ever."""
+    interned = []
+    monkeypatch.setattr(sys, "intern", lambda text: interned.append(text) or text)
+    names = [hashlib.sha256(bytes([number])).hexdigest() for number in range(3)]
+    store.reserve(dict.fromkeys(names, 5))
+    store.append(names[0], 0, b"wrong")
+    with pytest.raises(InputError):
+        store.finish(names[0])
+    store.append(names[1], 0, b"part")
+    store.keep_only(names[:1])
+    assert not [text for text in interned if any(name in text for name in names)]
+    assert not (store.folder / f"{names[1]}.part").exists() and any(names[1] in text for text in interned)

@@ -6,6 +6,7 @@ import json
 import os
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 import edgewright
+from conftest import each_once
 from edgewright import complete_plan, samples
 from edgewright.cli import main
 from edgewright.compiling import make_library
@@ -38,24 +40,17 @@ from tools import needs_board
 SMALL = ("ds_cnn_int8", "minakova_example_int8", "stahl_running_example")
 CORES = ("cortex-m4", "rv32imc")
 # Networks of the corpus that microcontrollers run.
-MCU = (
-    "mlperf_kws_ref_int8",
-    "tflm_micro_speech_int8",
-    *(
-        pytest.param(name, marks=pytest.mark.slow)
-        for name in (
-            *(
-                "mlperf_ad01_int8",
-                "mlperf_ic_resnet8_int8",
-                "mlperf_vww96_int8",
-                "st_miniresnet_1stack_64x50_int8",
-            ),
-            "st_mobilenet_v1_0.25_224_imagenet_int8",
-            "st_mobilenet_v2_0.35_128_imagenet_int8",
-            "tinyengine_mcunet_vww_int8",
-        )
-    ),
+MCU = ("mlperf_kws_ref_int8", "tflm_micro_speech_int8")
+LARGER = (
+    "mlperf_ad01_int8",
+    "mlperf_ic_resnet8_int8",
+    "mlperf_vww96_int8",
+    "st_miniresnet_1stack_64x50_int8",
+    "st_mobilenet_v1_0.25_224_imagenet_int8",
+    "st_mobilenet_v2_0.35_128_imagenet_int8",
+    "tinyengine_mcunet_vww_int8",
 )
+REQUESTS = {"whole": PlanRequest(), "least": PlanRequest(minimise_ram=True)}
 
 
 @cache
@@ -91,23 +86,26 @@ def linked_as_planned(done: CompletePlan) -> None:
     assert 0 < found.stack_bytes <= made.stack_bytes
 
 
-@pytest.mark.parametrize("target", CORES)
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize(("name", "target"), each_once(SMALL, CORES))
 def test_samples_are_linked_as_planned(name, target):
     needs_board(target)
     linked_as_planned(completed(name, target))
 
 
-@pytest.mark.parametrize("target", CORES)
-@pytest.mark.parametrize("asked", [PlanRequest(), PlanRequest(minimise_ram=True)], ids=["whole", "least"])
-@pytest.mark.parametrize("name", MCU)
+@pytest.mark.parametrize(
+    ("name", "asked", "target"),
+    [
+        *each_once(MCU, [*REQUESTS], CORES),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in product(LARGER, REQUESTS, CORES)),
+    ],
+)
 def test_models_of_the_corpus_are_linked_as_planned(name, asked, target):
     root = os.environ.get("EDGEWRIGHT_CORPUS")
     if not root:
         pytest.skip("set EDGEWRIGHT_CORPUS to a folder with models/ to test real models")
     needs_board(target)
     network = edgewright.read_model(Path(root) / "models" / f"{name}.tflite")
-    linked_as_planned(find_complete(network, asked, None, TARGETS[target]))
+    linked_as_planned(find_complete(network, REQUESTS[asked], None, TARGETS[target]))
 
 
 def test_layers_in_parts_and_pulled_rows_are_linked_as_planned():
@@ -116,7 +114,7 @@ def test_layers_in_parts_and_pulled_rows_are_linked_as_planned():
     linked_as_planned(find_complete(network_of("ds_cnn_int8"), asked, None, TARGETS["cortex-m4"]))
 
 
-@pytest.mark.parametrize("target", CORES)
+@pytest.mark.parametrize("target", ["cortex-m4", pytest.param("rv32imc", marks=pytest.mark.slow)])
 def test_weights_of_odd_sizes_are_linked_as_planned(target):
     """Compilers that turn the order of arrays round leave other gaps between them."""
     needs_board(target)

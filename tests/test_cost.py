@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import edgewright
+from conftest import each_once
 from edgewright import samples
 from edgewright.emit import TARGETS, Options, emit
 from edgewright.emit.firmware import Emulator, measure
@@ -173,8 +174,6 @@ def test_an_estimate_says_what_it_is(keywords):
     assert found.instructions == sum(found.stages)
     assert found.error == model_of("cortex-m4").error
     assert set(found.guessed) <= {"softmax1"}  # ONNX arithmetic of which has not been counted
-    assert found.seconds(100e6) == pytest.approx(found.instructions / 100e6)
-    assert found.seconds(100e6, per_cycle=0.5) == pytest.approx(2 * found.seconds(100e6))
 
 
 def test_more_work_costs_more(residual):
@@ -359,11 +358,11 @@ def test_a_pixel_without_a_partner_is_gathered_twice(pads):
 
 def test_runs_outside_the_image_are_only_filled():
     """Where a window has no partner and is copied: of dilated ones tap by tap, of others row by row."""
-    for dilation, taps in ((1, 3), (2, 9)):
-        network = conv(taps=3, channels=1, pads=(dilation,) * 4, dilation=(dilation, dilation))
+    for dilation, taps in ((1, 7), (2, 49)):
+        network = conv(taps=7, channels=1, pads=(3 * dilation,) * 4, dilation=(dilation, dilation))
         whole = Region.whole(network.tensors["y"].shape)
         work = Costs(network, M4).work("y", whole, Setting(room=0))
-        met = 8 * 3 - 2 * dilation  # rows of all windows of a column that meet the image
+        met = sum(max(0, 8 - abs(tap) * dilation) for tap in range(-3, 4))  # rows of a column's windows in the image
         assert work.kind == "tight-conv int8"
         assert work.amounts["runs"] == (met * 8 if dilation == 1 else met * met)
         assert work.amounts["runs"] + work.amounts["outside runs"] == 64 * taps
@@ -622,10 +621,10 @@ def test_the_error_is_that_of_the_fit():
 HELD = [("ds_cnn_int8", {}), ("ds_cnn_int8", {"phases": True}), ("resnet8_int8", {"phases": True})]
 
 
-@pytest.mark.parametrize("zig", [False, True], ids=["gcc", "zig"])
-@pytest.mark.parametrize(("name", "options"), HELD)
-def test_it_holds_on_the_virtual_board(name, options, zig):
+@pytest.mark.parametrize(("held", "compiler"), each_once(HELD, ["gcc", "zig"]))
+def test_it_holds_on_the_virtual_board(held, compiler):
     """Networks that the models were not fitted to, with either compiler."""
+    (name, options), zig = held, compiler == "zig"
     needs_board(M4, zig=zig)
     network = edgewright.read_model(samples.build(name))
     plan = edgewright.plan(network, explain=False, **options)

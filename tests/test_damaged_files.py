@@ -9,18 +9,20 @@ import click
 import pytest
 
 import damage_trials
-from damage_cases import draw_case
+from damage_cases import KINDS, draw_case
 from damage_trials import examine, tried
 from edgewright.text import abridged
 
-MANY = 3000 if os.environ.get("EDGEWRIGHT_THOROUGH") else 50
+THOROUGH = bool(os.environ.get("EDGEWRIGHT_THOROUGH"))
+FEW = (*KINDS, *("ONNX model", "TFLite model") * 3)
 
 linux = pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="needs Linux, which tells the memory")
 
 
 @linux
 def test_damaged_files() -> None:
-    verdicts = [examine(seed) for seed in range(MANY)]
+    drawn = [(seed, ()) for seed in range(3000)] if THOROUGH else [(seed, (kind,)) for seed, kind in enumerate(FEW)]
+    verdicts = [examine(seed, kinds=kinds) for seed, kinds in drawn]
     assert [verdict for verdict in verdicts if verdict.trouble] == []
     assert {verdict.outcome for verdict in verdicts} == {"taken", "refused"}
     assert {verdict.kind for verdict in verdicts} > {"ONNX model", "TFLite model", "plan", "board", "driver"}

@@ -32,7 +32,7 @@ def told(front: Pareto) -> str:
     return ";".join(f"{point.tokens}:{point.period}" for point in front.points)
 
 
-@pytest.mark.parametrize(("file", "row"), reference())
+@pytest.mark.parametrize(("file", "row"), reference(slow=("cnn_res4_rows", "h263decoder")))
 def test_reference_fronts(file, row):
     graph = read_graph(file)
     front = pareto(graph)

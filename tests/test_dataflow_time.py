@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 from collections import Counter
+from collections.abc import Collection
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -46,14 +47,18 @@ def sized(draw, strategy):
     return graph, {channel.name: channel.tokens + draw(st.integers(0, 8)) for channel in chosen}
 
 
-def reference() -> list:
+def reference(slow: Collection[str] = ()) -> list:
     root = os.environ.get("EDGEWRIGHT_CORPUS")
     table = Path(root) / "data" / "csdf" / "reference.tsv" if root else None
     if table is None or not table.exists():
         reason = "set EDGEWRIGHT_CORPUS to a folder with data/csdf to test reference graphs"
         return [pytest.param(None, None, marks=pytest.mark.skip(reason=reason), id="no-corpus")]
     rows = csv.DictReader(table.read_text().splitlines(), delimiter="\t")
-    return [pytest.param(table.parent / f"{row['graph']}.xml", row, id=row["graph"]) for row in rows]
+    marks = dict.fromkeys(slow, pytest.mark.slow)
+    return [
+        pytest.param(table.parent / f"{row['graph']}.xml", row, id=row["graph"], marks=marks.get(row["graph"], ()))
+        for row in rows
+    ]
 
 
 @pytest.mark.parametrize(("file", "row"), reference())

@@ -7,6 +7,7 @@ import zlib
 import numpy as np
 import pytest
 
+from conftest import each_once
 from edgewright.emit import TARGETS, emit
 from edgewright.emit.verify import verify
 from edgewright.errors import Unsupported
@@ -104,8 +105,7 @@ def test_a_chain_is_verified() -> None:
     assert all(check.difference <= 1e-5 for check in found.checks)
 
 
-@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m0plus"])
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize(("name", "target"), each_once(KINDS, ["cortex-m4", "cortex-m0plus"]))
 def test_on_chips(name: str, target: str) -> None:
     """Scales and sums are exact there too: nothing is left to the order of additions."""
     rng = np.random.default_rng(zlib.crc32(name.encode()))

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from board_cases import quantised, real, with_statement
+from conftest import each_once
 from edgewright.board.layout import lay_out
 from edgewright.board.machine import AN386, AN505, machine_for
 from edgewright.board.toolchain import toolchain
@@ -106,8 +107,7 @@ def test_stages_are_told_when_asked_for():
     assert measured.compiler.endswith("-O2") and not measured_plainly("cortex-m0plus").stages
 
 
-@pytest.mark.parametrize("emulator", Emulator)
-@pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m7", "rv32gc"])
+@pytest.mark.parametrize(("target", "emulator"), each_once(["cortex-m0plus", "cortex-m7", "rv32gc"], [*Emulator]))
 def test_floats_with_and_without_an_fpu(target, emulator):
     needs_board(target, emulator)
     inputs = random_inputs(REAL, 0)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from conftest import each_once
 from edgewright.emit import TARGETS, emit
 from edgewright.emit.native import build
 from edgewright.memory import plan as make_plan
@@ -59,8 +60,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("target", ["cortex-m4", "rv32imc"])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("name", "target"), each_once([*CASES], ["cortex-m4", "rv32imc"]))
 def test_depthwise_layers_are_exact(name: str, target: str) -> None:
     network = chain(*CASES[name], seed=len(name))
     check_emitted(network, target)

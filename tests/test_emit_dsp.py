@@ -17,7 +17,7 @@ from edgewright.kernels.requantise.multipliers import Rule, fit
 from edgewright.memory import plan as make_plan
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant, random_inputs
 from edgewright.network.kernels.tflite_fixed import multiply, quantize_multiplier
-from edgewright.network.operators import Clamp, Conv2d, Dense
+from edgewright.network.operators import Clamp, Conv2d, ConvTranspose2d, Dense
 from edgewright.program import Plan
 from emitting import WARNINGS, native
 from emitting_batch import check_together
@@ -57,6 +57,8 @@ CHAINS: dict[str, tuple[tuple[dict, ...], tuple[int, ...]]] = {
     "pointwise": ((POINT, {**POINT, "channels": 16}, {**POINT, "channels": 6}), (1, 5, 4, 8)),
     "odd channels": (({**POINT, "channels": 5}, {**THREE, "channels": 3}, {**POINT, "channels": 7}), (1, 5, 3, 4)),
     "one channel": (({**POINT, "channels": 1}, {**THREE, "channels": 2}), (1, 5, 3, 4)),
+    "one channel of many": (({**POINT, "channels": 1, "stride": (2, 1), **OPEN}, THREE), (2, 6, 3, 23)),
+    "one window": (({**THREE, "channels": 1}, {**POINT, "channels": 3}), (1, 5, 4, 6)),
     "three by three": ((THREE, {**THREE, "stride": (2, 2), "pads": HALF}, THREE), (1, 8, 7, 3)),
     "rounded away from zero": (({"kernel": (3, 3), "pads": SAME, **OPEN}, {"kernel": (1, 1), **OPEN}), (1, 5, 5, 6)),
     "narrow range": (({**THREE, "scale": 0.05, "zero": 20}, {**POINT, "scale": 0.05, "zero": 20}), (1, 5, 5, 6)),
@@ -90,6 +92,31 @@ def test_every_chain_is_exact(turn: int) -> None:
     check_together(networks, ["cortex-m4"], plans)
 
 
+TRANSPOSED: tuple[tuple[int, int, tuple[int, int], tuple[int, int], tuple[int, ...], tuple[int, int]], ...] = (
+    (16, 8, (2, 2), (2, 2), (0, 0, 0, 0), (0, 0)),
+    (8, 5, (4, 3), (2, 1), (1, 1, 2, 0), (0, 0)),
+    (5, 1, (3, 5), (3, 2), (0, 2, 1, 1), (2, 1)),
+    (3, 4, (3, 3), (1, 1), (1, 1, 1, 1), (0, 0)),
+)  # depth, channels, kernel, stride, pads, extra
+
+
+def test_transposed_convolutions_are_exact_phase_by_phase() -> None:
+    networks, rng = [], np.random.default_rng(3)
+    for n, (depth, channels, kernel, stride, pads, extra) in enumerate(TRANSPOSED * len(KINDS)):
+        arithmetic, dtype = KINDS[n // len(TRANSPOSED)]
+        low = np.iinfo(dtype.numpy).min
+        b = Builder("transposed", arithmetic)
+        x = b.input("x", (2, 5, 4, depth), dtype, Quant.of(0.05, low + 120))
+        w = b.constant("w", rng.integers(-127, 128, (channels, *kernel, depth)).astype(np.int8), Quant.of(0.003, 0))
+        bias = b.constant("b", rng.integers(-3000, 3000, channels).astype(np.int32))
+        op = ConvTranspose2d(stride, (1, 1), pads, extra)
+        networks.append(b.build([b.layer(op, [x, w, bias], "y", dtype=dtype, quant=Quant.of(0.1, low + 131))]))
+    plans = [make_plan(network, plain=True) for network in networks]
+    for network, plan in zip(networks, plans, strict=True):
+        assert "dsp_conv(" in str(emit(plan, TARGETS["cortex-m4"], network).files["transposed.c"])
+    check_together(networks, ["cortex-m4"], plans)
+
+
 def _plan(network: Network, how: str, seed: int) -> Plan:
     if how == "planned":
         return make_plan(network)
@@ -102,7 +129,8 @@ def test_our_kernels_take_every_layer(key: str) -> None:
     layers, shape = CHAINS[key]
     network = chain(*layers, shape=shape)
     text = str(emit(make_plan(network), TARGETS["cortex-m4"], network).files["chain.c"])
-    assert text.count("chain_dsp_conv(") + text.count("chain_dsp_dense(") == len(layers)
+    singles = text.count("const uint8_t *const tap = ")
+    assert text.count("chain_dsp_conv(") + text.count("chain_dsp_dense(") + singles == len(layers)
 
 
 def test_all_kinds_of_kernels_are_reached() -> None:

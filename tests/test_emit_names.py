@@ -13,7 +13,7 @@ import pytest
 from edgewright import compile_model, interpret, write_onnx
 from edgewright.compiling import package
 from edgewright.emit import TARGETS, emit
-from edgewright.emit.names import LONGEST, library_name, parameters
+from edgewright.emit.names import LONGEST, library_name, parameters, renamed
 from edgewright.emit.native import build
 from edgewright.emit.packaging import package_files, write_folder
 from edgewright.emit.reserved import FILES, WORDS
@@ -22,6 +22,7 @@ from edgewright.errors import InputError
 from edgewright.memory import plan as make_plan
 from edgewright.network import Builder, random_inputs
 from edgewright.network.operators import Clamp, Conv2d
+from edgewright.program.options import Options
 
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 STRICT = ("-Wall", "-Wextra", "-Wshadow", "-Werror", "-ffp-contract=off", "-fno-strict-aliasing")
@@ -229,3 +230,41 @@ def test_a_model_whose_name_is_long(tmp_path):
     write_onnx(chains([("x", "y")]), path)
     done = compile_model(path, tmp_path / "out", check=False)
     assert done.library.name == "n" * LONGEST and (tmp_path / "out" / "src" / f"{'n' * LONGEST}.h").is_file()
+
+
+@needs_compiler
+def test_calls_by_index_and_by_chosen_names_survive_another_export(tmp_path):
+    """What an exporter calls its tensors does not matter to code that uses indices, or names of its own."""
+    for number, chosen in ((15, {}), (38, {"input:0": "image", "keras_tensor_39": "scores"})):
+        network = chains([(f"keras_tensor_{number}", f"keras_tensor_{number + 1}")])
+        options = Options(renamed=renamed(network, chosen))
+        library = emit(make_plan(network), TARGETS["host"], network, options=options)
+        folder = tmp_path / str(number)
+        write_folder(folder, package_files(library, "0"), {})
+        header = (folder / "src" / "net.h").read_text()
+        assert "Layers in parts may take less RAM: edgewright plan --minimise ram." in header
+        assert "net_run(" + ("image, scores);" if chosen else "keras_tensor_15, keras_tensor_16);") in header
+        named = "net_input_image() == net_input_0()" if chosen else "1"
+        (folder / "src" / "user.c").write_text(
+            '#include "net.h"\n'
+            "static float x[NET_INPUT_0_SIZE], y[NET_OUTPUT_0_SIZE];\n"
+            "int main(void)\n{\n    x[0] = 3;\n    net_run(x, y);\n"
+            f"    return NET_INPUT_COUNT == 1 && y[0] == 3 && net_output_0()[0] == 3 && {named} ? 0 : 1;\n}}\n"
+        )
+        sources = [str(path) for path in (folder / "src").glob("*.c")]
+        subprocess.run(["cc", *STRICT, *sources, "-o", str(folder / "user"), "-lm"], check=True)
+        assert subprocess.run([folder / "user"]).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ({"output:1": "y"}, r"no input or output 'output:1'; it has input:0 \('a'\), output:0 \('b'\)"),
+        ({"a": "2x"}, "'2x' is no name for C"),
+        ({"a": "X"}, "'X' is no name for C"),
+        ({"a": "same", "b": "same"}, "'same' is given to two tensors"),
+    ],
+)
+def test_names_that_cannot_be_given_are_refused(wanted, message):
+    with pytest.raises(InputError, match=message):
+        renamed(chains([("a", "b")]), wanted)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import Phase, given, settings
 
 import edgewright
+from conftest import each_once
 from edgewright import samples
 from edgewright.errors import Infeasible
 from edgewright.memory import plan as make_plan
@@ -41,7 +42,7 @@ def test_any_tiles_give_the_same_numbers():
     """Random networks, drawn one by one and compiled together, families in turn."""
     found: list[Network] = []
 
-    @settings(max_examples=600 if os.environ.get("EDGEWRIGHT_THOROUGH") else 24, phases=(Phase.generate,))
+    @settings(max_examples=600 if os.environ.get("EDGEWRIGHT_THOROUGH") else 16, phases=(Phase.generate,))
     @given(networks())
     def collect(network: Network) -> None:
         found.append(network)
@@ -53,8 +54,7 @@ def test_any_tiles_give_the_same_numbers():
         check_together(batch, FAMILIES[turn % 4 :] + FAMILIES[: turn % 4], plans)
 
 
-@pytest.mark.parametrize("target", FAMILIES)
-@pytest.mark.parametrize("name", ["resnet8_int8", "ds_cnn_int8"])
+@pytest.mark.parametrize(("target", "name"), each_once(FAMILIES, ["resnet8_int8", "ds_cnn_int8"]))
 def test_samples_in_tiles(target, name):
     network = edgewright.read_model(samples.build(name))
     check_emitted(network, target, tiled(make_plan(network, plain=True), seed=7), seeds=1)
@@ -97,8 +97,7 @@ def test_a_rolling_window_of_rows(target):
     check_emitted(network, target, plan)
 
 
-@pytest.mark.parametrize("target", FAMILIES)
-@pytest.mark.parametrize("name", ["ds_cnn_int8", "lenet5"])
+@pytest.mark.parametrize(("target", "name"), each_once(FAMILIES, ["ds_cnn_int8", "lenet5"]))
 def test_inputs_pulled_by_rows(target, name):
     network = edgewright.read_model(samples.build(name))
     plan = make_plan(network, pull_rows=True, explain=False)

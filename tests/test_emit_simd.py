@@ -257,7 +257,7 @@ def test_every_width_of_vectors(kind, vectors):
     check(emit(plan_of(kind, seed, gap=seed % 2 << 19), TARGETS["host"]), options)
 
 
-@pytest.mark.parametrize("vectors", ["plain", "avx2", "native"])
+@pytest.mark.parametrize("vectors", [*(pytest.param(v, marks=pytest.mark.slow) for v in ("plain", "avx2")), "native"])
 def test_parts_of_few_channels_row_by_row(vectors):
     """Parts that fill no vector, or one and a bit, leave what lies beside them alone."""
     layers, schedules = Layers("float", 5), []
@@ -349,16 +349,20 @@ class Finish(ctypes.Structure):
     ]
 
 
-@pytest.mark.parametrize(("zero", "low"), [(-128, -128), (-3, -128), (100, -5)])
-def test_sums_are_rounded_twice_whatever_their_size(zero, low, tmp_path):
-    """Half up after the product, half away from zero after the shift: also sums at the ends of 32 bits, and ties."""
+@pytest.fixture(scope="module")
+def finishing(tmp_path_factory):
+    """A library of kernels with the function above."""
+    folder = tmp_path_factory.mktemp("finish")
     for name, text in {**kernel_files("k", ["simd_int8"]), "finish.c": FINISH}.items():
-        (tmp_path / name).write_text(text)
-    subprocess.run(
-        ["cc", *flags("native"), "-shared", "-fPIC", "-o", "k.so", "finish.c", "k_kernels.c"],
-        cwd=tmp_path,
-        check=True,
-    )
+        (folder / name).write_text(text)
+    command = ["cc", *flags("native"), "-shared", "-fPIC", "-o", "k.so", "finish.c", "k_kernels.c"]
+    subprocess.run(command, cwd=folder, check=True)
+    return ctypes.CDLL(str(folder / "k.so"))
+
+
+@pytest.mark.parametrize(("zero", "low"), [(-128, -128), (-3, -128), (100, -5)])
+def test_sums_are_rounded_twice_whatever_their_size(zero, low, finishing):
+    """Half up after the product, half away from zero after the shift: also sums at the ends of 32 bits, and ties."""
     random, n = np.random.default_rng(7), 1 << 16
     shift = np.repeat(random.integers(-31, 1, n // 16), 16) - random.integers(0, 2, n)
     shift = np.clip(shift, -31, 0).astype(np.int32)
@@ -368,9 +372,7 @@ def test_sums_are_rounded_twice_whatever_their_size(zero, low, tmp_path):
     sums[::7], multiplier[::5] = random.choice([-(1 << 31), (1 << 31) - 1, -1, 0, 1], n)[::7], 1 << 30
     y = np.empty(n, np.int8)
     how = Finish(multiplier.ctypes.data, shift.ctypes.data, None, None, zero, low, 127)
-    ctypes.CDLL(str(tmp_path / "k.so")).finish(
-        ctypes.byref(how), *(a.ctypes.data_as(ctypes.c_void_p) for a in (sums, y)), n
-    )
+    finishing.finish(ctypes.byref(how), *(a.ctypes.data_as(ctypes.c_void_p) for a in (sums, y)), n)
     high = (sums.astype(np.int64) * multiplier + (1 << 30)) >> 31
     steps = np.sign(high) * ((np.abs(high) + ((1 << -shift.astype(np.int64)) >> 1)) >> -shift)
     np.testing.assert_array_equal(y, np.clip(steps + zero, low, 127))

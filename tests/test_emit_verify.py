@@ -301,7 +301,7 @@ def test_writing_outside_the_arena_is_noticed(model):
     plan = make_plan(network)
     library = emit(plan, TARGETS["host"])
     (name, size), *_ = library.arenas.items()
-    native = build(replace(library, arenas={name: size - 64}), flags=("-O0", "-std=c99"))
+    native = build(replace(library, arenas={name: size - 64}), flags=("-Og", "-std=c99"))
     with pytest.raises(AssertionError, match="outside its arena"):
         native.run(random_inputs(network, 1))
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conftest import each_once
 from edgewright import plan, read_model, samples
 from edgewright.emit import TARGETS, Options, emit
 from edgewright.emit.firmware import measure
@@ -101,8 +102,7 @@ def counted(network: Network, request: PlanRequest, target: str) -> tuple[int, i
     return made.peak_bytes, found.instructions
 
 
-@pytest.mark.parametrize("target", ["cortex-m4", "rv32imc"])
-@pytest.mark.parametrize("build", [signal, filters])
+@pytest.mark.parametrize(("build", "target"), each_once([signal, filters], ["cortex-m4", "rv32imc"]))
 def test_small_is_not_slow(build, target):
     network = build()
     plain, whole, least = (
@@ -122,7 +122,7 @@ EVERY = [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for
 @pytest.mark.parametrize("target", EVERY)
 def test_every_target_keeps_to_the_limit(target):
     """As estimated; what has no counts of its own is weighed as the core that stands in for it."""
-    network, timing = residual(), Timing(target)
+    network, timing = signal(), Timing(target)
     assert timing.target.name in modelled() and timing.target.family in (TARGETS[target].family, M4.family)
     whole, least = (
         make_plan(network, request, None, target) for request in (PlanRequest(), PlanRequest(minimise_ram=True))

@@ -90,6 +90,39 @@ APART = {
     "void f(void) { lamp->on = 1; lamp->level = 2; lamp->mode = 2; }",
     "vector table": "void tick(void) { lamp->level = 1; }\nvoid (*const vectors[])(void) = {tick};\n"
     "void f(void) { lamp->on = 1; lamp->level = 2; lamp->mode = 2; }",
+    "return with an attribute": "void f(int n) { lamp->on = 1; if (n) [[clang::likely]] return; lamp->mode = 2; }",
+    "pragma of a loop": "void f(void) { lamp->on = 1;\n#pragma GCC unroll 4\n"
+    "for (int i = 0; i < 2; i++) other();\nlamp->mode = 2; }",
+    "pragma nobody knows": "void f(void) { lamp->on = 1;\n#pragma vendor critical\nlamp->mode = 2; }",
+    "pragma in a macro": '#define CRITICAL _Pragma("vendor critical")\nvoid f(void) { lamp->on = 1; '
+    "CRITICAL lamp->mode = 2; }",
+    "loop of a macro": "#define TWICE(i) for (int i = 0; i < 2; i++)\n"
+    "void f(void) { lamp->on = 1; TWICE(i) other(); lamp->mode = 2; }",
+    "loop of a macro without a part": "#define FROM(i) for (; i < 2; i++)\n"
+    "void f(int n) { lamp->on = 1; FROM(n) other(); lamp->mode = 2; }",
+    "endless loop of a macro": "#define EVER for (;;)\nvoid f(int n) { lamp->on = 1; if (n) EVER { } lamp->mode = 2; }",
+    "size in a type": "int ask(void);\nvoid f(void) { lamp->on = 1; typedef int row[ask()]; "
+    "lamp->mode = sizeof(row); }",
+    "size of a type": "int ask(void);\nint f(void) { lamp->on = 1; int n = sizeof(int[ask()]); "
+    "lamp->mode = 2; return n; }",
+    "statement expression": "void f(void) { lamp->on = 1; ({ other(); }); lamp->mode = 2; }",
+    "value or another": "int ask(void);\nint f(int n) { lamp->on = 1; n = n ?: ask(); lamp->mode = 2; return n; }",
+    "chosen by type": "int ask(void);\nint f(int n) { lamp->on = 1; n = _Generic(n, int: ask()); "
+    "lamp->mode = 2; return n; }",
+    "offset of an element": "struct s { int a[3]; }; int ask(void);\n"
+    "int f(int n) { lamp->on = 1; n = __builtin_offsetof(struct s, a[ask()]); lamp->mode = 2; return n; }",
+    "initialiser by name": "struct s { int a; }; int ask(void);\n"
+    "int f(void) { lamp->on = 1; struct s s = {.a = ask()}; lamp->mode = 2; return s.a; }",
+    "volatile local with a value": "void f(int n) { lamp->on = 1; volatile int v = n; lamp->mode = 2; (void)v; }",
+    "flush": "void f(void) { lamp->on = 1; (void)lamp->level; lamp->mode = 2; }",
+    "flush of a setting": "void f(void) { lamp->on = 1; lamp->level; lamp->mode = 2; }",
+    "flush into a variable": "void f(void) { lamp->on = 1; int n = lamp->level; (void)n; lamp->mode = 2; }",
+    "flush into a variable later": "void f(void) { int n; lamp->on = 1; n = lamp->level; lamp->mode = 2; (void)n; }",
+    "handler with a callback": "void (*callback)(void); void off(void) { lamp->level = 1; }\n"
+    "void TIM2_IRQHandler(void) { callback(); }\n"
+    "void f(void) { callback = off; lamp->on = 1; lamp->level = 2; lamp->mode = 2; }",
+    "named like a handler": "void lamp_isr(void) { lamp->level = 1; }\n"
+    "void f(void) { lamp->on = 1; lamp->level = 2; lamp->mode = 2; }",
 }
 PAIRS = [{"on", "mode"}, {"mode", "level"}, {"supply", "low"}, {"ready", "value"}, {"on2", "mode2"}]
 ONE = {
@@ -98,6 +131,13 @@ ONE = {
     "in a loop": "void f(int n) { while (n--) { lamp->on = 1; lamp->mode = 2; } }",
     "in a loop of goto": "void f(int n) { a: lamp->on = 1; lamp->mode = 2; if (n--) goto a; }",
     "one device through two pointers": "void f(bfGroup Lamp *p) { p->on = 1; lamp->level = 1; p->mode = 2; }",
+    "offset": "struct s { int a, b; };\nint f(void) { lamp->on = 1; "
+    "lamp->mode = __builtin_offsetof(struct s, b); return 0; }",
+    "size": "void f(void) { lamp->on = 1; lamp->mode = sizeof(int[4]); }",
+    "initialiser": "struct s { int a; };\n"
+    "int f(int n) { lamp->on = 1; struct s s = {.a = n}; lamp->mode = 2; return s.a; }",
+    "called like a handler": "static void lamp_handler(void) { lamp->level = 1; }\n"
+    "void f(void) { lamp->on = 1; lamp->mode = 2; lamp_handler(); }",
     "reads of what hardware changes": "int f(void) { return lamp->ready + lamp->value; }",
 }
 
@@ -201,6 +241,22 @@ def test_writes_in_a_row_fill_a_pinned_register_that_hardware_changes_too(tmp_pa
     (tmp_path / "f.c").write_text(PINNED.replace("adc->length = n;", ""))
     with pytest.raises(Infeasible, match="read-modify-write of a register with"):
         chosen_design(analyse([tmp_path / "f.c"]))
+
+
+RING = """
+#include "edgewright_hal.h"
+bfGroup Descriptor { uint32 pin(0, 0) buffer; uint16 pin(4, 0) length; bit hw pin(8, 31) own; };
+bfGroup Ring { bfGroup Descriptor entries[4]; };
+make_device(Ring, ring, 0x20004000);
+in_memory(ring);
+void give(uint32_t n, uint32_t at) { ring->entries[n & 3u].buffer = at; ring->entries[n & 3u].own = 1; }
+"""
+
+
+def test_descriptors_lie_as_far_apart_as_their_pins_say(tmp_path):
+    (tmp_path / "f.c").write_text(RING)
+    made = chosen_design(analyse([tmp_path / "f.c"]))
+    assert made.layout.spaces["Ring"].place_of("entries").strides == (12,)
 
 
 INTERRUPTED = """

@@ -118,7 +118,6 @@ def hal_fixed() -> ModuleType:
 @pytest.fixture(scope="module")
 def hal_five() -> ModuleType:
     """The benchmark of the five ordinary peripherals."""
-    benchmark("hal_five_maps")
     return benchmark("hal_five")
 
 

@@ -13,10 +13,17 @@ from edgewright.hal import examples
 from edgewright.hal.design_flow import analyse
 from edgewright.hal.design_flow import design as make_design
 from edgewright.hal.export import exports, peakrdl
+from edgewright.hal.export.cmsis_header import _struct, cmsis_header
 from edgewright.hal.export.svd import svd
 from edgewright.hal.export.systemrdl import system_rdl
+from edgewright.hal.export.table import Table, TableBlock, TableRegister
+from edgewright.hal.generate import generate
+from edgewright.hal.importing.fixed_map import FixedCluster
+from edgewright.hal.importing.header_reader import read_header
+from edgewright.hal.layout.cost import LayoutGoal
 from edgewright.hal.layout.layout import Piece, elaborate
 from edgewright.hal.layout.paper import lay_out_paper
+from edgewright.hal.layout_choice import chosen_design
 from hal_designs import DESCRIPTION, LAYOUT, SPACES, design, register
 
 systemrdl = pytest.importorskip("systemrdl")
@@ -183,3 +190,89 @@ def test_a_missing_extra_is_named(monkeypatch):
     monkeypatch.setattr(peakrdl, "import_module", nothing)
     with pytest.raises(InputError, match=r"edgewright\[rdl\]"):
         exports(design(), "uart", ["html"])
+
+
+SAID = """
+#include "edgewright_hal.h"
+/* Licence: anything goes. */
+
+/* Counts "ticks". */
+bfGroup Counter {
+    /* Starts and stops it. */
+    bit enable;
+    uint3 w1c events; // done, overrun, limit */
+    uint8 rx_level, rx_limit; /**< @brief of the FIFO
+                               *   /* that receives */
+    uint8 plain;
+};
+make_device(Counter, counter, 0x40000000);
+void start(void) { assign(counter, rx_level = 1, rx_limit = 2); counter->enable = 1; }
+void put(void) { counter->plain = 3; }
+"""
+
+
+def test_comments_of_fields_and_groups_reach_documents_and_the_header(tmp_path):
+    """Whatever way they are written, and as comments that close where they should."""
+    (tmp_path / "driver.c").write_text(SAID)
+    made = chosen_design(analyse([tmp_path / "driver.c"]))
+    documents = exports(made, "driver")
+    top = compiled(documents["driver.rdl"], tmp_path).find_by_path("counter")
+    assert top.get_property("desc") == 'Counts "ticks".'
+    fields = {field.inst_name: field.get_property("desc") for field in top.descendants() if hasattr(field, "low")}
+    assert fields["enable"] == "Starts and stops it."
+    assert str(fields["events"]).startswith("done, overrun, limit; writing 1 clears")
+    assert fields["rx_level"] == fields["rx_limit"] == "of the FIFO / * that receives"
+    assert fields["plain"] is None
+    told = [element.text for element in ElementTree.fromstring(documents["driver.svd"]).iter("description")]
+    assert 'Counts "ticks".' in told and "of the FIFO / * that receives" in told
+    header = generate(made, "driver")["driver_hal.h"]
+    assert "\n *   events: done, overrun, limit\n" in header and "plain:" not in header
+    assert header.count("/*", 0, header.index("#ifndef")) == header.count("*/", 0, header.index("#ifndef")) == 1
+
+
+def test_registers_are_called_after_what_they_hold(tmp_path):
+    (tmp_path / "driver.c").write_text(SAID.replace("uint8 rx_level,", "uint16 together(rx_limit) rx_level; uint16"))
+    documents = exports(chosen_design(analyse([tmp_path / "driver.c"])), "driver")
+    names = [
+        register.inst_name
+        for register in compiled(documents["driver.rdl"], tmp_path).find_by_path("counter").children()
+    ]
+    assert "rx" in names
+
+
+def places_in(items, start=0):
+    """Address in the device, width, bit and size of every field of a map that was read from a file."""
+    for item in items:
+        for number in range(item.count or 1):
+            at = start + item.offset + number * item.stride
+            if isinstance(item, FixedCluster):
+                yield from places_in(item.items, at)
+            else:
+                yield from ((at, item.width, field.bit, field.size) for field in item.fields)
+
+
+@pytest.mark.parametrize("name", ["", "gpio", "uart", "dma"])
+def test_a_cmsis_header_has_every_field_where_the_layout_put_it(name, tmp_path):
+    """As libclang lays its structs out, and as its own reader takes its macros."""
+    made = design()
+    if name:
+        made = chosen_design(analyse([EXAMPLES / f"{name}.c"]), goal=LayoutGoal(minimise="map"))
+    (tmp_path / "it.h").write_text(cmsis_header(made, "it"))
+    description, registers = (
+        made.analysis.description,
+        elaborate(made.analysis.description, made.analysis.spaces, made.layout),
+    )
+    for device in description.devices:
+        (found,) = read_header(tmp_path / "it.h", [device.name.upper()])
+        assert dict(found.devices)[device.name.upper()] == device.address
+        known = [
+            (one.offset, one.width, f.bit, f.size) for one in registers if one.device == device.name for f in one.fields
+        ]
+        assert sorted(places_in(found.items)) == sorted(known) and known
+
+
+def test_a_cmsis_header_says_what_it_cannot_be():
+    """Narrow and wide registers that repeat together where no C struct can lie."""
+    both = TableBlock("BOTH", 1, (TableRegister("data", 0, 8, ()), TableRegister("level", 3, 32, ())), 2, 8)
+    with pytest.raises(InputError, match=r"Odd.BOTH at 0x1 repeats every 8 bytes.*Leave --cmsis out"):
+        list(_struct(Table("Odd", "", 20, (both,)), [both], "Odd"))

@@ -146,3 +146,32 @@ def test_a_driver_for_a_header(tmp_path):
     assert found.exit_code == 0, found.output
     go = json.loads(found.output)["functions"]["go"]
     assert (go["accesses_before"], len(go["merged"])) == (2, 1)
+
+
+PLAIN = """
+#include <stdint.h>
+#define BIT(n) (1u << (n))
+struct uart { uint32_t ctrl, status, baud; };
+struct other { int x; };
+#define UART0 ((volatile struct uart *)0x40010000)
+#define UART_CTRL_ENABLE (1u << 0)
+#define UART_CTRL_LOOP BIT(3)
+#define UART_CTRL_PARITY (3u << 4)
+#define UART_CTRL_MODE_A (1u << 8)
+#define UART_CTRL_MODE_AB (3u << 8)
+#define UART_STATUS_BUSY (1u << 7)
+#define UART_BAUD_DEFAULT 4
+"""
+
+
+def test_plain_structs_with_bits_as_macros(tmp_path):
+    """Fields of masks that are written as bits; those that overlap are values, and numbers are no fields."""
+    (tmp_path / "uart.h").write_text(PLAIN)
+    (found,) = imported(tmp_path / "uart.h", "header", ())
+    assert found.devices == (("UART0", 0x40010000),)
+    fields = {item.name: [(field.name, field.bit, field.size) for field in item.fields] for item in found.items}
+    assert fields == {
+        "ctrl": [("ENABLE", 0, 1), ("LOOP", 3, 1), ("PARITY", 4, 2)],
+        "status": [("BUSY", 7, 1)],
+        "baud": [("baud", 0, 32)],
+    }

@@ -17,6 +17,7 @@ from edgewright.cli import main
 from edgewright.errors import EdgewrightError, InputError
 from edgewright.hal.design import Design
 from edgewright.hal.design_flow import analyse
+from edgewright.hal.export import exports
 from edgewright.hal.export.svd import svd
 from edgewright.hal.export.systemrdl import system_rdl
 from edgewright.hal.importing import import_files, imported
@@ -319,3 +320,56 @@ def test_a_changed_field_changes_one_line_of_the_lock(tmp_path):
     assert texts[0] == texts[1]
     new = [line for line in texts[2].splitlines() if line not in texts[1].splitlines()]
     assert sum('"d"' in line for line in new) == 2 and len(new) <= 9
+
+
+def test_protection_and_descriptions_reach_the_documents(tmp_path):
+    """What the file says of a peripheral, of a register with fields and of one without; once for what is inside."""
+    flags = "<description>Flags</description><fields><field><name>EN</name><bitRange>[0:0]</bitRange></field></fields>"
+    text = small(
+        register("KEY", 0, "<protection>s</protection><description>The key</description>")
+        + register("CR", 4, f"<protection>p</protection>{flags}")
+        + register("SR", 8, f"<protection>n</protection>{flags}")
+    ).replace("<name>P</name>", "<name>P</name><addressBlock><protection>n</protection></addressBlock>")
+    design = design_of(read(text, tmp_path), tmp_path)
+    for document in (svd(design, "x"), system_rdl(design, "x"), (tmp_path / "it.h").read_text()):
+        assert "The key (secure access only)" in document
+        assert "Flags (privileged access only)" in document
+        assert document.count("non-secure access") == 1
+
+
+def test_the_byte_order_of_the_processor_is_told_of(tmp_path):
+    text = small(register("A", 0)).replace("<name>d</name>", "<name>d</name><cpu><endian>{}</endian></cpu>")
+    assert not read(text.format("little"), tmp_path)[0].left_out
+    assert "the byte order of the processor (big)" in read(text.format("big"), tmp_path)[0].left_out[0]
+    with pytest.raises(InputError, match="'A' has <protection> 'x'; it is s, n or p"):
+        read(small(register("A", 0, "<protection>x</protection>")), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("order", "field", "message"),
+    [("bigendian", "f[7:0]", "top.u is bigendian"), ("msb0", "f[0:7]", "bits of top.u.ctrl.f are in msb0 order")],
+)
+def test_other_orders_of_bytes_and_bits_are_refused(order, field, message, tmp_path):
+    pytest.importorskip("systemrdl")
+    inner = f"addrmap u {{ {order}; reg {{ field {{}} {field}; }} ctrl @ 0; }};"
+    (tmp_path / "x.rdl").write_text(f"{inner} addrmap top {{ u u @ 0; }};")
+    with pytest.raises(InputError, match=message):
+        imported(tmp_path / "x.rdl", "rdl")
+    (tmp_path / "x.rdl").write_text(
+        f"{inner} addrmap top {{ u u @ 0; }};".replace(f"{order};", "").replace("0:7", "7:0")
+    )
+    assert imported(tmp_path / "x.rdl", "rdl")
+
+
+def test_ip_xact_is_read_with_the_importer_of_peakrdl(tmp_path):
+    pytest.importorskip("peakrdl_ipxact")
+    design = design_of(imported(FILES / "pl080_dma.svd", "svd"), tmp_path)
+    made = exports(design, "it", ["ipxact"])
+    (tmp_path / "it.xml").write_bytes(made["ipxact/it_map.xml"])
+    (found,) = imported(tmp_path / "it.xml", "rdl", ["dmac"])
+    assert (found.name, found.devices) == ("dmac", (("dmac", 0x50004000),))
+    again = design_of([replace(found, name="DMAC")], tmp_path, stem="again")
+    assert described(ElementTree.fromstring(svd(again, "x"))) == described(ElementTree.fromstring(svd(design, "x")))
+    (tmp_path / "it.xml").write_bytes(made["ipxact/it_map.xml"][:900])
+    with pytest.raises(InputError, match=r"IP-XACT file .* does not compile"):
+        imported(tmp_path / "it.xml", "rdl")

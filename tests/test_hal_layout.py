@@ -9,8 +9,8 @@ from unittest.mock import patch
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from ortools.sat.python import cp_model
 
+from edgewright.cpsat import cp_model
 from edgewright.errors import Infeasible, InputError
 from edgewright.hal import examples
 from edgewright.hal.analysis.accesses import Access, Expression, Form, Hop, Kind, Spot

@@ -233,3 +233,63 @@ def test_files_that_belong_together_are_written_all_or_none(tmp_path, monkeypatc
     with pytest.raises(KeyboardInterrupt):
         write_together({tmp_path / "d": "d"})
     assert {*tmp_path.iterdir()} == {*files}
+
+
+def interrupted_command(count: int, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """The installed command, to which its search sends so many signals, and waits a moment after each."""
+    program = """
+import os, signal, sys, time
+from edgewright.fusion.routes import Routes
+from edgewright.start import run
+whole, count = Routes.cheapest, int(sys.argv.pop())
+def cheapest(*args):
+    Routes.cheapest = whole
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(9)
+    except KeyboardInterrupt:
+        if count > 1:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(9)
+        raise
+Routes.cheapest = cheapest
+run()
+"""
+    words = [sys.executable, "-c", program, *map(str, arguments), str(count)]
+    return subprocess.run(words, capture_output=True, text=True)
+
+
+def test_a_search_says_that_it_stops_and_gives_its_best(model, tmp_path):
+    done = interrupted_command(
+        1, "plan", model, "--minimise", "ram", "--max-slowdown", "10x", "-o", tmp_path / "plan.json"
+    )
+    assert done.returncode == 130 and done.stderr.strip() == "stopping; Ctrl-C again to discard"
+    assert "interrupted; best so far" in done.stdout and is_interrupted(load_plan(tmp_path / "plan.json"))
+
+
+def test_a_second_interrupt_discards_what_was_found(model, tmp_path):
+    done = interrupted_command(
+        2, "plan", model, "--minimise", "ram", "--max-slowdown", "10x", "-o", tmp_path / "plan.json"
+    )
+    assert done.returncode == 130 and "discarded; nothing unfinished was written" in done.stderr
+    assert "Traceback" not in done.stderr and not (tmp_path / "plan.json").exists()
+
+
+@pytest.mark.parametrize("module", ["click", "networkx"])
+def test_an_interrupt_while_modules_are_loaded_ends_the_command(model, module):
+    """No interrupt is lost in a module that is being imported, and no trace is shown."""
+    program = f"""
+import os, signal, sys
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupting())
+from edgewright.start import run
+run()
+"""
+    words = [sys.executable, "-c", program, "plan", str(model), "--page", os.devnull]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode in (130, -signal.SIGINT) and "Traceback" not in done.stderr
+    assert not done.stdout

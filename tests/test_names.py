@@ -13,7 +13,13 @@ ROOT = Path(edgewright.__file__).parent
 
 
 def class_names(file: Path) -> Iterator[str]:
-    return (node.name for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.ClassDef))
+    """Those of all statements; expressions are not looked into, which would take five times as long."""
+    left: list[ast.AST] = [ast.parse(file.read_text())]
+    while left:
+        node = left.pop()
+        if isinstance(node, ast.ClassDef):
+            yield node.name
+        left += [each for each in ast.iter_child_nodes(node) if not isinstance(each, ast.expr)]
 
 
 def homes(root: Path) -> Mapping[str, set[str]]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
 import warnings
+import zlib
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ from edgewright.network.operators import Dequantize
 from onnx_models import assert_agrees, model_of, one_node
 
 RNG = np.random.default_rng(7)
+THOROUGH = bool(os.environ.get("EDGEWRIGHT_THOROUGH"))
 FEW = settings(max_examples=25, deadline=None, derandomize=True)
 
 
@@ -223,6 +226,12 @@ CASES: list[tuple[str, list[Array | None], dict[str, Any]]] = [
     ("ReduceSum", [IMAGE], {"opset": 13}),
     ("ReduceSum", [IMAGE], {"opset": 13, "noop_with_empty_axes": 1}),
     ("ReduceMax", [SMALL_INTS], {"opset": 13, "axes": [1]}),
+    # withdrawn
+    ("Affine", [IMAGE], {"opset": 8, "alpha": 0.5, "beta": -2.0}),
+    ("Crop", [IMAGE], {"opset": 8, "border": [1, 2, 1, 0]}),
+    ("Crop", [IMAGE], {"opset": 8, "border": [1, 2, 0, 0], "scale": [3, 2]}),
+    ("ImageScaler", [IMAGE], {"opset": 8, "scale": 2.0, "bias": [float(i) for i in range(IMAGE.shape[1])]}),
+    ("ScaledTanh", [IMAGE], {"opset": 8, "alpha": 1.5, "beta": 0.25}),
 ]  # fmt: skip
 
 
@@ -600,6 +609,8 @@ def test_dequantized_weights_stay_quantised_constants() -> None:
 
 # Slow to generate (half a minute); pools are compared with onnxruntime above.
 SLOW_MODULES = {"averagepool", "maxpool", "lppool"}
+# One of five is tried by `make test`; the expanded ones are operators written out as others.
+HUNDREDS = ("_expanded", "test_attention_", "test_sce_")
 # Where onnxruntime, which is our reference, differs from the ONNX project's expectation, or float16 would be rounded.
 DIFFERENT = {f"test_resize_downsample_scales_{mode}_align_corners" for mode in ("linear", "cubic")}
 
@@ -639,7 +650,9 @@ def test_onnx_node_tests_are_right_or_refused() -> None:
     right: set[str] = set()
     wrong: list[str] = []
     for case in _node_cases():
-        if any(kind in case.name for kind in ("bfloat16", "BFLOAT16", "FLOAT16")) or case.name in DIFFERENT:
+        if any(kind in case.name for kind in ("bfloat16", "BFLOAT16", "bf16", "FLOAT16")) or case.name in DIFFERENT:
+            continue
+        if not THOROUGH and any(kind in case.name for kind in HUNDREDS) and zlib.crc32(case.name.encode()) % 5:
             continue
         for model in (case.model, _with_parameters_baked(case)):
             if model is None:
@@ -661,12 +674,12 @@ def test_onnx_node_tests_are_right_or_refused() -> None:
                 right.add(model.graph.node[0].op_type)
             else:
                 wrong.append(case.name)
-    assert not wrong
+    assert not wrong, " ".join(wrong)
     missing = set(STANDARD) - right
-    # Without a test there, giving constants (which are no network), slow to generate, or with outputs we lack.
+    # Without a test there, giving constants (which are no network), slow to generate, with outputs we lack, withdrawn.
     assert missing <= {
         "AveragePool", "MaxPool", "ConvInteger", "MatMulInteger", "Constant", "ConstantOfShape", "Range", "Shape",
-        "Size", "LayerNormalization", "EyeLike",
+        "Size", "LayerNormalization", "EyeLike", "Affine", "Crop", "ImageScaler", "ScaledTanh",
     }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import corpus_models
+from conftest import corpus_models, each_once
 from edgewright import plan, read_model, samples
 from edgewright.dataflow import cnn_to_csdf, minimum_buffers
 from edgewright.emit import TARGETS, emit
@@ -122,10 +122,12 @@ def test_emitted_streams(data, network, techniques, pull, family):
 
 
 SMALL = ("mlperf_kws_ref_int8*", "mlperf_vww96*", "mlperf_ic_resnet8_int8*", "st_miniresnet*")
+LARGER = ("mlperf_vww96_int8", "st_miniresnet_1stack_64x50_int8")
 
 
-@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55", "rv32imc"])
-@pytest.mark.parametrize("name", ["ds_cnn_int8", "resnet8_int8"])
+@pytest.mark.parametrize(
+    ("name", "target"), each_once(["ds_cnn_int8", "resnet8_int8"], ["cortex-m4", "cortex-m55", "rv32imc"])
+)
 def test_all_layers_by_rows_on_the_board(name, target):
     network = read_model(samples.build(name))
     made = plan(network, explain=False, phases=by_rows(network))
@@ -133,7 +135,7 @@ def test_all_layers_by_rows_on_the_board(name, target):
     check_on_board(network, target, made)
 
 
-@pytest.mark.parametrize("file", corpus_models(*(f"{name}.tflite" for name in SMALL)))
+@pytest.mark.parametrize("file", corpus_models(*(f"{name}.tflite" for name in SMALL), slow=LARGER))
 def test_real_models_by_rows_on_the_board(file):
     network = read_model(file)
     made = plan(network, explain=False, phases=True, pull_rows=True)

@@ -1,12 +1,14 @@
 """`edgewright.plan` gives what the command line gives, and keeps limits."""
 
 import json
+from dataclasses import replace
 
 import onnx
 import pytest
 
 import edgewright
 from edgewright.errors import Infeasible, InputError
+from edgewright.network.kernels.compute import by_name
 from edgewright.network.onnx_writer import write_onnx
 from test_cli import run
 
@@ -53,3 +55,24 @@ def test_models_come_as_paths_bytes_and_protos(tmp_path):
     path = tmp_path / "model.onnx"
     onnx.save(proto, path)
     assert {edgewright.plan(model).peak_bytes for model in (proto, path, str(path), path.read_bytes())} == {16640}
+
+
+def test_a_bare_array_is_the_only_input():
+    network = edgewright.read_model(edgewright.samples.build("stahl_running_example"))
+    plan, inputs = edgewright.plan(network), edgewright.random_inputs(network)
+    (bare,) = inputs.values()
+    named, given = (edgewright.interpret(plan, values) for values in (inputs, bare))
+    assert all((named[name] == given[name]).all() for name in network.outputs)
+    several = replace(network, inputs=("a", "b"))
+    with pytest.raises(InputError, match=r"takes 2 inputs \(a, b\); give a mapping"):
+        by_name(several, bare)
+
+
+def test_long_searches_say_what_they_do(resnet):
+    told = []
+    edgewright.plan(resnet, "nucleo-f446re", minimise="ram", progress=lambda what, share: told.append((what, share)))
+    shares = [share for what, share in told if what == "laying out plans in parts"]
+    assert shares == sorted(shares) and shares[0] == 0 and shares[-1] < 1
+    before = len(told)
+    edgewright.plan(resnet)
+    assert len(told) == before  # the listener is forgotten

@@ -237,7 +237,7 @@ def test_microcontrollers_are_timed_by_instructions():
     times = [time for layer in profile.layers for time in layer.times]
     assert {time.origin for time in times} == {TimeOrigin.INSTRUCTIONS}
     instructions = estimate(find_whole_layers(network, board, target="cortex-m4").plan, "cortex-m4").instructions
-    assert instructions / 180e6 < sum(time.seconds for time in times) < 1.5 * instructions / 180e6
+    assert instructions / 180e6 < sum(time.seconds for time in times) < 2 * instructions / 180e6
     two = estimate_profile(network, load_board("raspberry-pi-pico")).layers[0].times
     assert two[0].seconds == 2 * two[1].seconds
 

@@ -13,6 +13,7 @@ from edgewright.hal.layout.assembly import lay_out_naive
 from edgewright.hal.layout.front import FrontPoint
 from edgewright.hal.layout.layout import Piece, Register
 from edgewright.hal.merge import Merging
+from edgewright.hal.verify import Counts, Difference, FunctionCheck, Verification
 from edgewright.report.hal_page import hal_page
 from edgewright.report.pareto_plot import layout_plot_svg
 from edgewright.report.register_map import conflict_graph_svg, kind_of, register_map_svg
@@ -35,6 +36,19 @@ def test_the_page_tells_what_was_saved_and_why_not_more(page):
     assert "the first must happen before: 1 uart-&gt;parity and 4 uart-&gt;parity" in page
     assert "the value of 1 is needed &lt;first&gt;" in page
     assert "&lt;uart&gt;" in page and "<uart>" not in page
+
+
+@pytest.mark.parametrize(
+    ("differences", "told"),
+    [((), "registers see the same in 7 calls on rv32imc"), ((Difference("start", "start(1)", "x"),), "1 difference")],
+)
+def test_the_page_has_the_results_of_verification(differences, told):
+    checked = FunctionCheck("start", 7, Counts(500, 35, 60), Counts(400, 28, 50), left_out="some <calls>")
+    found = Verification("rv32imc", "gcc", 1, (checked,), differences, 60, 50)
+    page = hal_page(design(), design(), name="uart", verification=found)
+    assert told in page and ("same; some &lt;calls&gt;" in page) == (not differences)
+    assert "35 → 28" in page and "500 → 400" in page and "60 → 50" in page
+    assert "not run" in hal_page(design(), design(), name="uart")
 
 
 def test_the_page_needs_nothing_else(page):

@@ -17,6 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edgewright.kernels.cost.estimate import Estimate
+from edgewright.kernels.cost.model import FitError
+from edgewright.kernels.cost.run_time import RunTime
 from edgewright.memory import plan as make_plan
 from edgewright.network import Builder, DType, Network, Quant, Region
 from edgewright.network.operators import Binary, BinaryKind, Clamp, Concat, Conv2d, Dense, Reduce, Reshape
@@ -420,33 +423,39 @@ def front() -> list[Plan]:
     return [replace(PLANS[name](), peak_bytes=peak, bound_bytes=400) for name, peak in peaks.items()]
 
 
+TIMES = [RunTime("some-board", (seconds / 2, seconds / 2)) for seconds in (0.25, 0.0123, 4e-5)]
+COSTS = [Estimate(n, (n,), "gcc", FitError(0.0, 0.0, 0.0), "", ()) for n in (4_000_000, 5_000, 600)]
+
+
 def test_front_page_has_every_point_with_all_that_belongs_to_it() -> None:
     plans, plain = front(), replace(PLANS["whole"](), peak_bytes=1000)
     commands = [f"edgewright compile 'my model.tflite' {limits(plan)}" for plan in plans]
-    text = front_page(plans, plain=plain, commands=commands, estimates=[0.25, 0.0123, 4e-5])
+    text = front_page(plans, plain=plain, commands=commands, estimates=COSTS, times=TIMES)
     page = Page(text)
     rows = page.tables["points"]
-    assert [row[:6] for row in rows] == [
+    assert [row[:7] for row in rows] == [
         [
             str(i + 1),
             f"{plan.peak_bytes:,}",
             f"{plan.peak_bytes / 10:.1f} %",
             f"{plan.macs:,}",
             f"{overhead(plan):+.1f} %" if i else "0 %",
-            ["250 ms", "12.3 ms", "40 us"][i],
+            ["≈ 4 M", "≈ 5 k", "≈ 600"][i],
+            ["≈ 250 ms", "≈ 12.3 ms", "≈ 40 us"][i],
         ]
         for i, plan in enumerate(plans)
     ]
-    assert "by rows 3" in rows[0][6]
-    assert "FFMT tiles 3" in rows[1][6]
+    assert "by rows 3" in rows[0][7]
+    assert "FFMT tiles 3" in rows[1][7]
     assert text.count('class="pick"') == 3
     assert text.count('class="network-graph"') == 3
     assert text.count('class="memory-map"') == 4
     assert text.count("data-panel=") == 9
     assert "edgewright compile 'my model.tflite' --ram 700 --max-overhead" in page.text
     assert page.tags["script"] == 1
-    assert text == front_page(plans, plain=plain, commands=commands, estimates=[0.25, 0.0123, 4e-5])
-    assert "time, estimated" not in front_page(plans, plain=plain, commands=commands)
+    assert text == front_page(plans, plain=plain, commands=commands, estimates=COSTS, times=TIMES)
+    assert "some-board at its highest clock, ± 30%" in page.text
+    assert "estimated" not in front_page(plans, plain=plain, commands=commands)
 
 
 def test_the_command_allows_what_the_plan_takes() -> None:

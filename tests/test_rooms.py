@@ -14,7 +14,7 @@ BELOW_REPORT = (
     *("flow", "search", "hal", "adaptive", "cluster", "application", "mapping", "run", "fusion", "emit"),
     *BELOW_EMIT,
 )
-# Each room with the rooms it may look into. `cpsat`, `errors`, `files`, `interrupts`, `lazy`, `text` are for everybody.
+# Each room with the rooms it may look into, beside what is for everybody.
 MAY_IMPORT = {
     "samples": (),
     "network": (),
@@ -37,7 +37,7 @@ MAY_IMPORT = {
     "report": BELOW_REPORT,
     "cli": ("compiling", "complete_plan", "planning", "report", *BELOW_REPORT, "samples"),
 }
-EVERYBODY = {"cpsat", "errors", "files", "interrupts", "lazy", "text"}
+EVERYBODY = {"cpsat", "errors", "files", "interrupts", "lazy", "progress", "text"}
 
 
 def imports(path: Path) -> set[str]:

@@ -125,7 +125,7 @@ def tried(networks: list[Network], folder: Path, policy: SwitchPolicy, plan: str
     ("policy", "plan"),
     [
         (SwitchPolicy.ABORT, ""),
-        (SwitchPolicy.OVERTAKE, "phases = true"),
+        pytest.param(SwitchPolicy.OVERTAKE, "phases = true", marks=pytest.mark.slow),
         pytest.param(SwitchPolicy.FINISH, "", marks=pytest.mark.slow),
         pytest.param(SwitchPolicy.OVERTAKE, "", marks=pytest.mark.slow),
         pytest.param(SwitchPolicy.ABORT, "phases = true", marks=pytest.mark.slow),

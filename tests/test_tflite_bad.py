@@ -187,7 +187,10 @@ def test_everything_unsupported_is_listed_at_once() -> None:
     with pytest.raises(Unsupported) as caught:
         read_tflite(chain(*kinds))
     assert str(caught.value) == (
-        "'model' uses what is not handled:\n  2 x custom operator 'Magic': 't4', 't5'\n  1 x HASHTABLE_SIZE: 't2'\n"
+        "'model' uses what is not handled:\n"
+        "  2 x custom operator 'Magic': 't4', 't5'; describe it in a Python file, with its C beside it (--operators), "
+        "or cut the model before it\n"
+        "  1 x HASHTABLE_SIZE: 't2'\n"
         "Convert the model without it and compute it in the application."
     )
 

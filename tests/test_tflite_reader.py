@@ -349,3 +349,31 @@ def test_other_loops_are_refused() -> None:
         read_tflite(_loop(5, computed=True))
     with pytest.raises(Unsupported, match="more than 200 rounds"):
         read_tflite(_loop(201))
+
+
+def _choice(other_shape: tuple[int, ...] = (1, 3)) -> bytes:
+    """IF on what is computed: x in one branch, its sine and a sum in the other."""
+    x, limit, more = Spec("x", (1, 3)), constant("limit", 0, "float32"), Spec("more", (), "bool")
+    level, y = Spec("level", ()), Spec("y", (1, 3))
+    nodes = [
+        Node("GREATER", ("level", "limit"), ("more",), options("Greater")),
+        Node("IF", ("more", "x"), ("y",), options("If", thenSubgraphIndex=1, elseSubgraphIndex=2)),
+    ]
+    main = model([x, level, limit, more, y], nodes, ["x", "level"], ["y"])
+    then = model([x, Spec("a", (1, 3))], [Node("NEG", ("x",), ("a",))], ["x"], ["a"])
+    back = [Node("SIN", ("x",), ("b",)), Node("RESHAPE", ("b", "shape"), ("c",), options("Reshape"))]
+    parts = [x, Spec("b", (1, 3)), constant("shape", other_shape), Spec("c", other_shape)]
+    return with_graphs(main, then, model(parts, back, ["x"], ["c"]))
+
+
+def test_a_branch_that_is_chosen_at_run_time() -> None:
+    content = _choice()
+    network = read_tflite(content)
+    x = np.array([[1, -2, 0.5]], np.float32)
+    for level in (-1, 1):
+        inputs = [x, np.array(level, np.float32)]
+        (expected,) = run_litert(content, inputs)
+        found = execute(network, dict(zip(("x", "level"), inputs, strict=True)))["y"]
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+    with pytest.raises(Unsupported, match=r"computed at run time, and its branches give \(1, 3\) and \(3, 1\)"):
+        read_tflite(_choice((3, 1)))

@@ -27,6 +27,7 @@ from edgewright.network.operators import (
     Compare,
     Conv2d,
     ConvTranspose2d,
+    Custom,
     Dense,
     Dequantize,
     DynamicProduct,
@@ -52,7 +53,7 @@ from kernel_cases import CASES, Case, cases
 from passes_networks import Literal, results
 from random_networks import networks
 
-KINDS = tuple(kind for kind in get_args(Op) if kind not in BETWEEN_PARTS)
+KINDS = tuple(kind for kind in get_args(Op) if kind not in (Custom, *BETWEEN_PARTS))
 quick = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 
 

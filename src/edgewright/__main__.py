@@ -1,6 +1,6 @@
 """`python -m edgewright`: the command line where no script was installed for it."""
 
-from .cli import main
+from .start import run
 
 if __name__ == "__main__":
-    main(prog_name="edgewright")
+    run()

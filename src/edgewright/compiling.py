@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from .complete_plan import complete, find_complete
-from .emit.figures import Figures
+from .emit.figures import Figures, verdict
 from .emit.inputs import Inputs
 from .emit.library import Library, check_plan
 from .emit.packaging import check_folder, package_files, write_folder
@@ -21,6 +21,7 @@ from .memory import critical_buffers, fit
 from .memory import plan as make_plan
 from .network import Network, Shape
 from .network.read import read
+from .planning import advising
 from .platform import Board, load_board
 from .platform.target import TARGETS, Target, chosen_target
 from .program import Plan, checked, faults, load_plan, plan_text
@@ -35,6 +36,9 @@ class Compiled:
     library: Library
     figures: Figures
     files: Mapping[str, str | bytes]
+
+    def __repr__(self) -> str:
+        return f"Compiled('{self.library.name}' for {self.library.target.name}, {verdict(self.figures)})"
 
     def write(self, folder: str | Path, force: bool = False) -> None:
         """Puts the package in `folder`; one that somebody else has filled is refused unless `force` is set."""
@@ -106,13 +110,15 @@ def make_library(
     chosen = chosen_target(hardware, target or of_plan) or TARGETS["host"]
     request = request or PlanRequest()
     if found is None:
-        completed = find_complete(network, request, hardware, chosen, options, name)
+        with advising(network, request, hardware, chosen):
+            completed = find_complete(network, request, hardware, chosen, options, name)
+            _check_fit(completed.plan, hardware, request.ram)
         fault = next(faults(completed.plan), None)
         assert fault is None, f"a plan was made that fails its own check: {fault}"
     else:
         check_plan(checked(found) if found is plan else found, network, hardware)
         completed = complete(found, network, chosen, options, name)
-    _check_fit(completed.plan, hardware, request.ram)
+        _check_fit(completed.plan, hardware, request.ram)
     return completed.library, hardware
 
 

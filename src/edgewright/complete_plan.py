@@ -21,6 +21,7 @@ from .platform import Board
 from .platform.target import Architecture, Target
 from .program import Plan
 from .program.options import Options
+from .progress import tell
 
 ROUNDS = 4  # plans that are linked until arenas and stack fit together
 
@@ -44,6 +45,8 @@ def complete(
     """The plan with all that emission and the linker tell about it."""
     library = emit(plan, target, network, name, options)
     obstacle = _obstacle(library)
+    if not obstacle:
+        tell(f"linking for {target.name}")
     linked = None if obstacle else link(library)
     return CompletePlan(replace(library, plan=replace(library.plan, linked=linked)), obstacle)
 

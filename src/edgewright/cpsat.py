@@ -1,18 +1,28 @@
-"""CP-SAT, loaded when a model is first built, and the one way in which it is asked: so that answers repeat."""
+"""CP-SAT, loaded when a model is first built, and the one way in which it is asked: so that answers repeat.
+
+It is an extra: without it, plans come from searches of our own, which prove less.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from .interrupts import interruptible
-from .lazy import lazy_module
+from .lazy import is_installed, lazy_module
+
+EXTRA = "solver"  # of this package, which brings OR-Tools
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 else:
-    cp_model = lazy_module("ortools.sat.python.cp_model")  # pandas behind it takes long to load
+    cp_model = lazy_module("ortools.sat.python.cp_model", EXTRA)  # pandas behind it takes long to load
 
-__all__ = ["cp_model", "repeatable_solver", "solve"]
+__all__ = ["EXTRA", "cp_model", "has_solver", "repeatable_solver", "solve"]
+
+
+def has_solver() -> bool:
+    """Whether OR-Tools is installed, with CP-SAT and the flows that bounds come from."""
+    return is_installed("ortools")
 
 
 def repeatable_solver(work: float, **parameters: int) -> cp_model.CpSolver:

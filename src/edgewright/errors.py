@@ -2,7 +2,8 @@
 
 EdgewrightError
 ├── ModelError        the model breaks a rule we can name
-│   └── Unsupported   the model is fine; we do not handle it (yet)
+│   ├── Unsupported   the model is fine; we do not handle it (yet)
+│   └── OpenSizes     the file leaves sizes of inputs open; options that would set them
 ├── BoardError        a board file breaks a rule, or names a board we do not know
 ├── InputError        a file or value given by the user that is neither model nor board
 │   └── Damaged       a file of ours that is not as it was written
@@ -23,6 +24,14 @@ class ModelError(EdgewrightError):
 
 class Unsupported(ModelError):
     """The model is valid, but uses something we do not handle."""
+
+
+class OpenSizes(ModelError):
+    """Inputs whose sizes a file leaves open; `options` of the command line would set them all."""
+
+    def __init__(self, message: str, options: str = "") -> None:
+        super().__init__(message)
+        self.options = options
 
 
 class BoardError(EdgewrightError):

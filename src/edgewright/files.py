@@ -12,6 +12,7 @@ from pathlib import Path
 from .errors import InputError
 from .interrupts import uninterrupted
 
+MODEL_ADVICE = "give the path of an .onnx or .tflite model"
 NAME_BYTES = 255  # of a file's name, where the system does not say
 
 

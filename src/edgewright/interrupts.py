@@ -1,4 +1,4 @@
-"""Ctrl-C where Python alone acts too late or too early: in long calls into C, and while related files are written."""
+"""Ctrl-C where Python alone acts too late or too early: in searches, in long calls into C, while files are written."""
 
 from __future__ import annotations
 
@@ -7,11 +7,50 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from types import FrameType
 from typing import TypeVar
 
 _T = TypeVar("_T")
 _MOMENT = 0.05  # seconds until one looks again
+_STOPPING = b"\nstopping; Ctrl-C again to discard\n"
+
+
+class Discarded(BaseException):
+    """A second Ctrl-C: what a search has found is not wanted either. No KeyboardInterrupt, which searches catch."""
+
+
+@dataclass
+class _Searches:
+    """What a signal finds: how many searches are under way, and whether they were told to stop."""
+
+    running: int = 0
+    are_stopping: bool = False
+
+
+_searches = _Searches()
+
+
+@contextmanager
+def keeping_best() -> Iterator[None]:
+    """A search inside it catches KeyboardInterrupt and gives the best it has found."""
+    _searches.running += 1
+    try:
+        yield
+    finally:
+        _searches.running -= 1
+
+
+def on_interrupt(_number: int, _frame: FrameType | None) -> None:
+    """The command's handler: a search is said to stop at once; a second Ctrl-C ends it with nothing."""
+    if _searches.are_stopping:
+        raise Discarded
+    if _searches.running:
+        _searches.are_stopping = True
+        with suppress(OSError):
+            os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, _STOPPING)
+    raise KeyboardInterrupt
 
 
 def interruptible(call: Callable[[], _T], stop: Callable[[], object]) -> _T:
@@ -58,7 +97,7 @@ def redeliver_interrupts() -> Iterator[None]:
     before = sys.unraisablehook
 
     def again(dropped: sys.UnraisableHookArgs) -> None:
-        if dropped.exc_type is not KeyboardInterrupt:
+        if not issubclass(dropped.exc_type, KeyboardInterrupt | Discarded):
             before(dropped)
             return
         timer = threading.Timer(_MOMENT, os.kill, (os.getpid(), signal.SIGINT))

@@ -5,22 +5,59 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from importlib.util import LazyLoader, find_spec, module_from_spec
+from importlib.util import find_spec
 from types import ModuleType
+from typing import Any
+
+from .errors import InputError
+
+_PEOPLE_SAY = {"ai_edge_litert": "LiteRT", "ortools": "OR-Tools"}
 
 
-def lazy_module(name: str) -> ModuleType:
-    """The module, whose code runs at the first look at one of its attributes."""
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = find_spec(name)
-    assert spec is not None and spec.loader is not None, f"{name} is not installed"
-    loader = LazyLoader(spec.loader)
-    spec.loader = loader
-    module = module_from_spec(spec)
-    sys.modules[name] = module
-    loader.exec_module(module)
-    return module
+class _LazyModule(ModuleType):
+    """Stands for a module until one of its attributes is looked at.
+
+    It stays out of `sys.modules`: there, an import statement would load it and lose an interrupt that comes meanwhile.
+    """
+
+    def __init__(self, name: str, extra: str) -> None:
+        super().__init__(name)
+        self._extra = extra
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("__"):
+            raise AttributeError(attribute)
+        value = getattr(load_package(self.__name__, self._extra), attribute)
+        setattr(self, attribute, value)
+        return value
+
+
+def missing_package(package: str, extra: str) -> str:
+    """What to say where a package of an extra is needed and not there."""
+    return f"this needs {_PEOPLE_SAY.get(package, package)}, which is not installed: pip install 'edgewright[{extra}]'"
+
+
+def load_package(name: str, extra: str) -> Any:
+    """The module; where it is of an extra and missing, an error that names the extra."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        if not extra:
+            raise
+        raise InputError(missing_package(name.partition(".")[0], extra)) from error
+
+
+def is_installed(package: str) -> bool:
+    """Whether a top-level package could be imported; nothing is loaded."""
+    return find_spec(package) is not None
+
+
+def lazy_module(name: str, extra: str = "") -> ModuleType:
+    """The module, which is loaded at the first look at one of its attributes.
+
+    A module of an `extra` may be missing: then using it is an error that says how to install it.
+    """
+    return _LazyModule(name, extra)
 
 
 def lazy_attributes(

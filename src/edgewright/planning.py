@@ -4,29 +4,38 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import onnx
 
+from . import text
 from .complete_plan import find_complete
-from .errors import Infeasible, InputError, Unsupported
+from .errors import EdgewrightError, Infeasible, InputError, Unsupported
 from .fusion.choice import FoundPlan
 from .fusion.request import PlanRequest, find
 from .kernels.cost.estimate import estimate, modelled
 from .memory import Techniques, critical_buffers, fit
 from .memory import plan as plan_network
 from .network import Network
+from .network.passes.interface import with_quantised_interface
 from .network.read import read
 from .platform import Board, load_board
 from .platform.target import Target, chosen_target
 from .platform.units import parse_size
-from .program import FusionSchedule, Plan
-from .report import refusal
+from .program import FusionSchedule, Plan, load_plan
+from .progress import Listener, listening
+from .report import memory_map_svg, refusal
+
+__all__ = ["PlannedNetwork", "cheaper", "load_plan", "plan", "planned"]
 
 MINIMISED = "ram"
 QUICK = 40  # layers of networks whose least RAM is found in a few seconds
+
+
+Plan.picture = memory_map_svg
 
 
 @dataclass(frozen=True)
@@ -91,6 +100,24 @@ def cheaper(
     return CheaperPlan(f"--minimise {MINIMISED}", least.peak_bytes, extra)
 
 
+@contextmanager
+def advising(
+    network: Network, request: PlanRequest, board: Board | None = None, target: Target | str | None = None
+) -> Iterator[None]:
+    """Adds to an Infeasible from inside that inputs which come quantised would make the network fit, where they do."""
+    try:
+        yield
+    except Infeasible as error:
+        with suppress(EdgewrightError):  # nothing is quantised at its beginning, or it does not fit either
+            quantised = with_quantised_interface(network)
+            made = planned(quantised, request, board, target, explain=False).plan
+            verdict = fit(made, board, request.ram)
+            if verdict.fits:
+                needed = f"{text.count(verdict.ram_needed)} B of RAM"
+                error.add_note(f"with --quantised-input, where the caller quantises the input, it fits: {needed}")
+        raise
+
+
 def plan(
     model: Network | str | os.PathLike[str] | bytes | onnx.ModelProto,
     board: str | Path | Board | None = None,
@@ -108,6 +135,7 @@ def plan(
     alignment: int | None = None,
     techniques: Techniques | None = None,
     explain: bool = True,
+    progress: Listener | None = None,
 ) -> Plan:
     """The plan that `edgewright plan` makes with the same options; Infeasible where it needs more RAM than there is.
 
@@ -116,7 +144,8 @@ def plan(
     Without limits layers are whole and the RAM is the least. `ram` is a limit such as 65536 or "64K"; minimise="ram"
     and the limits on extra work (0.05 for 5 %) ask for layers in parts. `phases` and `schedules` say by hand which ones
     run in parts, and `plain` that nothing but order and layout is used (S 4.3.1, 4.3.2). `techniques` switches single
-    techniques of whole layers; `explain` adds what each one saved.
+    techniques of whole layers; `explain` adds what each one saved. `progress` is called with what is being done, and
+    with the share that is done or None.
 
     >>> from edgewright import samples, read_model
     >>> plan(read_model(samples.build("stahl_running_example")), plain=True).peak_bytes  # S fig. 4.9
@@ -147,10 +176,12 @@ def plan(
             pull_rows=pull_rows, phases=phases, schedules=schedules or None,
         )  # fmt: skip
     else:
-        made = planned(network, request, hardware, target, explain=explain).plan
+        with listening(progress), advising(network, request, hardware, target):
+            made = planned(network, request, hardware, target, explain=explain).plan
     verdict = fit(made, hardware, limit)
     if not verdict.ram_fits:
-        raise Infeasible(refusal(made, verdict, critical_buffers(made)))
+        with advising(network, request, hardware, target):
+            raise Infeasible(refusal(made, verdict, critical_buffers(made)))
     if not verdict.fits:  # a plan is of RAM: it is worth having before the flash is there
         warnings.warn(refusal(made, verdict, critical_buffers(made)), stacklevel=2)
     return made

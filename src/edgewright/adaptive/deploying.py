@@ -30,7 +30,7 @@ from ..program.switching import SwitchPolicy, SwitchSchedule
 from .alike import common_turns, in_groups_of
 from .front import SwitchFront, SwitchLayout
 from .rules import switching_rules
-from .scenarios import UNKNOWN_CLOCK, AdaptiveApplication, AppScenario, scenario_plan, scenario_request
+from .scenarios import AdaptiveApplication, AppScenario, instruction_time, scenario_plan, scenario_request
 from .switch_conflicts import ScenarioPlan
 
 DEVICE = "board"
@@ -104,7 +104,8 @@ class SwitchingApplication:
         facts = NetworkFacts(plan.network, target, Options())
         fast, lean = select(plan, facts), select(plan, facts, _kernels_of_wholes(plan, larger))
         plan = lean if _instructions(lean, target) <= MOST_SLOWER * _instructions(fast, target) else fast
-        pieces = RunPieces.of(TimedPlan(plan, costs), 1 / self.clock)
+        time = instruction_time(self.application.board, plan.network)
+        pieces = RunPieces.of(TimedPlan(plan, costs), time)
         return ScenarioPlan(scenario.name, plan, self._as_measured(scenario, plan, pieces), facts)
 
     def _as_measured(self, scenario: AppScenario, plan: Plan, pieces: RunPieces) -> RunPieces:
@@ -114,7 +115,8 @@ class SwitchingApplication:
             return pieces
         if scenario.is_estimated:
             assert instructions
-            return _scaled(pieces, [instructions / self.clock / (pieces.total or 1.0)] * len(pieces.stages))
+            time = instruction_time(self.application.board, plan.network)
+            return _scaled(pieces, [instructions * time / (pieces.total or 1.0)] * len(pieces.stages))
         given = [sum(scenario.times.get(name, 0.0) for name in stage.layers) for stage in plan.program.stages]
         if not sum(given):  # passes have renamed all layers
             return _scaled(pieces, [scenario.frame_time / (pieces.total or 1.0)] * len(pieces.stages))
@@ -122,12 +124,6 @@ class SwitchingApplication:
         return _scaled(
             pieces, [time * total / (sum(own) or 1.0) for time, own in zip(given, pieces.stages, strict=True)]
         )
-
-    @property
-    def clock(self) -> float:
-        """Instructions in a second."""
-        board = self.application.board
-        return board.processors[0].clock or UNKNOWN_CLOCK if board else UNKNOWN_CLOCK
 
     @cached_property
     def front(self) -> SwitchFront:

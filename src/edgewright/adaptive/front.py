@@ -20,6 +20,7 @@ from .switch_conflicts import ScenarioPlan, SwitchConflicts, key
 from .transition import Transition, transition
 
 POINTS = 12  # delay limits that are tried
+_ROUNDS = 4  # placements, until addresses ask for no other kernels
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,11 @@ class SwitchLayout:
     def worst_delay(self) -> float:
         return max(self.delays.values())
 
+    @property
+    def mean_delay(self) -> float:
+        """Of all pairs, each at its worst moment."""
+        return sum(self.delays.values()) / len(self.delays)
+
 
 @dataclass(frozen=True)
 class SwitchFront:
@@ -72,13 +78,17 @@ class SwitchFront:
     def points(self, count: int = POINTS) -> tuple[SwitchLayout, ...]:
         """Layouts of which none is better in both size and worst delay, from the largest arena to the smallest.
 
-        `count` limits, two or more, are tried.
+        `count` limits, two or more, are tried. Before them comes the layout with each switch at its fastest, where that
+        takes a larger arena.
         """
         found: list[SwitchLayout] = []
         for limit in self.limits(count):
             if not found or limit < self._reached(found[-1]):
                 found.append(self.at(limit))
-        return undominated(found, lambda point: (point.arena_bytes, point.worst_delay))
+        front = undominated(found, lambda point: (point.arena_bytes, point.worst_delay))
+        fastest = self.fastest_within()
+        is_faster = fastest.mean_delay < front[0].mean_delay and fastest.arena_bytes > front[0].arena_bytes
+        return (fastest, *front) if is_faster else front
 
     @cached_property
     def slackest(self) -> SwitchLayout:
@@ -87,7 +97,7 @@ class SwitchFront:
 
     def fastest_within(self, ram: int | None = None) -> SwitchLayout:
         """The layout for the least limit whose arena fits, by bisection; the slackest one where no other does."""
-        limits = self.limits()
+        limits = (*self.limits(), *self._shorter_limits)
         low, high = 0, len(limits)  # the layout for limits[low] fits, that for limits[high] does not
         at = high - 1  # most often everything fits
         while low < at < high:
@@ -125,6 +135,15 @@ class SwitchFront:
         own = 1 if self.policy is SwitchPolicy.OVERTAKE else 0
         return max(one.worst_delay - own * one.new.latency for one in layout.transitions.values())
 
+    @property
+    def _shorter_limits(self) -> tuple[float, ...]:
+        """Limits below the least that all scenarios keep: they hurry switches to shorter ones, or from them."""
+        leasts = {
+            SwitchPolicy.OVERLAP: {one.time for one in self.scenarios},
+            SwitchPolicy.OVERTAKE: {one.least_wait for one in self.scenarios},
+        }.get(self.policy, set())
+        return tuple(sorted(leasts, reverse=True)[1:])
+
     def limits(self, count: int = POINTS) -> tuple[float, ...]:
         """From the slackest limit, under which plans need not be apart, to the least that is possible."""
         return tuple(dict.fromkeys(self._limits(count)))
@@ -136,7 +155,7 @@ class SwitchFront:
                 least, most = max(times), max(a + b for a, b in permutations(times, 2))
                 yield from (most + (least - most) * at / (count - 1) for at in range(count))
             case SwitchPolicy.OVERTAKE:
-                least = max(min(one.waits, default=one.time) for one in self.scenarios)
+                least = max(one.least_wait for one in self.scenarios)
                 waits = {*times, *(wait for one in self.scenarios for wait in one.waits)}
                 allowed = sorted((wait for wait in waits if least <= wait), reverse=True)
                 yield from (allowed[at * (len(allowed) - 1) // (count - 1)] for at in range(count))
@@ -148,20 +167,13 @@ class SwitchFront:
         return {}
 
     def at(self, limit: float) -> SwitchLayout:
-        """The layout for one limit, judged. Raises an error where a limit on waits is below what is possible."""
+        """The layout for one limit, judged."""
         if limit not in self._made:
             self._made[limit] = self._at(limit)
         return self._made[limit]
 
     def _at(self, limit: float) -> SwitchLayout:
-        if self.policy is SwitchPolicy.OVERLAP:
-            graph = self.conflicts.for_delay(limit)
-        elif self.policy is SwitchPolicy.OVERTAKE:
-            graph = self.conflicts.for_wait(limit)
-        else:
-            graph = self.conflicts.within()
-        placement = place_scenarios(self.scenarios, graph, self.effort)
-        moved = [_moved(one, placement) for one in self.scenarios]
+        moved, placement = self._placed(limit)
         parts = {one.name: [PlannedPart(one.name, one.plan, one.turns)] for one in moved}
         planned = planned_scenarios(parts)
         traced = {name: TracedScenario(one) for name, one in planned.items()}
@@ -173,6 +185,24 @@ class SwitchFront:
             table[old, new] = one
         size = max(part.plan.peak_bytes for (part,) in parts.values())
         return SwitchLayout(self.policy, limit, size, min(placement.bound, size), planned, table)
+
+    def _placed(self, limit: float) -> tuple[Sequence[ScenarioPlan], Placement]:
+        """The scenarios at their addresses; placed again where that took other kernels, whose scratch has no place."""
+        scenarios = self.scenarios
+        for _ in range(_ROUNDS):
+            graph = self._demanded(SwitchConflicts(scenarios), limit)
+            placement = place_scenarios(scenarios, graph, self.effort)
+            before, scenarios = scenarios, [_moved(one, placement) for one in scenarios]
+            if all(one.buffers == other.buffers for one, other in zip(before, scenarios, strict=True)):
+                break
+        return scenarios, placement
+
+    def _demanded(self, conflicts: SwitchConflicts, limit: float) -> ConflictGraph:
+        if self.policy is SwitchPolicy.OVERLAP:
+            return conflicts.for_delay(limit)
+        if self.policy is SwitchPolicy.OVERTAKE:
+            return conflicts.for_wait(limit)
+        return conflicts.within()
 
 
 def place_scenarios(scenarios: Sequence[ScenarioPlan], graph: ConflictGraph, effort: LayoutEffort) -> Placement:

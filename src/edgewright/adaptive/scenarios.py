@@ -17,6 +17,7 @@ from ..memory import plan as plan_network
 from ..network import Network, Quant
 from ..network.operators import Reshape
 from ..platform import Board, load_board
+from ..platform.chip_time import assumed_instruction_time
 from ..platform.target import TARGETS, Target, chosen_target
 from ..program import Plan
 from .description import AdaptiveFile, RuleEntry, ScenarioEntry, read_adaptive
@@ -151,7 +152,7 @@ def _given_times(entry: ScenarioEntry, network: Network, key: str) -> Mapping[st
 def _estimated_times(
     network: Network, entry: AppNetworkEntry, board: Board | None, target: Target
 ) -> Mapping[str, float]:
-    """Seconds of each layer run whole: estimated instructions, one in a cycle. Inputs and outputs take none."""
+    """Seconds of each layer run whole: estimated instructions. Inputs and outputs take none."""
     timed = TimedPlan(plan_network(network, plain=True), Timing(target, vectors=True).costs(network))
     counts: dict[str, float] = {}
     for stage, instructions in zip(timed.plan.program.stages, timed.stages, strict=True):
@@ -159,9 +160,13 @@ def _estimated_times(
             counts[name] = instructions / len(stage.layers)
     executed = {name: counts.get(name, 0.0) for name in executed_layers(network)}
     total = max(1.0, sum(executed.values()))
-    clock = board.processors[0].clock if board else UNKNOWN_CLOCK
-    scale = (entry.instructions or total) / total / clock
+    scale = (entry.instructions or total) / total * instruction_time(board, network)
     return {name: instructions * scale for name, instructions in executed.items()}
+
+
+def instruction_time(board: Board | None, network: Network) -> float:
+    """Seconds of an instruction; without a board, of one in a cycle at a clock that is said in a note."""
+    return assumed_instruction_time(board, network.is_real) if board else 1 / UNKNOWN_CLOCK
 
 
 def _problems_of_networks(application: AdaptiveApplication) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, combinations, pairwise, permutations
 
-from .. import text
 from ..application.preemption_points import RunPieces
 from ..errors import InputError
 from ..kernels.check import SCRATCH_ALIGNMENT, faults
@@ -98,23 +97,24 @@ class ScenarioPlan:
             found[self._longest_wait(points)] = tuple(points)
         return dict(sorted(found.items()))
 
+    @property
+    def least_wait(self) -> float:
+        """The longest time between switch points where all are used."""
+        return min(self.waits, default=self.time)
+
     def _longest_wait(self, points: Sequence[int]) -> float:
         """The longest time from one point to the next, or to the end of the frame."""
         times = [self.ends[count] for count in (0, *points, len(self.turns.turns))]
         return max(after - before for before, after in pairwise(times))
 
     def live(self, wait: float) -> Hulls:
-        """What is live at the switch points with the fewest live bytes that come at least every `wait` seconds. Nothing
-        where the frame itself takes no longer."""
-        if wait * (1 + ROUNDING) >= self.time:
+        """What is live at the switch points with the fewest live bytes that come at least every `wait` seconds, or as
+        often as there are any. Nothing where the frame itself takes no longer."""
+        most = max(wait, self.least_wait) * (1 + ROUNDING)
+        if most >= self.time:
             return {}
-        allowed = [points for longest, points in self.waits.items() if longest <= wait * (1 + ROUNDING)]
-        if not allowed:
-            raise InputError(
-                f"scenario '{self.name}' has switch points every {text.duration(min(self.waits, default=self.time))} "
-                f"at best, and {text.duration(wait)} are allowed; allow more, or plan it by rows"
-            )
-        return joined(self.turns.turns[count - 1].live for count in allowed[-1])
+        *_, points = (points for longest, points in self.waits.items() if longest <= most)
+        return joined(self.turns.turns[count - 1].live for count in points)
 
 
 @dataclass(frozen=True)

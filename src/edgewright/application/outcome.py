@@ -21,7 +21,14 @@ from .paper.edges import paper_application
 from .paper.reduction import reduce_buffers
 from .paper.reuse import exact, naive, reuse, total
 from .quantisation import stored_bytes
-from .response_time import CascadeLatency, WorstResponse, cascade_latencies, check_deadlines, tasks_of
+from .response_time import (
+    CascadeLatency,
+    WorstResponse,
+    cascade_latencies,
+    check_deadlines,
+    lateness_notes,
+    tasks_of,
+)
 from .search import JointSearch
 
 
@@ -55,6 +62,9 @@ class AppOutcome:
     cascades: tuple[CascadeLatency, ...] = ()  # of networks whose first has a period
     paper: Mapping[str, int] = field(default_factory=dict)  # none_bytes, reuse_bytes, parts_bytes
     phases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # what runs by parts, of each network
+
+    def __repr__(self) -> str:
+        return f"AppOutcome({', '.join(self.networks)}: {self.peak_bytes:,} B of RAM)"
 
     @property
     def optimal(self) -> bool:
@@ -155,6 +165,7 @@ def outcome_of(
     application, layout = search.application, found.layout
     deployment = checked_deployment(layout.deployment)  # judged before anybody is told
     alone = {owner: _standalone_bytes(layout, owner) for owner in application.networks}
+    responses = check_deadlines(application, deployment)
     return AppOutcome(
         application,
         "joint",
@@ -175,8 +186,8 @@ def outcome_of(
         ram,
         found,
         following,
-        (*_ring_notes(deployment), *flash_notes(application)),
-        check_deadlines(application, deployment),
+        (*_ring_notes(deployment), *flash_notes(application), *lateness_notes(responses)),
+        responses,
         cascade_latencies(tasks_of(application, deployment)),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
@@ -10,6 +10,7 @@ from math import inf
 from .. import text
 from ..errors import Infeasible, InputError
 from ..fusion.timing import TimedPlan, Timing
+from ..platform.chip_time import ERROR, assumed_instruction_time, least_instruction_time
 from ..platform.target import Target
 from ..program import Plan
 from ..program.deployment import Deployment, Part, RelationKind
@@ -26,6 +27,14 @@ class WorstResponse:
     blocking: float  # by less urgent tasks that have begun
     worst: float | None  # None: it may never end
     endless: str = ""  # a network without a period that may run again and again before it
+
+    @property
+    def waits_said(self) -> str:
+        return _said(self.blocking)
+
+    @property
+    def worst_said(self) -> str:
+        return _said(self.worst)
 
     @property
     def is_met(self) -> bool:
@@ -45,25 +54,29 @@ class CascadeLatency:
 
     @property
     def said(self) -> str:
-        return "no bound" if self.worst is None else text.duration(self.worst)
+        return _said(self.worst)
 
 
-def tasks_of(application: Application, deployment: Deployment) -> tuple[TimedTask, ...]:
+def _said(seconds: float | None) -> str:
+    return "no bound" if seconds is None or seconds == inf else text.duration(seconds)
+
+
+def tasks_of(application: Application, deployment: Deployment, is_least: bool = False) -> tuple[TimedTask, ...]:
     """The planned parts as tasks, the most urgent first: by priority, or else by deadline. Empty where none has a
-    period."""
+    period. With `is_least`, in the time that the core cannot beat."""
     if all(entry.period is None for entry in application.file.networks):
         return ()
     after = _sources(application)
-    tasks = [_task(application, deployment, part, after) for part in deployment.parts]
+    tasks = [_task(application, deployment, part, after, is_least) for part in deployment.parts]
     return tuple(sorted(tasks, key=lambda task: (*(-x for x in task.urgency), task.name)))
 
 
 def _task(
-    application: Application, deployment: Deployment, part: Part, after: Mapping[str, frozenset[str]]
+    application: Application, deployment: Deployment, part: Part, after: Mapping[str, frozenset[str]], is_least: bool
 ) -> TimedTask:
     assert part.plan is not None, "only planned parts have times"
     name, entry = part.name, application.file.network(part.name)
-    pieces = timed_pieces(application, name, part.plan)
+    pieces = timed_pieces(application, name, part.plan, is_least)
     by = {one.parts[0]: one.points for one in deployment.preemptions if one.parts[1] == name}
     fifos = [fifo for fifo in deployment.queues if name in fifo.reading]
     released = [deployment.release_stage(fifo, name) for fifo in fifos]
@@ -111,14 +124,17 @@ def _priority(application: Application, name: str, after: Mapping[str, frozenset
     return max((_priority(application, source, after) for source in after.get(name, ())), default=-inf)
 
 
-def timed_pieces(application: Application, part: str, plan: Plan) -> RunPieces:
-    """A run in seconds: instructions, estimated or as measured, at one in a cycle of the first processor."""
+def timed_pieces(application: Application, part: str, plan: Plan, is_least: bool = False) -> RunPieces:
+    """A run in seconds by its instructions, estimated or as measured; with `is_least`, what the core cannot beat."""
     entry = application.file.network(part)
-    if application.board is None:
+    board = application.board
+    if board is None:
         raise InputError(f"nobody knows how fast the processor is that runs '{entry.name}': name a board")
     timed, pieces = _timed(application.target, PlanIdentity(plan))
     measured = entry.instructions / max(1.0, timed.total) if entry.instructions is not None else 1.0
-    scale = measured / application.board.processors[0].clock
+    scale = measured * (
+        least_instruction_time(board) if is_least else assumed_instruction_time(board, plan.network.is_real)
+    )
     return RunPieces(tuple(tuple(piece * scale for piece in stage) for stage in pieces.stages))
 
 
@@ -165,30 +181,45 @@ def cascade_latencies(tasks: Sequence[TimedTask]) -> tuple[CascadeLatency, ...]:
 
 
 def check_deadlines(application: Application, deployment: Deployment) -> tuple[WorstResponse, ...]:
-    """The responses of all networks with a period; an error names the first that is too late, and by how much."""
+    """The responses of all networks with a period.
+
+    Cycles of instructions are estimated: an error names the first network that would be too late even if every
+    instruction took the least cycles that the core permits.
+    """
     for name, plan in deployment.plans.items():
         rate = application.file.network(name).throughput
         if rate is None or application.board is None:  # without one it is measured, by `app --run`
             continue
-        run = timed_pieces(application, name, plan).total
+        run = timed_pieces(application, name, plan, is_least=True).total
         if run * rate > 1:
             raise Infeasible(
                 f"'{name}' is to run {rate:g} times a second, and one run takes {text.duration(run)}: at most "
                 f"{1 / run:.3g} are possible; ask for fewer, or give it more RAM"
             )
-    tasks = tasks_of(application, deployment)
-    worst = responses(tasks)
-    for one in worst:
+    tasks = tasks_of(application, deployment, is_least=True)
+    for one in responses(tasks):
         if one.worst is None:
             raise Infeasible(f"cannot be scheduled: '{one.task.name}' may never end, since {_why_endless(one, tasks)}")
         if not one.is_met:
             late = one.worst - (one.task.deadline or 0.0)
             raise Infeasible(
-                f"cannot be scheduled: '{one.task.name}' ends after {text.duration(one.worst)} at worst, "
-                f"{text.duration(late)} after its deadline; for {text.duration(one.blocking)} "
-                "it waits for less urgent networks. Let it preempt them, or give it more time"
+                f"cannot be scheduled: even if no instruction waits for memory, '{one.task.name}' ends after "
+                f"{text.duration(one.worst)} at worst, {text.duration(late)} after its deadline; for "
+                f"{text.duration(one.blocking)} it waits for less urgent networks. Let it preempt them, or give it "
+                "more time"
             )
-    return worst
+    return responses(tasks_of(application, deployment))
+
+
+def lateness_notes(found: Sequence[WorstResponse]) -> Iterator[str]:
+    """For each network that may be late: refused is only what certainly is."""
+    for one in found:
+        if not one.is_met:
+            ends = "it may never end" if one.worst is None else f"it ends after {text.duration(one.worst)} at worst"
+            yield (
+                f"'{one.task.name}' may miss its deadline of {text.duration(one.task.deadline or 0.0)}: by estimated "
+                f"cycles (± {ERROR:.0%}) {ends}; measure it on the board, or give it more time"
+            )
 
 
 def _why_endless(one: WorstResponse, tasks: Sequence[TimedTask]) -> str:

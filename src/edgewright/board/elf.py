@@ -22,6 +22,7 @@ class Section:
     address: int
     offset: int
     size: int
+    alignment: int = 1
 
     @property
     def is_allocated(self) -> bool:
@@ -96,7 +97,9 @@ def _parsed(data: bytes, wide: bool) -> Elf:
     raw = [_section_header(data, shoff + i * shentsize, wide) for i in range(shnum)]
     names = raw[shstrndx] if raw else None
     sections = tuple(
-        Section(_text(data, names[4] + h[0]), h[1], h[2], h[3], h[4], h[5]) for h in raw if names is not None
+        Section(_text(data, names[4] + h[0]), h[1], h[2], h[3], h[4], h[5], max(h[8], 1))
+        for h in raw
+        if names is not None
     )
     segments = tuple(
         s for i in range(phnum) if (s := _segment(data, phoff + i * phentsize, wide)) is not None and s.data
@@ -106,8 +109,8 @@ def _parsed(data: bytes, wide: bool) -> Elf:
 
 
 def _section_header(data: bytes, at: int, wide: bool) -> tuple[int, ...]:
-    """name, type, flags, address, offset, size, link."""
-    return struct.unpack_from("<IIQQQQI" if wide else "<IIIIIII", data, at)
+    """name, type, flags, address, offset, size, link, info, alignment."""
+    return struct.unpack_from("<IIQQQQIIQ" if wide else "<IIIIIIIII", data, at)
 
 
 def _segment(data: bytes, at: int, wide: bool) -> LoadSegment | None:

@@ -122,7 +122,9 @@ class _Program:
             if not is_reached:
                 depth = sweep.depths.get(at, deepest)
             depth = max(depth, sweep.depths.get(at, 0))
-            step = self.decode(code, at - sweep.start, at)
+            step = sweep.steps.get(at)
+            if step is None:
+                step = sweep.steps[at] = self.decode(code, at - sweep.start, at)
             may_skip, skipped = skipped > 0, max(skipped - 1, step.conditional)
             push = sweep.push(step)
             if push is None:
@@ -169,6 +171,7 @@ class _Sweep:
 
     start: int
     end: int
+    steps: dict[int, Instruction] = field(default_factory=dict)  # decoded, by address
     depths: dict[int, int] = field(default_factory=dict)  # at targets of branches
     registers: dict[int, tuple[int, int]] = field(default_factory=dict)  # known values, and when they were set
     popped: dict[int, int] = field(default_factory=dict)  # registers, and when they were taken from the stack
@@ -183,7 +186,8 @@ class _Sweep:
             value = (base + step.value) & 0xFFFFFFFF
             self.registers[step.sets] = value, self.count
             self.found.constants.add(value)
-        self.popped.update({register: self.count for register in range(16) if step.pops >> register & 1})
+        if step.pops:
+            self.popped.update({register: self.count for register in range(16) if step.pops >> register & 1})
         if step.push_by is None:
             return step.push
         value, since = self.registers.get(step.push_by, (0, -FRESH))

@@ -22,6 +22,7 @@ from ..application.precisions import compare_precisions
 from ..application.search import JointSearch
 from ..emit.packaging import check_folder, write_folder
 from ..files import write_atomic
+from ..platform.chip_time import ERROR
 from ..report.application_page import application_page
 from .common import console, print_json, print_notes, print_written, shown, table, working
 
@@ -271,7 +272,7 @@ def buffers_table(plan: JointPlan) -> Table:
 def responses_table(outcome: AppOutcome) -> Table:
     """The worst that can happen to networks that have a period, the most urgent first."""
     made = table(
-        "response times, from estimated or measured instructions",
+        f"response times, from estimated or measured instructions; cycles are estimated, ± {ERROR:.0%}",
         "network",
         ">one run",
         ">waits",
@@ -279,8 +280,14 @@ def responses_table(outcome: AppOutcome) -> Table:
         ">deadline",
     )
     for one in outcome.responses:
-        times = (one.task.run, one.blocking, one.worst or 0.0, one.task.deadline or 0.0)
-        made.add_row(shown(one.task.name), *map(text.duration, times))
+        made.add_row(
+            shown(one.task.name),
+            text.duration(one.task.run),
+            one.waits_said,
+            one.worst_said,
+            text.duration(one.task.deadline or 0.0),
+            style=None if one.is_met else "yellow",
+        )
     return made
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -14,7 +15,10 @@ from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from ..errors import OpenSizes
+from ..progress import listening
 from ..text import printable
+from .main import ARGUMENTS
 
 if TYPE_CHECKING:  # not every verb is about a model
     from ..network import Network, Shape
@@ -34,8 +38,22 @@ def read_model(
 ) -> Network:
     from ..network.read import read
 
-    with working("reading the model"):
+    with working("reading the model"), asking_sizes():
         return read(path, shapes=shapes or None, quantised_input=quantised_input, quantised_output=quantised_output)
+
+
+@contextmanager
+def asking_sizes() -> Iterator[None]:
+    """Where a model leaves sizes open, the error ends with the whole command that sets them."""
+    try:
+        yield
+    except OpenSizes as error:
+        context = click.get_current_context(silent=True)
+        given = context.meta.get(ARGUMENTS) if context else None
+        if not given:
+            raise
+        command = f"edgewright {' '.join(map(quote, given))} {error.options}"
+        raise OpenSizes(f"{error}:\n  {command}", error.options) from error
 
 
 @contextmanager
@@ -51,7 +69,13 @@ def working_on(what: str) -> Iterator[Callable[[str], None]]:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=status_console, transient=True, disable=not status_console.is_terminal) as progress:
         task = progress.add_task(shown(what))
-        yield lambda text: progress.update(task, description=shown(text))
+
+        def hear(now: str, share: float | None) -> None:
+            done = "" if share is None else f", {share:.0%}"
+            progress.update(task, description=shown(f"{what}: {now}{done}"))
+
+        with listening(hear):
+            yield lambda text: progress.update(task, description=shown(text))
 
 
 def table(title: str, *headings: str) -> Table:

@@ -7,7 +7,7 @@ from pathlib import Path
 from ..compiling import make_library, package, plain_plan
 from ..emit import Kernels, Optimise, Options, Rounding
 from ..emit.inputs import load_inputs
-from ..emit.names import library_name
+from ..emit.names import library_name, renamed
 from ..emit.packaging import check_folder
 from ..emit.verify import predicted
 from ..emit.verify import verify as run_and_compare
@@ -29,6 +29,7 @@ def compile_(
     asked: PlanOptions,
     output: Path | None,
     name: str | None,
+    renames: dict[str, str],
     kernels: str,
     verify: bool,
     inputs: tuple[Path, ...],
@@ -47,7 +48,7 @@ def compile_(
     check_folder(folder, force)
     given = load_inputs(network, inputs) if inputs else []
     wanted = Optimise(optimise) if optimise else None
-    options = Options(Rounding(rounding), fixed_point, Kernels(kernels), wanted)
+    options = Options(Rounding(rounding), fixed_point, Kernels(kernels), wanted, renamed(network, renames))
     request = asked.request(network)
     with working(f"compiling {network.name}"):
         library, hardware = make_library(network, board, target, plan_file, name, options, request)

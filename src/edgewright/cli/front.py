@@ -15,9 +15,11 @@ from ..errors import Infeasible
 from ..files import write_together
 from ..fusion import Front, front
 from ..fusion.choice import INTERRUPTED, is_interrupted
+from ..kernels.cost.run_time import run_time
 from ..memory import critical_buffers, fit
 from ..network import Network
 from ..platform import Board
+from ..platform.chip_time import ERROR
 from ..program import Plan, plan_text
 from ..program.techniques import Technique, techniques
 from ..report import front_page, refusal
@@ -59,8 +61,10 @@ def show_front(
         path: plan_text(plan) for path, plan in zip(paths, found.plans, strict=bool(paths))
     }
     if page:
-        seconds = _seconds(found.plans, board, core)
-        files[page] = front_page(found.plans, plain=found.plain, commands=commands, estimates=seconds)
+        estimates = [estimate for plan in found.plans if (estimate := estimated(plan, core))]
+        runs = zip(found.plans, estimates, strict=bool(estimates))
+        times = [time for plan, estimate in runs if (time := run_time(plan, estimate, board))]
+        files[page] = front_page(found.plans, plain=found.plain, commands=commands, estimates=estimates, times=times)
     write_together(files)
     if as_json:
         print_json([[plan.peak_bytes, plan.macs] for plan in found.plans])
@@ -85,23 +89,17 @@ def point_path(output: Path, peak: int) -> Path:
     return output.with_name(f"{output.stem}-{peak}{output.suffix or '.json'}")
 
 
-def _seconds(plans: Sequence[Plan], board: Board | None, core: str | None) -> list[float] | None:
-    """Estimated seconds of a run at the board's clock, one instruction a cycle; nothing where none can be told."""
-    found = [estimated(plan, core) for plan in plans]
-    if board is None or not board.processors:
-        return None
-    known = [estimate.seconds(board.processors[0].clock) for estimate in found if estimate is not None]
-    return known if len(known) == len(plans) else None
-
-
 def _table(found: Front, board: Board | None, core: str | None, paths: Sequence[Path]) -> Table:
     ends = (*((f"on {board.name}",) if board else ()), *(("plan",) if paths else ()))
     title = f"{shown(found.plain.network.name)}: RAM against work"
+    costs = [estimated(plan, core) for plan in (found.plain, *found.plans)]
+    times = [run_time(plan, cost, board) for plan, cost in zip((found.plain, *found.plans), costs, strict=True)]
+    if any(times):
+        ends = (f">time, ± {ERROR:.0%}", *ends)
     made = table(title, ">peak RAM", ">of plain", ">MACs", ">extra", "stages", ">instructions", *ends)
     files = ["plain", *map(str, paths)] if paths else [""] * (1 + len(found.plans))
-    rows = zip(files, (found.plain, *found.plans), strict=True)
-    for name, plan in rows:
-        estimate = estimated(plan, core)
+    rows = zip(files, (found.plain, *found.plans), costs, times, strict=True)
+    for name, plan, estimate, time in rows:
         made.add_row(
             text.count(plan.peak_bytes),
             text.percent(plan.peak_bytes, found.plain.peak_bytes),
@@ -109,6 +107,7 @@ def _table(found: Front, board: Board | None, core: str | None, paths: Sequence[
             overhead(plan),
             _mixture(plan),
             f"≈ {text.rounded_count(estimate.instructions)}" if estimate else "–",
+            *((f"≈ {text.duration(time.seconds)}" if time else "–",) if any(times) else ()),
             *(("fits" if fit(plan, board).fits else "too large",) if board else ()),
             *((shown(name),) if paths else ()),
             style="dim" if plan is found.plain else None,

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from .. import text
-from ..errors import EdgewrightError, InputError
+from ..errors import EdgewrightError, Infeasible, InputError
 from ..files import made_folder, write_together
 from ..hal.advice import advice_for
 from ..hal.design import Analysis, Design
@@ -29,10 +29,26 @@ from ..hal.layout.cost import LayoutGoal
 from ..hal.layout.front import FrontPoint, layout_front
 from ..hal.layout_choice import chosen_design
 from ..hal.lock.lock_file import Lock, lock_text, read_lock
-from ..hal.verify import Verification, code_sizes_of, load_model, missing_tools, verify
+from ..hal.verify import (
+    TwinComparison,
+    Verification,
+    code_sizes_of,
+    compare_with_twin,
+    load_model,
+    missing_tools,
+    verify,
+)
 from ..report.hal_page import hal_page
 from .common import console, print_json, shown, working
-from .hal_tables import explanation, front_table, functions_table, registers_table, summary, verification_table
+from .hal_tables import (
+    explanation,
+    front_table,
+    functions_table,
+    registers_table,
+    summary,
+    twin_table,
+    verification_table,
+)
 
 NAMED = 12  # files that are named when they are written
 MOST_ADVICE = 8  # lines about what would save accesses
@@ -49,6 +65,7 @@ class HalOptions:
     verify: bool | None  # None: with -o, where there are the tools
     target: str
     model: Path | None
+    twin: Path | None
     max_map: int | None
     minimise: str
     method: str
@@ -59,10 +76,13 @@ class HalOptions:
     defines: tuple[str, ...]
     addresses: Path | None
     interrupt_routines: tuple[str, ...]
+    no_interrupt_routines: tuple[str, ...]
     lock: Path | None
     relock: bool
     pareto: bool
+    excluded: Mapping[str, str]  # functions that need not be compared: why
     rdl: tuple[str, ...]
+    cmsis: bool
     page: Path | None
     as_json: bool
 
@@ -99,6 +119,7 @@ class HalResult:
     front: tuple[FrontPoint, ...] = ()
     verification: Verification | None = None
     unverified: str = ""  # why nothing was run
+    comparison: TwinComparison | None = None  # with the user's own driver
 
 
 def run(asked: HalOptions) -> None:
@@ -108,7 +129,14 @@ def run(asked: HalOptions) -> None:
         asked = replace(asked, addresses=None, defines=(*macros, *asked.defines))
     try:
         with working(f"reading {asked.files[0].name}"):
-            analysis = analyse(asked.files, asked.includes, asked.defines, asked.declared_bus, asked.interrupt_routines)
+            analysis = analyse(
+                asked.files,
+                asked.includes,
+                asked.defines,
+                asked.declared_bus,
+                asked.interrupt_routines,
+                asked.no_interrupt_routines,
+            )
     except (Refused, NotC) as error:
         if isinstance(error, NotC) and not asked.as_json:
             raise
@@ -117,23 +145,37 @@ def run(asked: HalOptions) -> None:
     if asked.check:
         _show_checked(analysis, asked.as_json)
         return
+    _check_excluded(analysis, asked.excluded)
     made = _made(analysis, asked)
-    is_sound = made.verification is None or made.verification.is_equal
-    if not asked.verify and made.verification and made.verification.is_empty:
-        is_sound = True  # nobody asked, and the table says that nothing was compared
+    found = made.verification
+    is_sound = found is None or not (found.differences or found.unproven(asked.excluded))
     files = _files(made, asked) if is_sound else {}
     _write(files, analysis)
     if asked.as_json:
-        print_json(_record(made, list(map(str, files))))
+        print_json(_record(made, asked, list(map(str, files))))
     else:
         _print(made, asked, list(files))
-    if not is_sound:
-        if made.verification and made.verification.is_empty:
-            raise EdgewrightError(
-                "nothing was compared: no function that accesses fields could be called; nothing was written. "
-                "Give it parameters that are numbers, pointers or groups."
-            )
-        raise EdgewrightError("the generated code does not do what the source says; nothing was written")
+    if found is not None and not is_sound:
+        raise EdgewrightError(_unsound(found, asked.excluded))
+
+
+def _check_excluded(analysis: Analysis, excluded: Mapping[str, str]) -> None:
+    known = {function.name for function in analysis.functions}
+    if missing := sorted(set(excluded) - known):
+        raise InputError(f"--exclude {missing[0]}: the driver has no such function; it has {', '.join(sorted(known))}")
+
+
+def _unsound(found: Verification, excluded: Mapping[str, str]) -> str:
+    if found.differences:
+        return "the generated code does not do what the source says; nothing was written"
+    unproven = found.unproven(excluded)
+    told = "; ".join(f"'{one.function}': {one.reason}" for one in unproven[:NAMED])
+    more = f" and {len(unproven) - NAMED} more" if len(unproven) > NAMED else ""
+    what = "nothing was compared" if found.is_empty else f"{text.plural(len(unproven), 'function')} not compared"
+    return (
+        f"{what}; nothing was written. {told}{more}. Give functions parameters that are numbers, pointers or groups, "
+        f"or say why one need not be compared: --exclude {unproven[0].function}='tested on the board'"
+    )
 
 
 def _show_refused(error: Refused | NotC, as_json: bool) -> None:
@@ -157,17 +199,44 @@ def _show_checked(analysis: Analysis, as_json: bool) -> None:
         "accesses": sum(len(function.accesses) for function in analysis.functions),
     }
     if as_json:
-        print_json({"refused": [], **counts})
+        print_json({"refused": [], **counts, "questions": list(analysis.questions)})
         return
     told = ", ".join(f"{count:,} {name}" for name, count in counts.items())
     console.print(f"nothing to refuse: {told}", style="green")
+    _print_questions(analysis)
+
+
+def _print_questions(analysis: Analysis) -> None:
+    for question in analysis.questions:
+        console.print(shown(question), style="yellow", soft_wrap=True)
 
 
 def _made(analysis: Analysis, asked: HalOptions) -> HalResult:
+    made = _verified(analysis, asked)
+    if asked.twin is None:
+        return made
+    with working(f"running both on {asked.target}"):
+        found = compare_with_twin(
+            made.design,
+            asked.twin,
+            target=asked.target,
+            model=load_model(asked.model) if asked.model else None,
+            includes=asked.includes,
+            defines=asked.defines,
+        )
+    return replace(made, comparison=found)
+
+
+def _verified(analysis: Analysis, asked: HalOptions) -> HalResult:
     goal = LayoutGoal(asked.max_map, asked.minimise, asked.target, views=asked.has_views)
     measure = partial(code_sizes_of, target=asked.target, includes=asked.includes, defines=asked.defines)
     with working("laying out registers"):
-        found = chosen_design(analysis, asked.method, goal, _lock(asked), measure)
+        try:
+            found = chosen_design(analysis, asked.method, goal, _lock(asked), measure)
+        except Infeasible as error:
+            description = analysis.description
+            places = [one.place for one in description.devices] or [one.place for one in description.groups.values()]
+            raise Infeasible(f"{places[0]}: {error}") from error
         front = _front(analysis, asked) if asked.pareto else ()
     missing = "" if asked.verify else missing_tools(asked.target)
     if asked.verify is False or (asked.verify is None and (not asked.output or missing)):
@@ -199,19 +268,22 @@ def _lock(asked: HalOptions) -> Lock | None:
 def _files(made: HalResult, asked: HalOptions) -> dict[Path, str | bytes]:
     """All files to write; nothing is written yet."""
     files: dict[Path, str | bytes] = {}
-    page = hal_page(made.design, made.before, name=asked.name, front=made.front) if asked.page or asked.output else ""
+    page = ""
+    if asked.page or asked.output:
+        page = hal_page(made.design, made.before, name=asked.name, front=made.front, verification=made.verification)
     if asked.page:
         files[asked.page] = page
     if asked.output is None:
         return files
     out, name = asked.output, asked.name
-    texts: Mapping[str, str | bytes] = {**generate(made.design, name), **exports(made.design, name, asked.rdl)}
+    documents = exports(made.design, name, asked.rdl, asked.cmsis)
+    texts: Mapping[str, str | bytes] = {**generate(made.design, name), **documents}
     files |= {out / file: text for file, text in texts.items()}
     files[out / f"{name}.html"] = page
     if not made.design.layout.is_fixed:  # the map of existing hardware never changes
         files[asked.lock_file or out / f"{name}.lock.json"] = lock_text(made.design)
     listed = [str(path) for path in (*files, out / f"{name}.json")]
-    files[out / f"{name}.json"] = json.dumps(_record(made, listed), indent=1) + "\n"
+    files[out / f"{name}.json"] = json.dumps(_record(made, asked, listed), indent=1) + "\n"
     return files
 
 
@@ -226,13 +298,19 @@ def _write(files: Mapping[Path, str | bytes], analysis: Analysis) -> None:
         write_together(files)
 
 
-def _record(made: HalResult, files: Sequence[str]) -> dict[str, Any]:
+def _record(made: HalResult, asked: HalOptions, files: Sequence[str]) -> dict[str, Any]:
     found = record(made.design, made.before, files)
     found["advice"] = [{**asdict(one), "place": str(one.place)} for one in advice_for(made.design)]
     if made.front:
         found["pareto"] = [{"map_bytes": p.map_bytes, "code": p.code, "accesses": p.accesses} for p in made.front]
+    if made.comparison:
+        found["twin"] = asdict(made.comparison)
     if made.verification:
-        found["verification"] = {**asdict(made.verification), "is_equal": made.verification.is_equal}
+        found["verification"] = {
+            **asdict(made.verification),
+            "is_equal": made.verification.is_equal,
+            "excluded": dict(asked.excluded),
+        }
     return found
 
 
@@ -244,16 +322,27 @@ def _print(made: HalResult, asked: HalOptions, written: Sequence[Path]) -> None:
         console.print(registers_table(made.design))
         console.print(functions_table(made.design, made.before))
     console.print(summary(made.design, made.before))
+    _print_questions(made.design.analysis)
     for advice in advice_for(made.design)[:MOST_ADVICE]:
         console.print(shown(advice), style="cyan", soft_wrap=True)
     if made.front:
         console.print(front_table(made.front))
     if made.verification:
         console.print(verification_table(made.verification))
+        for one in made.verification.uncompared:
+            why = f"; excluded: {asked.excluded[one.function]}" if one.function in asked.excluded else ""
+            console.print(
+                f"not compared: {shown(one.function)}, {shown(one.reason + why)}", style="yellow", soft_wrap=True
+            )
         for difference in made.verification.differences:
             console.print(shown(difference), style="red")
     elif made.unverified:
         console.print(f"not verified: {shown(made.unverified)}", style="yellow")
+    if made.comparison:
+        console.print(twin_table(made.comparison))
+        for dear in made.comparison.dearer:
+            told = f"{dear.function} makes {dear.ours.accesses:,} accesses, the twin {dear.twin.accesses:,}"
+            console.print(shown(told), style="yellow", soft_wrap=True)
     if written:
         named = ", ".join(map(str, written[:NAMED])) + (", …" if len(written) > NAMED else "")
         console.print(f"wrote {text.plural(len(written), 'file')}: {shown(named)}", style="dim", soft_wrap=True)

@@ -12,7 +12,7 @@ from ..hal.analysis.functions import Function
 from ..hal.design import Act, Design, acts, total, totals
 from ..hal.export.table import TableBlock, TableField, TableRegister, tables
 from ..hal.layout.front import FrontPoint
-from ..hal.verify import Verification
+from ..hal.verify import Counts, TwinComparison, Verification
 from .common import shown, table
 
 MOST = 12  # fields of a register that are named
@@ -126,6 +126,24 @@ def verification_table(found: Verification) -> Table:
             result,
         )
     return made
+
+
+def twin_table(found: TwinComparison) -> Table:
+    """The user's own driver and the generated one, called with the same arguments."""
+    title = f"conventional → generated on {shown(found.target)}, {shown(found.compiler)}"
+    made = table(title, "function", ">calls", ">accesses", ">instructions", ">code, B", "results")
+    for one in found.functions:
+        results = shown(one.left_out) or (f"{one.other_results} differ" if one.other_results else "same")
+        made.add_row(shown(one.function), text.count(one.calls), *_pairs_of(one.twin, one.ours), results)
+    made.add_section()
+    sizes = f"map {found.twin_map_bytes:,} → {found.map_bytes:,} B"
+    made.add_row("all", "", *_pairs_of(found.twin, found.ours), sizes)
+    return made
+
+
+def _pairs_of(was: Counts, now: Counts) -> list[str]:
+    pairs = (was.accesses, now.accesses), (was.instructions, now.instructions), (was.code_bytes, now.code_bytes)
+    return [f"{a:,} → {b:,}" for a, b in pairs]
 
 
 def explanation(design: Design, function: Function) -> Tree:

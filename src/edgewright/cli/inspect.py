@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 
 from rich.table import Table
 
 from .. import text
 from ..network import Network, Shape, describe
+from ..network.summary import constant_bytes, summary
 from .common import console, facts, print_json, print_notes, read_model, shown, table
 
 
@@ -21,44 +21,6 @@ def inspect(model: Path, shapes: dict[str, Shape], everything: bool, as_json: bo
     console.print(_layers(network, len(network.layers) if everything else 40))
     console.print(_dominant(network))
     print_notes(network.notes)
-
-
-def summary(network: Network) -> dict[str, object]:
-    """The network in numbers, as plain data."""
-    tensors = network.tensors
-    return {
-        "name": network.name,
-        "inputs": [_interface(network, name) for name in network.inputs],
-        "outputs": [_interface(network, name) for name in network.outputs],
-        "layers": [
-            {
-                "name": layer.name,
-                "operator": type(layer.op).__name__,
-                "text": describe.operator(layer.op, network.shapes(layer)),
-                "inputs": list(network.activations(layer)),
-                "output": layer.output,
-                "shape": list(tensors[layer.output].shape),
-                "dtype": tensors[layer.output].dtype.value,
-                "bytes": tensors[layer.output].bytes,
-                "macs": network.macs(layer),
-                "weight_bytes": _weights(network, layer.inputs),
-            }
-            for layer in network.layers
-        ],
-        "operators": dict(Counter(type(layer.op).__name__ for layer in network.layers).most_common()),
-        "macs": network.total_macs,
-        "weight_bytes": network.weight_bytes,
-        "notes": list(network.notes),
-    }
-
-
-def _interface(network: Network, name: str) -> dict[str, object]:
-    tensor = network.tensors[name]
-    return {"name": name, "shape": list(tensor.shape), "dtype": tensor.dtype.value, "bytes": tensor.bytes}
-
-
-def _weights(network: Network, names: tuple[str, ...]) -> int:
-    return sum(network.tensors[name].bytes for name in names if name in network.constants)
 
 
 def _headline(network: Network) -> Table:
@@ -77,7 +39,7 @@ def _layers(network: Network, most: int) -> Table:
     made = table(shown(network.name), ">#", "layer", "operator", "output", ">RAM out", ">weights", ">MACs")
     for index, layer in enumerate(network.layers[:most]):
         tensor = network.tensors[layer.output]
-        weights = _weights(network, layer.inputs)
+        weights = constant_bytes(network, layer.inputs)
         macs = network.macs(layer)
         made.add_row(
             str(index),

@@ -6,11 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from .. import text
+from ..errors import InputError
 from ..files import check_folder
 from ..memory.layout import Placement, place_optimal, read_csv, write_csv
 from ..platform import catalogue
 from ..platform.units import format_frequency, format_size
 from .common import console, print_json, shown, table, working
+from .outputs import is_model
 
 
 def boards(as_json: bool) -> None:
@@ -38,9 +40,12 @@ def sample(name: str | None, output: Path) -> None:
             made.add_row(known, samples.describe_application(known))
         console.print(made)
         return
-    check_folder(output)
+    is_application = name in samples.application_names()
+    if is_application and is_model(output):
+        raise InputError(f"'{name}' is an application of several files; give a folder with -o")
+    if not is_model(output):
+        check_folder(output)
     with working(f"building {name}"):
-        is_application = name in samples.application_names()
         path = samples.write_application(name, output) if is_application else samples.write(name, output)
     console.print(f"wrote {shown(path)}", soft_wrap=True)
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from errno import EPIPE
 from importlib import import_module
+from typing import Any
 
 import click
 
 from ..errors import EdgewrightError
-from ..interrupts import redeliver_interrupts
+from ..interrupts import Discarded, redeliver_interrupts
 from ..text import abridged, printable_lines
+
+ARGUMENTS = "edgewright.arguments"  # where a click context keeps the whole command line
 
 # American spellings of verbs, options and values mean the same as the British ones that the help shows.
 _WORD = re.compile(r"[A-Za-z]+")
@@ -84,6 +87,14 @@ class Verbs(click.Group):
     Our own errors become one sentence on stderr and status 1; anything else is a bug and keeps its trace.
     """
 
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        whole = tuple(args)
+        context = super().make_context(info_name, args, parent, **extra)
+        context.meta[ARGUMENTS] = whole
+        return context
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -101,6 +112,8 @@ class Verbs(click.Group):
         except KeyboardInterrupt as interrupt:
             what = "; ".join(["interrupted", *getattr(interrupt, "__notes__", []), "nothing unfinished was written"])
             raise Interrupted(what) from None
+        except Discarded:
+            raise Interrupted("discarded; nothing unfinished was written") from None
         except OSError as error:  # what the system refuses is no bug of ours; click knows about closed pipes
             if error.errno in (None, EPIPE):
                 raise

@@ -29,9 +29,9 @@ from ..run.build import build_pipeline
 from ..run.estimated_times import estimate_profile
 from ..run.pipeline import Pipeline
 from ..run.profiling import THIS, fingerprint
+from ..run.profiling_here import measured_here
 from .common import console, print_json, print_notes, print_written, read_model, shown, working
 from .map_tables import answer_to_dict, channels_table, front_table, run_lines, stages_table, verdict
-from .profile import measured_here
 
 
 def map_(

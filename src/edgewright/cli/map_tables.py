@@ -10,6 +10,7 @@ from .. import text
 from ..mapping.answer import MappingAnswer
 from ..mapping.measurement import MeasuredMapping
 from ..mapping.timed_graph import slot_bytes
+from ..platform.profile import TimeOrigin
 from ..program.deployment import OUTSIDE
 from ..text import shortened
 from .common import shown, table
@@ -23,6 +24,8 @@ def answer_to_dict(answer: MappingAnswer) -> dict[str, Any]:
     layers = mapping.problem.layers
     return {
         "model": mapping.problem.name,
+        "board": mapping.problem.board,
+        "times": mapping.problem.origin.value,
         "method": mapping.method,
         "throughput": answer.throughput,
         "bound": answer.bound,
@@ -63,7 +66,7 @@ def stages_table(answer: MappingAnswer) -> Table:
     mapping = answer.mapping
     layers = mapping.problem.layers
     title, numbers = (
-        f"{shown(mapping.problem.name)} on its processors",
+        f"{shown(mapping.problem.name)} on {shown(mapping.problem.board or 'its processors')}",
         (">lanes", ">replicas", ">ms a frame", ">busy"),
     )
     made = table(title, "stage", "processor", "executor", "layers", *numbers)
@@ -120,8 +123,9 @@ def verdict(answer: MappingAnswer) -> str:
     """The figures in a sentence or two."""
     mapping = answer.mapping
     proof = "no pipeline is faster by these times; " if mapping.optimal else ""
+    origin = "" if mapping.problem.origin is TimeOrigin.MEASURED else f" {mapping.problem.origin.value}"
     words = (
-        f"{answer.throughput:.2f} frames/s ({proof}bound {answer.bound:.2f}, gap {answer.gap:.1%}), "
+        f"{answer.throughput:.2f} frames/s{origin} ({proof}bound {answer.bound:.2f}, gap {answer.gap:.1%}), "
         f"latency {answer.latency * 1e3:.2f} ms, arenas and FIFOs about {text.rounded_size(answer.memory_bytes)}"
     )
     if answer.energy is not None:

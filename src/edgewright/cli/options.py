@@ -5,6 +5,7 @@ Values are written down here, so that `--help` loads nothing that knows what the
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from importlib import import_module
 from math import isfinite
@@ -13,11 +14,26 @@ from typing import Any
 
 import click
 
-from ..errors import EdgewrightError
+from ..errors import EdgewrightError, InputError
+from ..files import MODEL_ADVICE
 
 IN_FILE = click.Path(path_type=Path)
 
-model_argument = click.argument("model", type=IN_FILE)
+
+class ModelPath(click.Path):
+    """The path of a model; that there is none is said before anything is loaded that reads models."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        if not os.path.lexists(path):
+            raise InputError(f"there is no file '{path}'; {MODEL_ADVICE}")
+        return path
+
+
+model_argument = click.argument("model", type=ModelPath())
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 executor_option = click.option(
     "--executor",
@@ -27,7 +43,24 @@ executor_option = click.option(
     help="Measure this executor: our own code, onnxruntime on cores, torch on a GPU. May be given again.  "
     "[default: native]",
 )
-shape_option = click.option(
+
+
+def _load_operators(_context: click.Context, _option: click.Parameter, files: tuple[Path, ...]) -> None:
+    for file in files:
+        import_module("..network.operators.custom", __package__).load_operators(file)
+
+
+operators_option = click.option(
+    "--operators",
+    multiple=True,
+    type=IN_FILE,
+    metavar="MINE.PY",
+    expose_value=False,
+    is_eager=True,
+    help="Custom operators of the model, described in Python with their C beside it. May be given again.",
+    callback=_load_operators,
+)
+_shape_option = click.option(
     "--shape",
     "shapes",
     multiple=True,
@@ -35,6 +68,11 @@ shape_option = click.option(
     help="Shape of an input that the file leaves open, in the file's own layout. May be given again.",
     callback=lambda _ctx, _param, values: dict(_parse_shape(value) for value in values),
 )
+
+
+def shape_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What is said of every model file: open sizes, and operators of its own."""
+    return _shape_option(operators_option(command))
 
 
 class ParsedValue(click.ParamType[Any]):
@@ -81,6 +119,23 @@ def _parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
     if not name or not shape or min(shape) < 1:
         raise click.BadParameter(f"'{text}' is not of the form NAME=1,224,224,3")
     return name, shape
+
+
+rename_option = click.option(
+    "--rename",
+    "renames",
+    multiple=True,
+    metavar="OLD=NEW",
+    help="The name in C of an input or output, called by the file's name or as input:0, output:1. May be given again.",
+    callback=lambda _ctx, _param, values: dict(_parse_rename(value) for value in values),
+)
+
+
+def _parse_rename(text: str) -> tuple[str, str]:
+    old, _, new = text.rpartition("=")
+    if not old or not new:
+        raise click.BadParameter(f"'{text}' is not of the form OLD=NEW, such as output:0=scores")
+    return old, new
 
 
 def _no_front(_context: click.Context, _option: click.Parameter, given: bool) -> None:

@@ -44,6 +44,18 @@ class OutPlanOrFolder(OutFile):
         check_folder(path) if given["compiles"] else check_file(path, makes_folders=True)
 
 
+class OutModelOrFolder(OutFile):
+    """A folder for files, or the .onnx file that is to be written."""
+
+    def check(self, path: Path, _given: dict[str, Any]) -> None:
+        check_file(path, makes_folders=True) if is_model(path) else check_folder(path)
+
+
+def is_model(path: Path) -> bool:
+    """Whether a path names an ONNX file, and no folder."""
+    return path.suffix.lower() == ".onnx" and not path.is_dir()
+
+
 class Verb(click.Command):
     """A command whose outputs are checked before it runs: that they can be written, and overwrite no input."""
 

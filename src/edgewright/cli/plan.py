@@ -17,9 +17,10 @@ from ..fusion.choice import FoundPlan, TradeOff, is_interrupted
 from ..fusion.request import plan_notes
 from ..fusion.whole import find_whole_layers
 from ..kernels.cost.estimate import modelled
+from ..kernels.cost.run_time import RunTime, run_time
 from ..memory import Fit, critical_buffers, fit
 from ..network import Shape
-from ..planning import cheaper, planned
+from ..planning import advising, cheaper, planned
 from ..platform import Board, load_board
 from ..program import Plan, plan_text, plan_to_dict
 from ..program.techniques import techniques
@@ -55,32 +56,43 @@ def plan(
         return
     request = asked.request(network)
     with working(f"planning {network.name}"):
-        answer = planned(network, request, hardware, target)
+        with advising(network, request, hardware, target):
+            answer = planned(network, request, hardware, target)
         result, found, not_counted = answer.found, answer.plan, answer.not_counted
         plain = plain_plan(found, network, hardware)
         whole = estimated(_whole(result, asked, hardware, core), core) if plain and core in modelled() else None
         less = cheaper(answer, request, hardware, target)
     verdict = fit(found, hardware, asked.ram)
     critical = critical_buffers(found)
+    time = run_time(found, estimated(found, core), hardware)
     files: dict[Path, str | bytes] = {output: plan_text(found)} if output else {}
     if page:
         files[page] = plan_page(
-            found, critical=critical, ram=verdict.ram, flash=verdict.flash, before=plain, not_counted=not_counted
+            found,
+            critical=critical,
+            ram=verdict.ram,
+            flash=verdict.flash,
+            before=plain,
+            not_counted=not_counted,
+            time=time,
+            less=f"{text.count(less.peak_bytes)} B {less.words}" if less else "",
         )
     write_together(files)
     if as_json:
         print_json(
             _json(found, verdict, critical, plain, core, result.trades)
             | {"not_counted": not_counted, "cheaper": asdict(less) if less else None}
+            | ({"seconds": time.seconds, "stage_seconds": list(time.stages)} if time else {})
         )
     else:
-        _print(found, list(files), summary_table(found, hardware, plain, core, whole, not_counted, less))
+        _print(found, time, list(files), summary_table(found, hardware, plain, core, whole, not_counted, less))
         if len(result.trades) > 1:
             console.print(trades_table(result, core))
         for note in plan_notes(found, request):
             console.print(note, style="yellow", soft_wrap=True)
     if not verdict.fits:
-        raise Infeasible(refusal(found, verdict, critical))
+        with advising(network, request, hardware, target):
+            raise Infeasible(refusal(found, verdict, critical))
     if not as_json:
         console.print(_fitting(verdict), style="green")
     if is_interrupted(found):
@@ -128,8 +140,8 @@ def _json(
     }
 
 
-def _print(plan: Plan, written: Sequence[Path], summary: Table) -> None:
-    console.print(stages_table(plan))
+def _print(plan: Plan, time: RunTime | None, written: Sequence[Path], summary: Table) -> None:
+    console.print(stages_table(plan, time=time))
     if plan.is_in_parts:
         console.print(fusion_group_table(plan))
     console.print(summary)

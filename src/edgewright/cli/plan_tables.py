@@ -12,6 +12,7 @@ from ..fusion.choice import FoundPlan, TradeOff
 from ..fusion.timing import Timing
 from ..kernels.cost.estimate import Estimate
 from ..kernels.cost.model import stand_in
+from ..kernels.cost.run_time import RunTime, run_time
 from ..network import describe
 from ..planning import CheaperPlan
 from ..platform import Board
@@ -21,12 +22,12 @@ from .costs import estimate_words, estimated
 from .fusion_groups import how
 
 
-def stages_table(plan: Plan, most: int = 40) -> Table:
+def stages_table(plan: Plan, most: int = 40, time: RunTime | None = None) -> Table:
     """The stages around the fullest one, when there are many."""
     network = plan.network
     live = plan.live_bytes
     title = f"{shown(network.name)}: order and addresses"
-    made = table(title, ">#", "layer", "operator", "output", ">at", ">bytes", ">in use")
+    made = table(title, ">#", "layer", "operator", "output", ">at", ">bytes", ">in use", *((">time",) if time else ()))
     buffers = {buffer.name: buffer for buffer in plan.buffers}
     peak = max(live, default=0)
     centre = live.index(peak) if live else 0
@@ -45,6 +46,7 @@ def stages_table(plan: Plan, most: int = 40) -> Table:
             text.count(buffers[view.buffer].offset + view.offset),
             text.count(tensor.bytes),
             text.count(live[index]),
+            *((text.duration(time.stages[index]),) if time else ()),
             style="bold" if live[index] == peak else None,
         )
     if first + most < len(live):
@@ -80,6 +82,8 @@ def summary_table(
     if found is not None and core is not None:
         about = estimate_words(found, core, whole)
         grid.add_row("instructions", f"≈ {text.rounded_count(found.instructions)}", about)
+    if time := run_time(plan, found, board):
+        grid.add_row("time", f"≈ {text.duration(time.seconds)}", time.words)
     if board:
         grid.add_row("board", board.name, shown(board.title or ""))
     return grid

@@ -7,16 +7,13 @@ from pathlib import Path
 from rich.table import Table
 
 from .. import text
-from ..emit.native import compiler
-from ..errors import EdgewrightError, InputError
-from ..network import Network, Shape
+from ..errors import InputError
+from ..network import Shape
 from ..platform import load_board
-from ..platform.profile import NATIVE, LayerTime, Profile, save_profile
-from ..program import Plan
-from ..run.build import plan_for_host
+from ..platform.profile import LayerTime, Profile, save_profile
 from ..run.estimated_times import estimate_profile
-from ..run.machine import core_kinds
-from ..run.profiling import REPEATS, THIS, measure_profile
+from ..run.profiling import THIS
+from ..run.profiling_here import measured_here
 from .common import console, facts, print_json, print_notes, print_written, read_model, shown, table, working
 
 
@@ -47,36 +44,6 @@ def profile(
     console.print(_layers(found))
     print_notes(found.notes)
     print_written([output])
-
-
-def measured_here(
-    network: Network, executors: tuple[str, ...], most_lanes: int | None, repeats: int = REPEATS
-) -> Profile:
-    """The times of these executors; of our own code where none is named, or of onnxruntime where it cannot be built."""
-    notes: tuple[str, ...] = ()
-    if not executors:
-        executors = (NATIVE,)
-        try:
-            compiler()
-        except EdgewrightError as error:
-            executors, notes = ("onnxruntime",), (f"onnxruntime executes all layers: {error}",)
-    plans = lane_plans(network, most_lanes) if NATIVE in executors else {}
-    found = measure_profile(network, plans, repeats, executors=executors, lanes=lane_counts(most_lanes))
-    return found.model_copy(update={"notes": (*found.notes, *notes)})
-
-
-def lane_counts(most_lanes: int | None) -> list[int]:
-    """The numbers of lanes that are measured: each up to four, then every doubling, and all cores of a kind."""
-    cores = {len(kind.cores) for kind in core_kinds()}
-    most = min(max(cores), most_lanes or max(cores))
-    counts = {*range(1, 5), *(1 << n for n in range(3, 12)), *cores, most}
-    return sorted(n for n in counts if n <= most)
-
-
-def lane_plans(network: Network, most_lanes: int | None) -> dict[int, Plan]:
-    """The plan for each number of lanes that is measured."""
-    plans = {n: plan_for_host(network, n) for n in lane_counts(most_lanes)}
-    return {n: plan for n, plan in plans.items() if plan.lanes == n}
 
 
 def _summary(found: Profile) -> Table:

@@ -9,7 +9,7 @@ from .. import text
 from ..files import check_file, write_atomic
 from ..flow.quantisation import QuantisedModel, quantise_file
 from ..network import Shape
-from .common import console, facts, print_json, print_notes, print_written, shown, working
+from .common import asking_sizes, console, facts, print_json, print_notes, print_written, shown, working
 
 MOST_NAMES = 8
 
@@ -19,7 +19,7 @@ def quantise(
 ) -> None:
     target = output or Path(f"{model.stem}-int8.onnx")
     check_file(target)
-    with working(f"quantising {model}"):
+    with working(f"quantising {model}"), asking_sizes():
         quantised = quantise_file(model, data, samples, shapes or None)
     write_atomic(target, quantised.model.SerializeToString())
     if as_json:

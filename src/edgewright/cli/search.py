@@ -92,7 +92,13 @@ def _front_table(outcome: SearchOutcome) -> Table:
     has_energy = any(point.energy_j is not None for point in front.points)
     held_out = any(point.held_out_macro_f1 is not None for point in front.points)
     headings = ["point", ">accuracy", ">macro F1", *([">F1, held out"] if held_out else []), ">RAM, B", ">flash, B"]
-    made = table(title, *headings, ">instructions", ">time", *([">energy, mJ"] if has_energy else []))
+    made = table(
+        title,
+        *headings,
+        ">instructions",
+        f">time, {outcome.pricer.time_words}",
+        *([">energy, mJ"] if has_energy else []),
+    )
     for point in front.points:
         row = [point.name, f"{100 * point.accuracy:.1f} %", f"{100 * point.macro_f1:.1f} %"]
         if held_out:

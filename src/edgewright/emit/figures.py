@@ -129,7 +129,8 @@ def verdict(figures: Figures) -> str:
     places = " and ".join(check.where for check in figures.checks)
     layers = f"; {layer_by_layer(figures.by_layers)}" if figures.by_layers else ""
     if not figures.verified:
-        return f"differs from {figures.reference} on {worst.where}: {difference(worst)}{layers}"
+        where = worst.where if worst.where.startswith("as ") else f"on {worst.where}"
+        return f"differs from {figures.reference} {where}: {difference(worst)}{layers}"
     exact = "bit for bit as" if worst.difference == 0 else f"{difference(worst)} from"
     return f"{exact} {figures.reference}, on {places}{layers if worst.difference else ''}"
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable
 from functools import cache
 from importlib import resources
+from pathlib import Path
 
 import numpy as np
 
@@ -79,12 +80,23 @@ def _stripped(text: str) -> str:
 
 @cache
 def kernel_text(file: str) -> str:
+    """The text of a kernel file; a custom operator's is named by its path, and its header is made of it."""
+    path = Path(file)
+    if path.is_absolute():
+        text = Path(path.with_suffix("")).read_text()
+        return _declarations(text) if path.suffix == ".h" else f'#include "base.h"\n{text}'
     return (resources.files("edgewright.kernels") / "c" / file).read_text()
 
 
 @cache
 def has_source(name: str) -> bool:
-    return (resources.files("edgewright.kernels") / "c" / f"{name}.c").is_file()
+    return Path(name).is_absolute() or (resources.files("edgewright.kernels") / "c" / f"{name}.c").is_file()
+
+
+def _declarations(text: str) -> str:
+    """Declarations of the functions that a custom operator's C defines: lines that begin with `void ew_...(`."""
+    found = re.findall(r"^(void\s+ew_\w+\s*\([^)]*\))\s*\{", text, re.M)
+    return "\n".join(['#include "base.h"', *(f"{declaration};" for declaration in found), ""])
 
 
 def weight_files(constants: Constants) -> dict[str, str | bytes]:

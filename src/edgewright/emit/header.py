@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from ..kernels.printing.constants import C_TYPES, number
 from ..kernels.printing.source import CWriter, comment, header_foot, header_head
@@ -16,6 +16,7 @@ from .names import Parameters
 
 VERSION = 1  # of the interface that the header declares
 STOPPED = 3  # what a run returns that a probe has ended
+_KINDS = ("NAME", "SIZE", "RANK", "SHAPE", "SCALE", "ZERO", "OFFSET")  # of macros about an input or output
 PAUSED = "ew_paused"  # words in which a run that stops where there is no room for a row remembers where it is
 
 
@@ -42,10 +43,10 @@ def header(
     c.lines += [
         f"/* {prefix}: {comment(network.name)}, compiled by edgewright.",
         " *",
-        f" * {plan.macs} multiply-accumulates, {plan.peak_bytes} bytes of RAM"
-        + (f" (proven least{plan.scope})," if plan.optimal else ",")
-        + f" arithmetic of {network.arithmetic.value}, rounding {options.rounding.value}.",
-        " * No allocation, no recursion; not reentrant unless each caller brings an arena of its own. */",
+        *(f" * {line}" for line in _figures(plan, network, options)),
+        " * No allocation, no recursion; not reentrant unless each caller brings an arena of its own.",
+        *_example(prefix, plan, network, names),
+        " */",
         *header_head(
             f"{guard}_H",
             defined=[] if has_arena else [f"#define {guard}_CALLER_PLACES_ARENA /* the application does */"],
@@ -67,7 +68,8 @@ def header(
             if lies_densely(plan, network, name):
                 _locate(c, f"{guard}_{way}_{parameter.upper()}", plan, names, name)
             c.line()
-    c.lines += [
+    placing = [
+        "",
         f"/* To place the arena, define {guard}_SECTION(memory) when compiling the library, for example as",
         ' * __attribute__((section(".sram2"))).',
         f" * To bring it yourself, define {guard}_CALLER_PLACES_ARENA for the library and for all that include this",
@@ -75,7 +77,6 @@ def header(
         f"#ifndef {guard}_SECTION",
         f"#define {guard}_SECTION(memory)",
         "#endif",
-        "",
     ]
     arenas = [f"uint8_t *{arena}" for arena in names.arenas.values()]
     tensors = declared(prefix, plan, network, names)
@@ -114,8 +115,57 @@ def header(
     ]
     if stored:
         c.lines += ["", "/* Outputs that are the same for every input, in flash. */", *stored]
-    c.lines += header_foot(f"{guard}_H")
+    c.lines += [*placing, *_by_index(prefix, c.lines, plan, network, names), *header_foot(f"{guard}_H")]
     return c.text()
+
+
+def _figures(plan: Plan, network: Network, options: Options) -> Iterator[str]:
+    """What the code takes, and how far the proof goes that it is the least."""
+    proof = f" (proven least{plan.scope})" if plan.optimal else ""
+    yield f"{plan.macs} multiply-accumulates, {plan.peak_bytes} bytes of RAM{proof},"
+    yield f"arithmetic of {network.arithmetic.value}, rounding {options.rounding.value}."
+    if plan.is_least_whole:
+        yield "Layers in parts may take less RAM: edgewright plan --minimise ram."
+
+
+def _example(prefix: str, plan: Plan, network: Network, names: Parameters) -> Iterator[str]:
+    """A call of the run function, as a part of a comment; none where an output leaves by rows."""
+    if any(map(plan.is_by_rows, network.outputs)):
+        return
+    yield from (" *", " * Example:", " *")
+    given = []
+    for way, group in _ways(names):
+        for index, (name, parameter) in enumerate(group.items()):
+            tensor = network.tensors[name]
+            ctype, shape = C_TYPES[tensor.dtype.value], "x".join(map(str, tensor.shape))
+            if name in plan.pulled:
+                rows = f"pull_{parameter}(void *context, int32_t row, {ctype} *target)"
+                yield f" *     static void {rows};  // a row of {shape}"
+                given += [f"pull_{parameter}", "0"]
+            else:
+                yield f" *     static {ctype} {parameter}[{prefix.upper()}_{way}_{index}_SIZE];  // {shape}"
+                given.append(parameter)
+    yield f" *     {prefix}_run({', '.join(given)});"
+
+
+def _by_index(prefix: str, lines: Sequence[str], plan: Plan, network: Network, names: Parameters) -> Iterator[str]:
+    """The macros and functions of inputs and outputs by their index, which stays when an exporter renames tensors."""
+    guard = prefix.upper()
+    macros = [line.split()[1] for line in lines if line.startswith("#define ")]
+    yield from (
+        "",
+        "/* The same inputs and outputs by index: these names stay when an export names its tensors otherwise. */",
+    )
+    for way, group in _ways(names):
+        yield f"#define {guard}_{way}_COUNT {len(group)}"
+        for index, (name, parameter) in enumerate(group.items()):
+            start = f"{guard}_{way}_{parameter.upper()}_"
+            for kind in _KINDS:
+                if start + kind in macros:
+                    yield f"#define {guard}_{way}_{index}_{kind} {start}{kind}"
+            low = way.lower()
+            if lies_densely(plan, network, name) or (way == "OUTPUT" and name in network.constants):
+                yield f"#define {prefix}_{low}_{index} {prefix}_{low}_{parameter}"
 
 
 def return_type(plan: Plan, network: Network) -> str:

@@ -49,6 +49,9 @@ class Library:
     arenas: Mapping[str, int]  # bytes of each memory
     stages: tuple[str, ...]  # names, in order
 
+    def __repr__(self) -> str:
+        return f"Library('{self.name}' for {self.target.name}, {len(self.files)} files)"
+
     @property
     def sources(self) -> tuple[str, ...]:
         return tuple(name for name in self.files if name.endswith((".c", ".S")))

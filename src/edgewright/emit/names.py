@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from .reserved import FILES, is_reserved
 
 LONGEST = 100  # letters of a library's name: its files' names have some more
 # What begins names within the run function, or those of kernels.
+_NONE: Mapping[str, str] = {}
 _LOCAL = re.compile(r"(in|out|arena|slot|next|ew)(_|$)")
 
 
@@ -47,12 +49,38 @@ def safe_prefix(text: str) -> str:
     return name[:LONGEST].strip("_")
 
 
-def parameters(prefix: str, network: Network, memories: Iterable[str]) -> Parameters:
+def parameters(
+    prefix: str, network: Network, memories: Iterable[str], renamed: Iterable[tuple[str, str]] = ()
+) -> Parameters:
     """Names as the header shows them. The C of the run function has its own: see `local_names`."""
     arenas = arena_names(memories)
     used = {*arenas.values()}
-    inputs = _named(prefix, network.inputs, used)
-    return Parameters(arenas, inputs, _named(prefix, dict.fromkeys(network.outputs), used))
+    chosen = dict(renamed)
+    inputs = _named(prefix, network.inputs, used, chosen)
+    return Parameters(arenas, inputs, _named(prefix, dict.fromkeys(network.outputs), used, chosen))
+
+
+def renamed(network: Network, wanted: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Inputs and outputs with the names they are to have in C; `wanted` calls them by the file's name, or `input:0`."""
+    ends = {"input": network.inputs, "output": network.outputs}
+    by_place = {f"{way}:{i}": name for way, names in ends.items() for i, name in enumerate(names)}
+    known = {name: name for names in ends.values() for name in names}
+    found = {}
+    for given, name in wanted.items():
+        tensor = known.get(given) or by_place.get(given)
+        if tensor is None:
+            there = ", ".join(f"{place} ('{shortened(name, 40)}')" for place, name in by_place.items())
+            raise InputError(f"--rename: the model has no input or output '{shortened(given, 40)}'; it has {there}")
+        if identifier(name).lower() != name:
+            raise InputError(
+                f"--rename: '{shortened(name, 40)}' is no name for C; use small letters, digits and single "
+                "underscores, a letter first"
+            )
+        found[tensor] = name
+    twice = [name for name, count in Counter(found.values()).items() if count > 1]
+    if twice:
+        raise InputError(f"--rename: '{twice[0]}' is given to two tensors")
+    return tuple(found.items())
 
 
 def arena_names(memories: Iterable[str]) -> dict[str, str]:
@@ -69,10 +97,10 @@ def local_names(names: Parameters) -> Parameters:
     )
 
 
-def _named(prefix: str, names: Iterable[str], used: set[str]) -> dict[str, str]:
+def _named(prefix: str, names: Iterable[str], used: set[str], chosen: Mapping[str, str] = _NONE) -> dict[str, str]:
     found = {}
     for name in names:
-        base = text = identifier(name).lower()
+        base = text = identifier(chosen.get(name, name)).lower()
         if prefix and base.startswith(f"{prefix}_pull_"):  # types of the header begin so
             base = text = f"x_{base}"
         count = 1

@@ -15,6 +15,7 @@ from ..board.toolchain import NATIVE, Toolchain, toolchain
 from ..errors import InputError
 from ..network import Array, Network, Tensor
 from ..network.kernels import checked_input
+from ..network.kernels.compute import by_name
 from ..platform.target import TARGETS
 from ..program import Plan, checked
 from ..program.plan import slot_name
@@ -64,6 +65,9 @@ class Native:
         self._arenas = [_Arena(size) for size in self.library.arenas.values()]
         self._slots: dict[str, Array] = {}  # the caller's memory during a run, as bytes
 
+    def __repr__(self) -> str:
+        return f"Native('{self.library.name}', {self.library.plan.peak_bytes:,} B of RAM)"
+
     @property
     def network(self) -> Network:
         return self.library.network
@@ -75,18 +79,20 @@ class Native:
 
     def run(
         self,
-        inputs: Mapping[str, Array],
+        inputs: Mapping[str, Array] | Array,
         poison: int | None = None,
         into: Mapping[str, Array] | None = None,
         alone: bool = False,
     ) -> dict[str, Array]:
-        """The network's outputs; those in `into` are written there. With `poison`, arenas are filled with it first.
+        """The network's outputs; a bare array is the only input.
 
-        What the plan has in the caller's memory is read and written where these arrays lie: nothing is copied.
+        Outputs in `into` are written there. With `poison`, arenas are filled with it first. What the plan has in the
+        caller's memory is read and written where these arrays lie: nothing is copied.
         With `alone`, a library for several lanes runs all of it on the caller's core.
         """
+        given_inputs = by_name(self.network, inputs)
         tensors = [self.network.tensors[name] for name in self.network.inputs]
-        arguments = [aligned_array(np.asarray(checked_input(tensor, inputs), order="C")) for tensor in tensors]
+        arguments = [aligned_array(np.asarray(checked_input(tensor, given_inputs), order="C")) for tensor in tensors]
         outputs = {
             name: self._target(self.network.tensors[name], into or {}) for name in dict.fromkeys(self.network.outputs)
         }

@@ -57,7 +57,7 @@ class RunFunction:
         self.resident, self.may_stop = resident, may_stop
         plan, network = sites.plan, sites.facts.network
         self.module, self.plan, self.network = module, plan, network
-        self.public = parameters(module.prefix, network, plan.arenas)  # as the header has them
+        self.public = parameters(module.prefix, network, plan.arenas, module.options.renamed)  # as the header has them
         self.parameters = local_names(self.public)
         self.pulled = plan.pulled
         self.outlet = outlet and replace(outlet, pulled=self._counts)

@@ -122,7 +122,7 @@ def predicted(library: Library, board: Board | None = None) -> Figures:
         stack_bound=linked.stack_bytes if linked else None,
         flash_code=linked.code_bytes if linked else None,
         flash_runtime=linked.runtime_bytes if linked else None,
-        instruction_time=board_instruction_time(board) if library.target.is_microcontroller else None,
+        instruction_time=board_instruction_time(board, network.is_real) if library.target.is_microcontroller else None,
     )
 
 

@@ -259,6 +259,7 @@ class _Pricing:
             memory += align_up(sums_bytes(self.network, end), pricer.problem.alignment)
         live = [0] * (last - self.begin)  # bytes kept inside at each step, where layers run one after the other
         windows, handed = 0, dict[int, int]()
+        trailing = pricer.trailing(self.lags, self.begin, last)
         macs = effort = 0
         most = pricer.most_macs
         for first in range(last - 1, self.begin - 1, -1):
@@ -288,7 +289,7 @@ class _Pricing:
             inside = max(live) if self.trace is None else windows + max(handed.values(), default=0)
             if pricer.crossing[last] + inside >= self.limit:  # and more inside never helps
                 return
-            needed = memory + inside - pricer.trailing(self.lags, first, last)
+            needed = memory + inside - trailing[first - self.begin]
             if last - first > 1 and needed < self.limit:
                 schedule = replace(self.schedule, layers=tuple(pricer.names[first:last]))
                 if self._takes_shares(schedule, end) and self._cuts_rest(first):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from .. import text
+from ..cpsat import has_solver
 from ..errors import EdgewrightError, InputError
 from ..memory import Techniques, fit
 from ..memory import plan as plan_network
@@ -16,6 +17,7 @@ from ..platform import Board, load_board
 from ..platform.target import Architecture, Target, chosen_target
 from ..program import FusionSchedule, Plan, Stage
 from ..program.techniques import technique
+from ..progress import tell
 from .choice import INTERRUPTED, FoundPlan, is_interrupted
 from .lanes import with_lanes
 from .paper.explore import explore
@@ -23,6 +25,7 @@ from .search import SLOWDOWN, Limits, PlanSearch
 from .whole import find_whole_layers
 
 MOST_LANES = 64
+UNSOLVED = "no proof that this is the least: exact searches need OR-Tools: pip install 'edgewright[solver]'"
 
 
 class Method(Enum):
@@ -148,6 +151,7 @@ def _found(
     core = chosen_target(board, target)
     ram = None if request.minimise_ram else request.ram or _largest(board)
     if not request.is_search:
+        tell("planning whole layers")
         whole = find_whole_layers(
             network,
             board,
@@ -186,7 +190,8 @@ def plan_notes(plan: Plan, request: PlanRequest | None) -> tuple[str, ...]:
     asked = plan.lanes if request is None else request.lanes
     lanes = _lane_words(plan, asked) if asked > 1 else ""
     interrupted = f"the search for the plan was {INTERRUPTED}" if is_interrupted(plan) else ""
-    return tuple(filter(None, (fitted_words(plan, request) if request else "", lanes, interrupted)))
+    unsolved = "" if plan.optimal or plan.is_in_parts or has_solver() else UNSOLVED
+    return tuple(filter(None, (fitted_words(plan, request) if request else "", lanes, interrupted, unsolved)))
 
 
 def _lane_words(plan: Plan, asked: int) -> str:

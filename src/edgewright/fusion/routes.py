@@ -53,14 +53,22 @@ class Route:
 class Routes:
     """All routes of a network. Groups in tiles are priced only when a limit cannot be met without them.
 
-    `room` is memory that is available anyway: routes within it are considered even where others need less. Groups that
-    recompute more than `most_macs` are left out.
+    `room` is memory that is available anyway: routes within it are considered even where others need less. No plan
+    needs less than `bound`: layers that run whole in it need no group. Groups that recompute more than `most_macs` are
+    left out.
     """
 
-    def __init__(self, problem: PlanningProblem, prices: Prices, room: int = 0, most_macs: int | None = None) -> None:
+    def __init__(
+        self,
+        problem: PlanningProblem,
+        prices: Prices,
+        room: int = 0,
+        most_macs: int | None = None,
+        bound: int = 0,
+    ) -> None:
         self.pricer = TilePricer(problem, order(problem.order_problem()).steps, prices, most_macs)
         self.network = problem.network
-        self.room = room
+        self.room, self.bound = room, bound
         self._tiled: dict[int, list[Candidate]] = {}  # by end
 
     @cached_property
@@ -69,7 +77,9 @@ class Routes:
         pricer = self.pricer
         wholes = [[pricer.whole(at)] for at in range(len(pricer.layers))]
         limit = max(self.room, self.by_rows.peak)
-        found = pricer.arriving(wholes, limit, int(self.by_rows.peak * LOWEST))
+        # What is only worth having with more memory need not be longer than what is worth having with less.
+        reach = min(limit, self.by_rows.peak)
+        found = pricer.arriving(wholes, limit, max(int(self.by_rows.peak * LOWEST), self.bound), reach)
         for at, ending in enumerate(found):
             more = [scratch for cut in ending if (scratch := pricer.with_scratch(cut)) and scratch.memory <= limit]
             ending += [*more, *pricer.with_more_memory(at)]

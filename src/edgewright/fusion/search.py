@@ -14,6 +14,7 @@ from joblib import Parallel, delayed
 
 from .. import text
 from ..errors import Infeasible
+from ..interrupts import keeping_best
 from ..memory import plan as make_plan
 from ..memory.fit import dominating
 from ..memory.planner import alignment_of, least_bound
@@ -24,6 +25,7 @@ from ..platform import Board, boards_with
 from ..platform.target import Target
 from ..program import Plan
 from ..program.weights import without_weights
+from ..progress import tell
 from .choice import (
     FoundPlan,
     PlanChoice,
@@ -44,6 +46,7 @@ from .whole import fastest_whole_layers
 TRIES = 12  # routes that are laid out at most when one is wanted
 BETWEEN = 8  # limits between the peak by rows and that of whole layers for which routes are looked for
 MANY = 4  # plans from which on several processes make them
+MANY_LAYERS = 200  # with more, the last bytes take minutes
 LARGE = 40  # layers from which on that pays
 DETOURS = 2  # around stages that need more than was priced
 MISSED = 1.05  # of the peak that was priced: from where on a layout is tried again with more room
@@ -88,11 +91,12 @@ def front(
     limit = search.limits.macs(network)
     plans = [search.least_whole.plan, search.by_rows.plan]
     try:
-        routes = [route for route in search.routes.front() if limit is None or route.macs <= limit][1:]
-        if len(routes) > most:  # of those with the same MACs the last
-            routes = list({route.macs: route for route in routes}.values())
-        for plan in search.plans(_spread(routes, most)):
-            plans.append(plan)
+        with keeping_best():
+            routes = [route for route in search.routes.front() if limit is None or route.macs <= limit][1:]
+            if len(routes) > most:  # of those with the same MACs the last
+                routes = list({route.macs: route for route in routes}.values())
+            for plan in search.plans(_spread(routes, most)):
+                plans.append(plan)
     except KeyboardInterrupt:
         plans = [interrupted(plan) for plan in plans]
     plans = [replace(plan, searched=search.routes.priced) for plan in plans]
@@ -173,12 +177,17 @@ class PlanSearch:
         prices = Prices(self.network, self.maker.timing.costs(self.network))
         room = max(self._room, self.whole.peak if self.limits.slowdown is not None else 0)
         macs = self.limits.macs(self.network)
-        return Routes(self.maker.unfused, prices, room, macs)
+        return Routes(self.maker.unfused, prices, room, macs, self.bound)
 
     @cached_property
     def bound(self) -> int:
         """Bytes that no plan can do without, however layers are cut."""
         return least_bound(self.network, self.maker.techniques, self._unit)
+
+    @property
+    def enough(self) -> int:
+        """A peak that is not worth going below: the bound, and in large networks a thousandth more."""
+        return self.bound + (self.bound // 1000 if len(self.network.layers) > MANY_LAYERS else 0)
 
     @property
     def budget(self) -> float:
@@ -205,8 +214,9 @@ class PlanSearch:
         """The least peak over the routes within the limits: the most promising are laid out, lowest first."""
         best = self.whole
         try:
-            for found in self._lower(best):
-                best = found
+            with keeping_best():
+                for found in self._lower(best):
+                    best = found
         except KeyboardInterrupt:
             return self._found(interrupted(best.plan))
         searched = 0 if best.peak <= self.bound else self.routes.priced
@@ -225,10 +235,13 @@ class PlanSearch:
         for found in (self.least_whole, self.by_rows):
             if self.allows(found) and found.peak < best.peak:
                 yield (best := found)
-        if best.peak <= self.bound:
+        if best.peak <= self.enough:
             return
-        for route in self._promising():
-            if route.peak >= best.peak:
+        tell("pricing layers in parts")
+        promising = self._promising()
+        for number, route in enumerate(promising):
+            tell("laying out plans in parts", number / len(promising))
+            if route.peak >= best.peak or best.peak <= self.enough:
                 return
             found = self._laid_out(route)
             if not self.limits.allow_macs(found.plan):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import count, takewhile
 
 from .analysis.accesses import Kind
 from .analysis.conflicts import Conflicts
@@ -31,6 +32,7 @@ class Analysis:
     moments: tuple[tuple[Use, ...], ...] = ()  # accesses of fields that are together: each is one access
     judges: Mapping[str, Conflicts] = field(default_factory=dict)  # by function
     clusters: Mapping[str, list[list[Use]]] = field(default_factory=dict)  # by function
+    questions: tuple[str, ...] = ()  # what the tool had to assume, and how to say otherwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,9 @@ def acts(design: Design, function: str) -> tuple[Act, ...]:
     """What a function of the driver does on the bus, in the order of the source."""
     merges = design.merging[function].merges
     done = {use.access.number for merge in merges for use in merge.uses}
-    own = (use for (name, number), use in design.analysis.uses.items() if name == function and number not in done)
+    uses = design.analysis.uses
+    numbers = takewhile(lambda number: (function, number) in uses, count())  # accesses are numbered from 0
+    own = (uses[function, number] for number in numbers if number not in done)
     single = (Merge(use.access.kind, (use,)) for use in own)
     return tuple(sorted((_act(design, merge) for merge in (*merges, *single)), key=lambda act: act.numbers))
 

@@ -31,10 +31,12 @@ def analyse(
     defines: Sequence[str] = (),
     bus: Bus | None = None,
     interrupts: Sequence[str] = (),
+    no_interrupts: Sequence[str] = (),
 ) -> Analysis:
     """All that is known of a driver before there is a layout; Refused for what cannot be rewritten.
 
-    `interrupts` are functions that run in interrupts, beside those that show it themselves.
+    `interrupts` are functions that run in interrupts, beside those that show it themselves, and `no_interrupts` are
+    functions that only look as if they did.
     """
     source = read_source(paths, includes, defines)
     description = describe(source, bus)
@@ -42,7 +44,7 @@ def analyse(
     if refusals:
         raise Refused(refusals)
     functions = read_functions(source, description)
-    found = interrupts_of(source, functions, interrupts)
+    found = interrupts_of(source, functions, interrupts, no_interrupts)
     description = shared_fields(description, functions, found)
     judges = {function.name: Conflicts(function, description) for function in functions}
     regions = {name: regions_of(judge) for name, judge in judges.items()}
@@ -59,7 +61,14 @@ def analyse(
     joints = tuple(joint for name, judge in judges.items() for joint in _joints(judge, clusters[name], uses))
     routines = frozenset(function.name for function in functions if function.usr in found.routines)
     at_once = tuple(moment for of in moments.values() for moment in of)
-    return Analysis(source, description, functions, regions, spaces, uses, joints, routines, at_once, judges, clusters)
+    questions = tuple(
+        f"is '{name}' an interrupt handler? Nobody calls it, so it is taken for one; "
+        f"'--isr {name}' confirms that, '--not-isr {name}' denies it"
+        for name in found.likely
+    )
+    return Analysis(
+        *(source, description, functions, regions, spaces, uses, joints, routines, at_once, judges, clusters, questions)
+    )
 
 
 def _joints(judge: Conflicts, clusters: Sequence[list[Use]], uses: Uses) -> Iterator[Joint]:

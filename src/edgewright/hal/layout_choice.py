@@ -17,7 +17,7 @@ from .language.description import Refusal, Refused
 from .layout.cost import Cost, LayoutGoal, cost_of
 from .layout.judge import faults
 from .layout.layout import Layout, Register
-from .layout.optimal import lay_out_optimal
+from .layout.optimal import PATIENCE, lay_out_optimal
 from .layout.packing import as_read, side_by_side, with_spare_bits
 from .layout.paper import lay_out_paper
 from .lock.lock_file import RELOCK, Lock
@@ -39,8 +39,26 @@ def chosen_design(
     A balanced layout is the best of several: it takes no more accesses than a register for each field unless the map is
     limited, and none that is best at one thing is better in everything; with `measure`, by the code that they come to.
     """
-    made = _laid_out(analysis, method, goal or LayoutGoal(), lock, measure)
-    return made if measure is None else _inlined(made, measure)
+    goal = goal or LayoutGoal()
+    made = _laid_out(analysis, method, goal, lock, measure)
+    if measure is None:
+        return made
+    made = _inlined(made, measure)
+    if goal.minimise == "code" and method == "optimal" and lock is None:
+        balanced = _laid_out(analysis, method, replace(goal, minimise="balanced"), lock, measure)
+        made = _smaller(made, _inlined(balanced, measure), measure)
+    return made
+
+
+def _smaller(made: Design, balanced: Design, measure: Measure) -> Design:
+    """The design with less code as a compiler makes it; of two alike, the one with fewer accesses or a smaller map."""
+    found = []
+    for one in (made, balanced):
+        if (sizes := measure(one)) is None:
+            return made
+        map_bytes = one.layout.map_bytes(one.analysis.description)
+        found.append((sum(sizes.values()), total_accesses(one), map_bytes))
+    return balanced if found[1] < found[0] else made
 
 
 def _inlined(made: Design, measure: Measure) -> Design:
@@ -61,17 +79,23 @@ def _inlined(made: Design, measure: Measure) -> Design:
     return made
 
 
+MANY = 2500  # accesses of a driver beyond which local search alone has to do
 MOST_INLINED = 12  # functions of a driver that are tried
 
 
 def _laid_out(analysis: Analysis, method: str, goal: LayoutGoal, lock: Lock | None, measure: Measure | None) -> Design:
-    """The driver with the best of several layouts; code is measured where that can be."""
+    """The driver with the best of several layouts; code is measured where that can be.
+
+    A large one gets a single layout without views, whose map is no larger than that of one register for each field.
+    """
+    is_large = len(analysis.uses) > MANY and goal.max_map is None
+    goal = replace(goal, views=goal.views and not is_large)
     try:
         first = designed(analysis, lambda joints: chosen_layout(analysis, joints, method, goal, lock))
     except Infeasible:
         _refuse_unmarked(analysis, method, goal, lock)
         raise
-    if method != "optimal" or lock is not None:
+    if method != "optimal" or lock is not None or is_large:
         return first
     spaces = with_spare_bits(analysis.spaces, loose_slots(analysis))
     is_small = len(analysis.uses) <= FEW
@@ -292,7 +316,7 @@ def chosen_layout(
         if method == "paper":
             return lay_out_paper(description, some, theirs)
         free = replace(goal, max_map=None if lock else goal.max_map)
-        return lay_out_optimal(description, some, theirs, free)
+        return lay_out_optimal(description, some, theirs, free, 0 if len(analysis.uses) > MANY else PATIENCE)
 
     if lock is None:
         layout = arrange(spaces, joints)

@@ -13,12 +13,13 @@ from ..network.operators import Op
 from ..program.selection import CallKind
 from . import cmsis
 from .dsp import conv as dsp
-from .dsp import depthwise_rows
+from .dsp import depthwise_rows, single, transposed
 from .dsp import partials as dsp_partials
 from .dsp import windows as dsp_windows
 from .helium import products as helium
 from .kernel import Kernel
 from .nests import (
+    custom,
     dynamic,
     elementwise,
     float32,
@@ -56,7 +57,7 @@ _MODULES: Sequence[ModuleType] = (
     # vectors of application processors
     *(simd_depthwise, simd, simd_int8, simd_pool, simd_lines, simd_partials),
     # bytes on microcontrollers
-    *(helium, dsp, dsp_windows, depthwise_rows, dsp_partials),
+    *(helium, single, dsp, dsp_windows, transposed, depthwise_rows, dsp_partials),
     *(depthwise_direct, depthwise, portable, portable_pools, additions, portable_partials),
     # real numbers, and bytes that are quantised at run time
     *(float32, dynamic),
@@ -66,6 +67,7 @@ _MODULES: Sequence[ModuleType] = (
     *(tflite_lines, lines, reductions),
     *(tflite_images, moves, pads, resize),
     *(partials, means, split_sums),
+    custom,
 )
 
 CATALOGUE: Sequence[Kernel] = tuple(

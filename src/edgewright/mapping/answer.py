@@ -22,6 +22,10 @@ class MappingAnswer:
     bound: float  # frames a second that no mapping exceeds
     power: Power = UNKNOWN
 
+    def __repr__(self) -> str:
+        stages = len(self.mapping.stages)
+        return f"MappingAnswer('{self.mapping.problem.name}', {stages} stages, {self.throughput:.4g} frames/s)"
+
     @property
     def throughput(self) -> float:
         return 1 / self.timing.period if self.timing.period else inf

@@ -13,8 +13,8 @@ from itertools import product
 from math import isfinite
 from typing import Any
 
-from ortools.linear_solver import pywraplp
-
+from ..cpsat import EXTRA
+from ..lazy import load_package
 from .exact import NO_LIMITS, MappingLimits
 from .problem import MappingProblem
 
@@ -52,6 +52,7 @@ def _rate(problem: MappingProblem, limits: MappingLimits, driven: tuple[tuple[st
         cores[driver] -= 1
     if min(cores.values(), default=0) < 0:
         return 0.0
+    pywraplp = load_package("ortools.linear_solver.pywraplp", EXTRA)
     solver = pywraplp.Solver.CreateSolver("GLOP")
 
     # Variables: the throughput, and how many frames a second of each layer each execution takes.

@@ -12,6 +12,7 @@ from itertools import product
 from math import inf, isinf
 
 from ..network import Shape
+from ..platform.profile import TimeOrigin
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,8 @@ class MappingProblem:
     pools: tuple[CorePool, ...]
     executions: tuple[Execution, ...]
     notes: tuple[str, ...] = ()  # about the times, for people
+    board: str = ""
+    origin: TimeOrigin = TimeOrigin.MEASURED  # of the times that are known least
 
     @cached_property
     def pool(self) -> Mapping[str, CorePool]:

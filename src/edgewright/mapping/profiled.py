@@ -8,7 +8,7 @@ from math import inf
 from .. import text
 from ..errors import InputError
 from ..network import Network
-from ..platform.profile import Profile, ProfiledProcessor
+from ..platform.profile import Profile, ProfiledProcessor, TimeOrigin
 from ..program import structure_digest
 from .problem import CorePool, Execution, JoiningTensor, MappingProblem, MoveCost
 
@@ -33,7 +33,10 @@ def problem_of(
         for driver in (drivers if pool.is_gpu else (None,))
     )
     layers = tuple(layer.name for layer in network.layers)
-    return MappingProblem(network.name, layers, tuple(joining_tensors(network)), pools, executions, profile.notes)
+    origins = {time.origin for layer in profile.layers for time in layer.times}
+    origin = next((one for one in reversed(TimeOrigin) if one in origins), TimeOrigin.MEASURED)
+    tensors = tuple(joining_tensors(network))
+    return MappingProblem(network.name, layers, tensors, pools, executions, profile.notes, board, origin)
 
 
 def _check(network: Network, profile: Profile, board: str) -> None:

@@ -18,6 +18,7 @@ from itertools import accumulate
 from ..network import Layer
 from ..program import COLUMNS, ROWS, FusionSchedule, sums_bytes
 from ..program.legal import can_stream, can_sum
+from ..progress import tell
 from .footprint import inner_roots
 from .in_place import waiting_sources
 from .layout.problem import align_up
@@ -97,18 +98,20 @@ class Pricer:
             peak = found
 
     def arriving(
-        self, wholes: Sequence[list[Candidate]], limit: int, heavy: int | None = None
+        self, wholes: Sequence[list[Candidate]], limit: int, heavy: int | None = None, reach: int | None = None
     ) -> list[list[Candidate]]:
         """For each layer the stages that end with it: itself, and groups that stay within the limit.
 
-        Groups are looked for around layers that need `heavy` bytes as a whole; as much as the limit, if not said.
+        Groups are looked for around layers that need `heavy` bytes as a whole, and made longer until they need more
+        than `reach` in any case; as much as the limit, if not said.
         """
         arriving = [[*whole] for whole in wholes]
         least = limit if heavy is None else heavy
         for begin, end in _clusters([at for at, (whole,) in enumerate(wholes) if whole.memory >= least]):
             for last in range(begin + 1, min(end, len(wholes)) + 1):
+                tell("pricing layers by rows", last / len(wholes))
                 if self.fits[last - 1] or can_sum(self.network, self.layers[last - 1]):
-                    arriving[last - 1] += self.streamed_groups(last, limit, begin)
+                    arriving[last - 1] += self.streamed_groups(last, limit, begin, limit if reach is None else reach)
         return arriving
 
     @staticmethod
@@ -167,17 +170,17 @@ class Pricer:
             change[last + 1] -= self.problem.stores[root].size
         return list(accumulate(change))
 
-    def streamed_groups(self, last: int, limit: int, earliest: int) -> list[Candidate]:
+    def streamed_groups(self, last: int, limit: int, earliest: int, reach: int) -> list[Candidate]:
         """The groups that end right before `last` and stay within the limit.
 
-        The trace is made longer until what must lie in it is too much: what is kept inside only grows.
+        The trace is made longer until what must lie in it is more than `reach`: what is kept inside only grows.
         """
         begin = last - 1  # the last layer itself may do no more than keep sums
         while begin > earliest and self.fits[begin - 1]:
             begin -= 1
         first, cuts, least = self._known.get(last, (last, [], 0))
         length = 8
-        while first > begin and least <= limit:
+        while first > begin and least <= reach:
             first = min(first, max(begin, last - length))
             cuts, least = self._traced(first, last)
             length *= 2
@@ -193,6 +196,7 @@ class Pricer:
         memory = least = self.crossing[last] + self.sums(last - 1)  # behind the group, written by it or before
         handed: dict[int, int] = {}  # bytes of what each chain hands on inside
         effort, found = 0, []
+        trailing = self.trailing(trace.lags, begin, last)
         for first in range(last - 1, begin - 1, -1):
             # What is read for the last time inside comes from outside as long as its writer is not inside too.
             memory += sum(self.size(root) for root in self.dying[first])
@@ -207,7 +211,7 @@ class Pricer:
                     memory += window
                     least += window
             effort += self.effort_by_rows(first)
-            needed = memory + max(handed.values(), default=0) - self.trailing(trace.lags, first, last)
+            needed = memory + max(handed.values(), default=0) - trailing[first - begin]
             found.append(
                 Candidate(first, last, needed, effort, replace(schedule, layers=tuple(self.names[first:last])))
             )
@@ -275,15 +279,19 @@ class Pricer:
         """Buffers with tensors in them that do not fill them from end to end: nothing trails these."""
         return {place.root for name, place in self.views.places.items() if self.problem.filled(name) is None}
 
-    def trailing(self, lags: Mapping[tuple[str, str], int], first: int, last: int) -> int:
-        """The most bytes that an output of the group shares with an input (X, Y) that dies in it."""
-        if not self.problem.techniques.overlap:
-            return 0
-        best = 0
-        for (x, y), lag in lags.items():
+    def trailing(self, lags: Mapping[tuple[str, str], int], begin: int, last: int) -> list[int]:
+        """For each group from `begin` or later to `last`, the most bytes that an output shares with an input (X, Y)
+        that dies in it."""
+        best = [0] * (last - begin)
+        for (x, y), lag in lags.items() if self.problem.techniques.overlap else ():
             store, (born, dead) = self.problem.stores[x], self.spans[x]
-            dies = first <= dead < last and (born < first or store.is_input) and not store.is_output
-            if dies and self.spans[y][0] >= first and x != y and not self._partial & {x, y}:
+            if store.is_output or dead >= last or x == y or x in self._partial or y in self._partial:
+                continue
+            earliest = begin if store.is_input else max(begin, born + 1)
+            latest = min(dead, self.spans[y][0])
+            if earliest <= latest:
                 safe = Distance(lag, self.size(x))
-                best = max(best, most_shared(self.size(x), self.size(y), safe, self.problem.alignment))
+                size = most_shared(self.size(x), self.size(y), safe, self.problem.alignment)
+                for at in range(earliest - begin, latest - begin + 1):
+                    best[at] = max(best[at], size)
         return best

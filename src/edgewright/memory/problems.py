@@ -183,7 +183,7 @@ class PlanningProblem:
         """The layers traced as they run row by row: done once for each group, since it takes a while."""
         if layers not in self._row_windows:
             fused = FusedLayers(self.network, FusionSchedule(layers, streamed=True), self.views.free)
-            self._row_windows[layers] = RowWindows(self.views, fused)
+            self._row_windows[layers] = RowWindows(self.views, fused).without_steps()
         return self._row_windows[layers]
 
     @cached_property

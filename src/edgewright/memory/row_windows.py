@@ -32,6 +32,13 @@ class RowWindows:
         self.tails: dict[tuple[str, str], int] = {}
         self._run()
 
+    def without_steps(self) -> RowWindows:
+        """The same with what it found alone: every step of hundreds of traces takes hundreds of megabytes."""
+        self.reads = {}
+        for known in ("demands", "taken", "bands"):
+            vars(self.trace).pop(known, None)  # worked out again, should anybody ask
+        return self
+
     def rows_kept(self, root: str, members: Iterable[str]) -> int:
         """Rows of a root that must be kept: all, unless its members roll together."""
         shape = self.network.tensors[root].shape

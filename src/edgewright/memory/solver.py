@@ -146,9 +146,13 @@ def ordered(
     return problem, order(problem.order_problem(), below=below)
 
 
-def place(problem: PlanningProblem, found: Order, capacity: int | None = None) -> Solution:
+def place(
+    problem: PlanningProblem, found: Order, capacity: int | None = None, effort: LayoutEffort | None = None
+) -> Solution:
+    """The solution with addresses; `effort` is by the number of buffers, if not said."""
     layout = problem.layout_problem(found.steps)
-    effort = LayoutEffort.NORMAL if len(layout.items) <= MOST_SEARCHED else LayoutEffort.QUICK
+    if effort is None:
+        effort = LayoutEffort.NORMAL if len(layout.items) <= MOST_SEARCHED else LayoutEffort.QUICK
     return Solution(problem, found, place_optimal(layout, capacity, effort))
 
 

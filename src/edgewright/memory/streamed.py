@@ -16,11 +16,12 @@ from ..program.legal import can_stream, can_sum, known_layers, problems
 from ..program.steps import SUM_BYTES
 from .footprint import footprint
 from .in_place import with_planes, with_rows_in_place
+from .layout import LayoutEffort
 from .ordering import order
 from .pricing import Pricer
 from .problems import PlanningProblem
 from .row_windows import rows_pulled
-from .solver import Solution, place
+from .solver import MOST_REPLACED, Solution, place
 from .step_sizes import narrow_steps, widen_steps
 from .techniques import Techniques
 from .views import Views, find_views, no_views, with_copies
@@ -129,7 +130,10 @@ def unfused_problem(
 
 
 def _widened(solution: Solution) -> Solution:
-    """The solution with more in a step wherever that is faster and does not raise the peak."""
+    """The solution with more in a step wherever that is faster and does not raise the peak.
+
+    In large networks most searches for a layout end in vain, and first fit must do.
+    """
     for at, part in enumerate(solution.problem.footprints):
         network, views = solution.problem.network, solution.problem.views
         for schedule in widen_steps(network, views, part.schedule):
@@ -137,8 +141,9 @@ def _widened(solution: Solution) -> Solution:
             parts[at] = footprint(network, views, schedule)
             problem = replace(solution.problem, footprints=tuple(parts))
             found = order(problem.order_problem())
+            effort = LayoutEffort.FIRST_FIT if len(problem.stores) > MOST_REPLACED else None
             try:
-                solution = place(problem, found, solution.peak)
+                solution = place(problem, found, solution.peak, effort)
                 break
             except Infeasible:  # or not found
                 continue

@@ -79,6 +79,8 @@ def _operator(op: ops.Op, shapes: Sequence[Shape]) -> str:
             return f"Transpose {', '.join(map(str, op.perm))}"
         case ops.SpaceToDepth() | ops.DepthToSpace():
             return f"{name} {op.block}×{op.block}"
+        case ops.Custom():
+            return f"Custom {op.name}"
         case _:  # the name and the output's shape, shown beside it, say all
             return name
 

@@ -77,6 +77,12 @@ class Network:
     # Where to find tensors between layers in the file; not all are there, and a plan does not keep it.
     origins: Mapping[str, Origin] = field(default_factory=dict, compare=False)
 
+    def __repr__(self) -> str:
+        return (
+            f"Network('{self.name}', {len(self.layers):,} layers, {self.total_macs:,} MACs, "
+            f"{self.weight_bytes:,} B of weights)"
+        )
+
     @cached_property
     def producers(self) -> Mapping[str, Layer]:
         """The layer that writes each computed tensor."""
@@ -113,7 +119,14 @@ class Network:
 
     def activations(self, layer: Layer) -> tuple[str, ...]:
         """The layer's inputs that are computed or given at run time: each once."""
-        return tuple(dict.fromkeys(name for name in layer.inputs if name not in self.constants))
+        if (found := self._activations.get(layer.inputs)) is None:
+            found = tuple(dict.fromkeys(name for name in layer.inputs if name not in self.constants))
+            self._activations[layer.inputs] = found
+        return found
+
+    @cached_property
+    def _activations(self) -> dict[tuple[str, ...], tuple[str, ...]]:
+        return {}
 
     def sole_reader(self, tensor: str) -> Layer | None:
         """The one layer that reads `tensor`; None if several do, or if it is an output."""
@@ -126,6 +139,16 @@ class Network:
     @cached_property
     def total_macs(self) -> int:
         return sum(self.macs(layer) for layer in self.layers)
+
+    @cached_property
+    def is_real(self) -> bool:
+        """Whether most of its work is on real numbers."""
+        work = {True: 0, False: 0}
+        for layer in self.layers:
+            work[self.tensors[(*layer.inputs, layer.output)[0]].dtype.is_float] += self.macs(layer)
+        return work[True] > work[False] or (
+            not self.total_macs and any(self.tensors[name].dtype.is_float for name in self.inputs)
+        )
 
     @property
     def weight_bytes(self) -> int:

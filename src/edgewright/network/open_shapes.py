@@ -6,17 +6,26 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ..errors import OpenSizes
+
 Size = int | str  # a number, or the name ('?' where it has none) of one that is left open
 
 # What a size's name says about it, and an example of such a size.
 _NAMED = (
-    (re.compile(r"batch|^n$|^b$"), 1),
+    (re.compile(r"batch"), 1),
     (re.compile(r"height|width|rows|cols|columns|^h$|^w$|image"), 224),
     (re.compile(r"channel|^c$"), 3),
     (re.compile(r"sample|audio|wave|pcm"), 16000),
     (re.compile(r"seq|time|frame|step|len|token|word|^t$|^l$"), 100),
 )
+_SERIES = re.compile(r"sample|audio|wave|seq|time|frame|step|len|token|word|^t$|^l$")
 _SAMPLES, _FRAMES, _CHANNELS, _SIDE, _SLICES = 16000, 100, 3, 224, 16  # where no name says more
+
+
+def is_batch(size: str, axis: int) -> bool:
+    """Whether an open size is how many inputs are computed at once: the first one, or one with that name."""
+    name = size.lower()
+    return "batch" in name or (axis == 0 and not _SERIES.search(name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +48,9 @@ class OpenInput:
         )
 
 
-def open_shapes_message(
+def open_shapes_error(
     model: str, inputs: Sequence[OpenInput], *, channels_last: bool, control: Mapping[str, int] | None = None
-) -> str:
+) -> OpenSizes:
     """One sentence: which inputs are open, and options that would settle them all; `control` counts operators of
     control flow, which is worth knowing before sizes are looked up."""
     values: dict[str, int] = {}  # by the name of a size: what is called the same is the same
@@ -49,10 +58,10 @@ def open_shapes_message(
     stated = ", ".join(f"'{entry.name}' is {_stated(entry)}" for entry in inputs)
     which = "an input" if len(inputs) == 1 else f"{len(inputs)} inputs"
     message = f"'{model}' leaves sizes of {which} open: {stated}. Set them, such as with {options}"
-    if not control:
-        return message
-    counted = ", ".join(f"{count} {operator}" for operator, count in control.items())
-    return f"{message}. The file also has control flow ({counted}), of which only If on a constant can be read"
+    if control:
+        counted = ", ".join(f"{count} {operator}" for operator, count in control.items())
+        message += f". The file also has control flow ({counted}), of which If can be read, and loops of a known length"
+    return OpenSizes(message, options)
 
 
 def _stated(entry: OpenInput) -> str:
@@ -79,7 +88,7 @@ def _filled(
     if name in values:
         return values[name]
     hinted = (size for pattern, size in _NAMED if pattern.search(name.lower()))
-    found = 1 if axis == 0 else next(hinted, None) or _by_place(axis, sizes, entry, channels_last)
+    found = 1 if is_batch(name, axis) else next(hinted, None) or _by_place(axis, sizes, entry, channels_last)
     if name.isidentifier():
         values[name] = found
     return found

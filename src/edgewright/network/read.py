@@ -9,7 +9,8 @@ from pathlib import Path
 import onnx
 
 from ..errors import InputError
-from ..files import read_file
+from ..files import MODEL_ADVICE, read_file
+from .foreign import export_advice
 from .network import Network
 from .passes import run
 from .passes.interface import with_quantised_interface
@@ -42,7 +43,11 @@ def _read(source: str | os.PathLike[str] | bytes | onnx.ModelProto, shapes: Mapp
     if isinstance(source, onnx.ModelProto):
         return read_bytes(source.SerializeToString(), source.graph.name or "model", shapes=shapes)
     file = Path(source)
-    head = read_file(file, "give the path of an .onnx or .tflite model", most=8)
+    if file.is_dir() and (advice := export_advice(file)):
+        raise InputError(advice)
+    head = read_file(file, MODEL_ADVICE, most=8)
+    if head[4:8] != TFLITE_MARK and (advice := export_advice(file, head)):
+        raise InputError(advice)
     return run(_literal(head, file, file.stem, shapes))
 
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..errors import EdgewrightError, InputError
+from ..lazy import load_package
 from .network import Arithmetic, Network
 from .operators import Dequantize, NonMaxSuppression
 from .tensor import Array
@@ -86,7 +87,7 @@ class _OnnxRuntime:
 
     def __init__(self, source: str | bytes, network: Network) -> None:
         self.source = source
-        self.session = self._session(self._as_float32())
+        self.session = self._session(self._as_we_compute())
         # Inputs that the network does without still have to be fed.
         self.spare: dict[str, Array] = {
             arg.name: np.zeros([d if isinstance(d, int) else 1 for d in arg.shape], _ORT_TYPES[arg.type])
@@ -95,20 +96,22 @@ class _OnnxRuntime:
         }
         self._traced: tuple[tuple[str, ...], Any] | None = None  # names of tensors, and a session that gives them
 
-    def _as_float32(self) -> str | bytes:
-        """The file itself, or where it has other floats, which we compute in float32, the same in float32."""
+    def _as_we_compute(self) -> str | bytes:
+        """The file itself; in float32 where it has other floats, and with its spectra in double."""
         import onnx
 
-        from .onnx_format.float32 import has_other_floats, make_float32
+        from .onnx_format.float32 import compute_spectra_in_double, has_other_floats, has_spectra, make_float32
         from .onnx_format.tensors import ModelBytes
         from .onnx_format.wire import split
 
         path, data = (None, self.source) if isinstance(self.source, bytes) else (Path(self.source), None)
         try:
-            if not has_other_floats(onnx.ModelProto.FromString(split(ModelBytes(path, data).model).data)):
+            graph = onnx.ModelProto.FromString(split(ModelBytes(path, data).model).data)
+            if not has_other_floats(graph) and not has_spectra(graph):
                 return self.source
             model = self._loaded()
             make_float32(model)
+            compute_spectra_in_double(model)
             content: bytes = model.SerializeToString()
         except Exception as error:
             raise EdgewrightError(f"onnx cannot read {_name(self.source)}: {error}") from error
@@ -120,8 +123,7 @@ class _OnnxRuntime:
         return onnx.load_from_string(self.source) if isinstance(self.source, bytes) else onnx.load(self.source)
 
     def _session(self, source: str | bytes, is_optimised: bool = True) -> Any:
-        import onnxruntime
-
+        onnxruntime = load_package("onnxruntime", "reference")
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
         options.intra_op_num_threads = options.inter_op_num_threads = 1
@@ -194,17 +196,12 @@ class _Litert:
 
     def _loaded(self) -> tuple[Any, dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
         """The interpreter, and what it calls the inputs and outputs."""
-        try:
-            from ai_edge_litert.interpreter import Interpreter, OpResolverType
-        except ImportError as error:
-            raise EdgewrightError(
-                "running a TFLite file needs LiteRT; install it with: pip install edgewright[reference]"
-            ) from error
+        litert = load_package("ai_edge_litert.interpreter", "reference")
         source = _with_given_states(self.source) if self.network.states else self.source
         try:
-            made = Interpreter(
+            made = litert.Interpreter(
                 **({"model_content": source} if isinstance(source, bytes) else {"model_path": source}),
-                experimental_op_resolver_type=OpResolverType.BUILTIN_REF,
+                experimental_op_resolver_type=litert.OpResolverType.BUILTIN_REF,
                 experimental_preserve_all_tensors=True,
                 num_threads=1,
             )

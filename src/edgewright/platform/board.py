@@ -93,6 +93,9 @@ class Board(Entry):
     links: tuple[Link, ...] = Field(default=(), alias="link", description="a table headed [[link]], or none")
     power: Power = Field(default=Power(), description="a table headed [power]")
 
+    def __repr__(self) -> str:
+        return f"Board('{self.name}', {self.ram_size:,} B of RAM)"
+
     @property
     def ram(self) -> tuple[Memory, ...]:
         """Writable memories, fastest first."""

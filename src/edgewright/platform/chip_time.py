@@ -1,38 +1,108 @@
-"""How long instructions take on a microcontroller: so many cycles each, at the core's highest clock.
+"""How long instructions take on a microcontroller: cycles by class of instruction, and waits for flash, at the core's
+highest clock.
 
-Cycles per instruction were set by hand from the makers' tables of instruction timing, for loops like those of our
-kernels, with weights that come as fast as the core asks for them. Nobody has measured them on boards.
+Arm prints what each class takes on Cortex-M0+ (TRM DDI 0484, 3.3), M3 (TRM 100165, 3.3) and M4 (TRM 100166, 3.3; FPU
+7.2.3): loads and stores one cycle for the instruction and one for each word, unless another load precedes; taken
+branches the refill of the pipeline. Of the other cores no such table is printed: theirs follow from pipelines, issue
+width and branch prediction as their makers describe them. How often kernels execute each class was counted on the
+virtual board (`benchmarks/instruction_mix.py`): networks differ by 5 % in cycles an instruction. A cache miss of
+weights waits for flash once every 16 bytes; code is taken to run from the cache or accelerator that all boards of the
+catalogue have, and a flash without stated wait states to have none. Nobody has compared these times with boards.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from .board import Board
 from .processor import Processor, ProcessorKind
 
 ERROR = 0.3  # what such a time may well be off, beside the error of the instructions
-# Loads take two cycles on a Cortex-M0+, M3 and M4, or one after another load; the M7, M55 and M85 do up to two
-# instructions a cycle. A taken branch takes two to four cycles everywhere but on those that predict it.
-_CYCLES = {
-    ProcessorKind.CORTEX_M0PLUS: 1.4,
-    ProcessorKind.CORTEX_M3: 1.3,
-    ProcessorKind.CORTEX_M4: 1.25,
-    ProcessorKind.CORTEX_M4F: 1.25,
-    ProcessorKind.CORTEX_M7: 0.75,
-    ProcessorKind.CORTEX_M33: 1.2,
-    ProcessorKind.CORTEX_M55: 1.2,
-    ProcessorKind.CORTEX_M85: 0.8,
-    ProcessorKind.RV32IMC: 1.3,
-    ProcessorKind.RV32GC: 1.2,
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionMix:
+    """How often an executed instruction is one of these."""
+
+    loads: float  # words that do not come in the shadow of another load
+    stores: float  # words beyond the first of a store, which the write buffer takes
+    branches: float  # taken
+    multiply_adds: float  # of real numbers
+    divisions: float
+    lines: float  # 16 bytes of weights that are not in a small cache
+
+
+# Bytes: the median of mlperf_ad01_int8, mlperf_kws_ref_int8 and tflm_micro_speech_int8; reals: lenet5. With GCC -Os.
+_WITH_PAIRS = InstructionMix(0.31, 0.014, 0.074, 0.0, 0.0, 0.026)  # kernels for Cortex-M4, M7, M33
+_REALS = InstructionMix(0.27, 0.017, 0.10, 0.166, 0.005, 0.044)
+_PLAIN = InstructionMix(0.27, 0.05, 0.027, 0.0, 0.0, 0.025)  # plain C, reals in software included
+
+
+@dataclass(frozen=True, slots=True)
+class CoreCycles:
+    """Cycles of an instruction, and what those of a class take beyond that."""
+
+    issue: float
+    load: float = 1.0
+    store: float = 1.0
+    branch: float = 2.0
+    multiply_add: float = 2.0
+    division: float = 12.0
+    least: float = 1.0  # cycles an instruction that the core cannot beat
+    has_pairs: bool = True  # kernels with pairs of products
+
+    def per_instruction(self, mix: InstructionMix, wait_states: int) -> float:
+        return (
+            self.issue
+            + self.load * mix.loads
+            + self.store * mix.stores
+            + self.branch * mix.branches
+            + self.multiply_add * mix.multiply_adds
+            + self.division * mix.divisions
+            + wait_states * mix.lines
+        )
+
+
+_M4 = CoreCycles(1.0)
+_CORES = {
+    ProcessorKind.CORTEX_M0PLUS: CoreCycles(1.0, branch=1.0, has_pairs=False),
+    ProcessorKind.CORTEX_M3: CoreCycles(1.0, has_pairs=False),
+    ProcessorKind.CORTEX_M4: _M4,
+    ProcessorKind.CORTEX_M4F: _M4,
+    ProcessorKind.CORTEX_M33: CoreCycles(0.95, load=0.7, branch=1.5, least=0.5),
+    # Two instructions a cycle where they do not depend on each other, and branches that are predicted.
+    ProcessorKind.CORTEX_M7: CoreCycles(0.6, load=0.3, store=0.5, branch=0.5, multiply_add=0.5, least=0.5),
+    ProcessorKind.CORTEX_M85: CoreCycles(0.6, load=0.3, store=0.5, branch=0.5, multiply_add=0.5, least=0.5),
+    # Vectors take two cycles, of which the next one overlaps one.
+    ProcessorKind.CORTEX_M55: CoreCycles(1.0, load=0.5, branch=1.0, multiply_add=1.0, least=0.5),
+    ProcessorKind.RV32IMC: CoreCycles(1.0, load=0.5, store=0.0, has_pairs=False),
+    ProcessorKind.RV32GC: CoreCycles(1.0, load=0.5, store=0.0, has_pairs=False),
 }
 
 
-def instruction_time(processor: Processor) -> float | None:
-    """Seconds of an instruction; None where that is not known."""
-    cycles = _CYCLES.get(processor.kind)
-    return cycles / processor.clock if cycles else None
+def instruction_time(board: Board, processor: Processor, is_real: bool = False) -> float | None:
+    """Seconds of an instruction in a network on bytes, or on real numbers; None where cycles are not known."""
+    core = _CORES.get(processor.kind)
+    if core is None:
+        return None
+    mix = (_REALS if is_real else _WITH_PAIRS) if core.has_pairs else _PLAIN
+    waits = next((memory.wait_states or 0 for memory in board.flash), 0)
+    return core.per_instruction(mix, waits) / processor.clock
 
 
-def board_instruction_time(board: Board | None) -> float | None:
-    """Seconds of an instruction on the board's first core whose figure is known."""
-    times = (instruction_time(processor) for processor in board.processors) if board else ()
+def board_instruction_time(board: Board | None, is_real: bool = False) -> float | None:
+    """Seconds of an instruction on the board's first core whose cycles are known."""
+    times = (instruction_time(board, processor, is_real) for processor in board.processors) if board else ()
     return next((time for time in times if time), None)
+
+
+def assumed_instruction_time(board: Board, is_real: bool = False) -> float:
+    """The same; where cycles are not known, one for each instruction at the clock of the first processor."""
+    return board_instruction_time(board, is_real) or 1 / board.processors[0].clock
+
+
+def least_instruction_time(board: Board) -> float:
+    """Seconds of an instruction that the board's first core cannot beat."""
+    processor = board.processors[0]
+    core = _CORES.get(processor.kind)
+    return (core.least if core else 1.0) / processor.clock

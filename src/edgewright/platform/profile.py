@@ -113,6 +113,9 @@ class Profile(FileEntry):
     transfers: tuple[TransferTime, ...] = ()
     notes: tuple[Text, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"Profile('{self.model}' on '{self.board}', {len(self.layers)} layers)"
+
     def time(self, layer: str, processor: str, lanes: int = 1, executor: str | None = None) -> LayerTime | None:
         """The layer's time there; by the fastest executor where none is named, and None where none can run it."""
         found = [

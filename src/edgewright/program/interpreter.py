@@ -14,6 +14,7 @@ import numpy as np
 from ..errors import ModelError
 from ..network import Array, Network, Region, Tensor
 from ..network.kernels import Operand, add_partial_sum, compute, finish_partial_sums
+from ..network.kernels.compute import by_name
 from . import hazards
 from .places import LaneTouches, Places, StoredPiece, cells_of
 from .plan import Plan, View, scratch_name, slot_name
@@ -254,7 +255,7 @@ class Interpreter:
 
 
 def interpret(
-    plan: Plan, inputs: Mapping[str, Array], network: Network | None = None, poison: int = POISON
+    plan: Plan, inputs: Mapping[str, Array] | Array, network: Network | None = None, poison: int = POISON
 ) -> dict[str, Array]:
     """The outputs of the plan, computed in one byte array per memory with everything dead poisoned."""
-    return Interpreter(plan, network, poison).run(inputs)
+    return Interpreter(plan, network, poison).run(by_name(plan.network, inputs))

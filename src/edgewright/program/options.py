@@ -31,11 +31,12 @@ class Options:
     fixed_point: bool | None = None  # ONNX scales as integers; None: where the target has no FPU
     kernels: Kernels = Kernels.OWN
     optimise: Optimise | None = None  # what the compiler is asked for; None: size on microcontrollers, else speed
+    renamed: tuple[tuple[str, str], ...] = ()  # inputs and outputs, each with its name in C where it is not the file's
 
     @property
     def of_selection(self) -> Options:
-        """The options that decide which kernels are selected; the compiler's optimisation level is not one of them."""
-        return replace(self, optimise=None)
+        """The options that decide which kernels are selected; optimisation levels and names are not among them."""
+        return replace(self, optimise=None, renamed=())
 
     def optimise_flag(self, target: Target) -> str:
         """As the compiler is told."""

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from typing import TypeVar
+from html import escape
+from typing import ClassVar, TypeVar
 
 from .. import text
 from ..network import Layer, Network
@@ -107,6 +108,16 @@ class Plan:
     # lies is only read; the output's is there for the plan until it has run.
     outside: tuple[str, ...] = ()
 
+    picture: ClassVar[Callable[[Plan], str] | None] = None  # an SVG for notebooks, set by those who can draw it
+
+    def __repr__(self) -> str:
+        stages = text.plural(len(self.program.stages), "stage")
+        return f"Plan('{self.network.name}', {self.peak_bytes:,} B of RAM, {stages}, {self.standing})"
+
+    def _repr_html_(self) -> str | None:
+        picture = type(self).picture
+        return None if picture is None else f"<p>{escape(repr(self))}</p>{picture(self)}"
+
     @property
     def network(self) -> Network:
         return self.program.network
@@ -153,6 +164,11 @@ class Plan:
     def is_in_parts(self) -> bool:
         """Whether some layers run in rows or tiles."""
         return any(not stage.schedule.is_undivided for stage in self.program.stages)
+
+    @property
+    def is_least_whole(self) -> bool:
+        """Whether it is proven least, but for whole layers alone."""
+        return self.optimal and not self.is_in_parts
 
     @property
     def scope(self) -> str:

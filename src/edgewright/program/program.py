@@ -40,6 +40,9 @@ class Program:
     # Of a concat that runs whole, the inputs that are still to be copied, where the others lie in place.
     copied: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        return f"Program('{self.network.name}', {len(self.stages):,} stages)"
+
     def fused(self, stage: Stage) -> FusedLayers:
         """The stage's schedule with what follows from the operators."""
         return FusedLayers(self.network, stage.schedule, self.free)

@@ -12,11 +12,12 @@ from ..application.description import ApplicationFile, RelationEntry
 from ..application.outcome import AppOutcome
 from ..memory.joint.conflicts import JointBuffer
 from ..memory.joint.layout import JointLayout
-from .charts import Axis
+from .charts import Axis, free_line
 from .memory_map import LETTER
 
 WIDTH, HEIGHT = 1160.0, 420.0  # px, of the picture and of its map
 LEFT, RIGHT, ROW, FOOT = 92.0, 20.0, 20.0, 62.0  # px; a row for each relation
+LINE = 12.0  # px between two labels
 BETWEEN = 12.0  # px between two networks
 BAND = 8.0  # px, of the band above a network that shows where it may be interrupted
 HATCH = (
@@ -44,6 +45,11 @@ class _ApplicationMap:
     layout: JointLayout
     memory: str
     ram: int | None
+
+    @cached_property
+    def _labels(self) -> list[tuple[float, float, float]]:
+        """Those that have been placed: start, end and y."""
+        return []
 
     @cached_property
     def buffers(self) -> tuple[JointBuffer, ...]:
@@ -155,8 +161,12 @@ class _ApplicationMap:
         name = text.printable(buffer.name.split(" = ")[0].partition(":")[2] or buffer.name)
         letters = int((end - start - 8) / LETTER)
         if style == "buffer" and height >= 14 and letters >= min(len(name), 5):
-            shown = escape(text.shortened(name, letters))
-            yield f'<text class="size" x="{start + 4:.1f}" y="{top + 11.5:.1f}">{shown}</text>'
+            shown = text.shortened(name, letters)
+            ends = start + 4, start + 8 + LETTER * len(shown)
+            y = free_line(self._labels, LINE, *ends, top + 11.5)
+            if y <= bottom - 2:
+                self._labels.append((*ends, y))
+                yield f'<text class="size" x="{start + 4:.1f}" y="{y:.1f}">{escape(shown)}</text>'
 
     def _interruptions(self) -> Iterator[str]:
         """Where networks may be interrupted: a dashed line at the end of a stage, a hatched band between rows or

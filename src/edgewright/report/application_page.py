@@ -11,6 +11,7 @@ from .. import text
 from ..application.combinations import JointPlan
 from ..application.outcome import AppOutcome
 from ..memory.joint.layout import ARENA
+from ..platform.chip_time import ERROR
 from .application_map import application_map_svg, buffer_kind
 from .charts import FOOT, LEFT, RIGHT, TOP, Axis, Card, ChartPoint, asset, dots, grid, html_page, opening
 
@@ -48,6 +49,7 @@ def application_page(outcome: AppOutcome, front: Sequence[JointPlan] = ()) -> st
                 text.plural(len(application.file.relations), "relation"),
                 text.plural(len(layout.buffers), "buffer"),
                 application.target.name,
+                *((text.printable(application.board.name),) if application.board else ()),
             )
         ),
         cards=tuple(_cards(outcome)),
@@ -62,6 +64,8 @@ def application_page(outcome: AppOutcome, front: Sequence[JointPlan] = ()) -> st
             for b in sorted(layout.buffers, key=lambda b: (-b.size, b.name))
         ],
         responses=outcome.responses,
+        board=text.printable(application.board.name) if application.board else "",
+        time_error=ERROR,
         cascades=outcome.cascades,
         front=[(plan, _payers(plan)) for plan in front],
         plot=Markup("".join(_front_plot(front, outcome.peak_bytes))) if front else "",

@@ -169,3 +169,11 @@ def exact(value: Fraction) -> str:
 def speed(best: Fraction, period: Fraction) -> str:
     """The speed at a period as a share of the best there is, rounded down: only the best is 100 %."""
     return f"{floor(1000 * best / period) / 10:.1f} %" if period else "–"
+
+
+def free_line(labels: Sequence[tuple[float, float, float]], line: float, start: float, end: float, y: float) -> float:
+    """Where a label may lie, at `y` or lines below, so that it covers none of the others: (start, end, y)."""
+    for low, high, taken in sorted(labels, key=lambda label: label[2]):
+        if low < end and start < high and abs(taken - y) < line:
+            y = taken + line
+    return y

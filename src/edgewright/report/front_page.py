@@ -12,6 +12,8 @@ from shlex import quote
 from markupsafe import Markup
 
 from .. import text
+from ..kernels.cost.estimate import Estimate
+from ..kernels.cost.run_time import RunTime
 from ..program import Plan
 from ..program.techniques import Technique, layer_techniques
 from .charts import FOOT, LEFT, LETTER, RIGHT, TOP, Axis, asset, grid, html_page, opening
@@ -35,6 +37,7 @@ class PointRow:
     overhead: str
     techniques: tuple[tuple[Technique, int], ...]  # with the number of layers
     time: str
+    instructions: str
     proof: str
     command: str
     memory_map: Markup
@@ -46,12 +49,13 @@ def front_page(
     *,
     plain: Plan,
     commands: Sequence[str],
-    estimates: Sequence[float] | None = None,
+    estimates: Sequence[Estimate] = (),
+    times: Sequence[RunTime] = (),
 ) -> str:
     """One self-contained HTML document.
 
-    `plain` is what points are compared with, `commands` the lines that compile them, `estimates` seconds for one run of
-    each.
+    `plain` is what points are compared with, `commands` the lines that compile them, `estimates` and `times` what one
+    run of each takes, where that is known.
     """
     highest = plain.peak_bytes if plain.peak_bytes <= HIGHEST * max((p.peak_bytes for p in plans), default=0) else 0
     return html_page(
@@ -60,7 +64,8 @@ def front_page(
         plan_style() + asset("charts.css") + asset("front.css"),
         script=asset("front.js"),
         plain=plain,
-        rows=tuple(_row(plan, at, plain, highest, estimates, commands) for at, plan in enumerate(plans)),
+        rows=tuple(_row(plan, at, plain, highest, estimates, times, commands) for at, plan in enumerate(plans)),
+        time_words=times[0].words if times else "",
         board=text.printable(plain.board) if plain.board else "",
         least=min(plans, key=lambda plan: (plan.peak_bytes, plan.macs), default=plain),
         overhead=_percent,
@@ -83,7 +88,8 @@ def _row(
     number: int,
     plain: Plan,
     highest: int,
-    estimates: Sequence[float] | None,
+    estimates: Sequence[Estimate],
+    times: Sequence[RunTime],
     commands: Sequence[str],
 ) -> PointRow:
     used = Counter(layer_techniques(plan).values())
@@ -95,7 +101,8 @@ def _row(
         plan.macs,
         _percent(plan),
         tuple((kind, used[kind]) for kind in Technique if used[kind] and kind is not Technique.FREE),
-        text.duration(estimates[number]) if estimates else "",
+        text.duration(times[number].seconds) if times else "",
+        text.rounded_count(estimates[number].instructions) if estimates else "",
         plan.standing,
         text.printable(commands[number]),
         Markup(_map(plan, highest)),

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
-import networkx as nx
-
+from ..lazy import lazy_module
 from ..network import Network
 from ..program import Plan
+
+nx = lazy_module("networkx")
 
 GUTTER = 34.0  # px between columns, for edges that change columns and skip connections
 FRAME = 9.0  # px from a stage's frame to its nodes

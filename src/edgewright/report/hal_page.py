@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from markupsafe import Markup
 
@@ -12,6 +13,7 @@ from ..hal.analysis.functions import Function, Regions
 from ..hal.design import Act, Design, acts, total, totals
 from ..hal.export.table import tables
 from ..hal.layout.front import FrontPoint
+from ..hal.verify import Verification
 from .charts import Card, asset, html_page
 from .pareto_plot import layout_plot_svg
 from .register_map import COLOURS, KINDS, conflict_graph_svg, region_numbers, register_map_svg
@@ -52,14 +54,33 @@ class FunctionView:
     kept: tuple[str, ...]
 
 
-def hal_page(design: Design, before: Design, *, name: str, front: Sequence[FrontPoint] = ()) -> str:
+@dataclass(frozen=True, slots=True)
+class CheckedRow:
+    function: str
+    calls: str
+    accesses: str
+    instructions: str
+    code: str
+    result: str
+
+
+def hal_page(
+    design: Design,
+    before: Design,
+    *,
+    name: str,
+    front: Sequence[FrontPoint] = (),
+    verification: Verification | None = None,
+) -> str:
     """One self-contained HTML document without a script; `before` has a register for each field."""
     return html_page(
         "hal.html",
         name,
         asset("page.css") + asset("charts.css") + asset("hal.css"),
         about=about(design),
-        cards=tuple(cards(design, before)),
+        cards=(*cards(design, before), verification_card(verification)),
+        verification=verification,
+        checked=tuple(checked_rows(verification)) if verification else (),
         maps=tuple(map_views(design)),
         kinds=KINDS,
         functions=tuple(function_views(design, before)),
@@ -93,10 +114,39 @@ def cards(design: Design, before: Design) -> Iterator[Card]:
     yield Card("Layout", layout.made_by, about, layout.optimal)
 
 
+def verification_card(found: Verification | None) -> Card:
+    if found is None:
+        return Card("Verification", "not run", "give --verify to run both on a virtual prototype")
+    if found.differences:
+        return Card("Verification", "differs", text.plural(len(found.differences), "difference"))
+    if not found.is_equal:
+        return Card("Verification", "nothing compared", "no access was reached")
+    told = f"registers see the same in {text.plural(found.calls, 'call')} on {found.target}"
+    return Card("Verification", "same", text.printable(told), is_proven=True)
+
+
+def checked_rows(found: Verification) -> Iterator[CheckedRow]:
+    different = {difference.function for difference in found.differences}
+    for one in found.functions:
+        was, now = one.naive, one.optimised
+        result = "differs" if one.function in different else "same" if one.calls else "not compared"
+        notes = [result, *filter(None, [one.left_out])]
+        if one.unreached and one.calls:
+            notes.append(f"never reached: {', '.join(one.unreached)}")
+        yield CheckedRow(
+            text.printable(one.function),
+            text.count(one.calls),
+            f"{was.accesses:,} → {now.accesses:,}",
+            f"{was.instructions:,} → {now.instructions:,}",
+            f"{was.code_bytes:,} → {now.code_bytes:,}",
+            text.printable("; ".join(notes)),
+        )
+
+
 def map_views(design: Design) -> Iterator[RegisterMapView]:
     for table in tables(design):
         own = [d for d in design.analysis.description.devices if d.group == table.group]
-        told = ", ".join(f"{device.name} at 0x{device.address:08X}" for device in own)
+        told = ", ".join(f"{device.name} {device.where}" for device in own)
         picture = Markup(register_map_svg(table))
         yield RegisterMapView(text.printable(table.group), text.printable(told), table.size, picture)
 
@@ -110,7 +160,7 @@ def function_views(design: Design, before: Design) -> Iterator[FunctionView]:
         yield FunctionView(
             f"f{n}",
             text.printable(function.name),
-            text.printable(str(function.place)),
+            text.printable(f"{Path(function.place.file).name}:{function.place.line}"),
             was[function.name],
             total(now),
             sum(len(act.numbers) > 1 for act in now),

@@ -13,6 +13,7 @@ from ..dataflow.throughput.selftimed import Firing
 from ..mapping.answer import MappingAnswer
 from ..mapping.board_mapping import MappedStage
 from ..mapping.timed_graph import frames_over_time, slot_bytes
+from ..platform.profile import TimeOrigin
 from ..program.deployment import OUTSIDE
 from .charts import FOOT, LEFT, RIGHT, TOP, Axis, Card, ChartPoint, asset, dots, grid, html_page, opening
 from .gantt import gantt_svg
@@ -41,6 +42,14 @@ class FifoRow:
     slot_bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class LayerRow:
+    layer: str
+    stage: str
+    milliseconds: str
+    share: float  # of the longest layer, 0..1
+
+
 def mapping_page(
     answer: MappingAnswer,
     front: Sequence[MappingAnswer] = (),
@@ -55,6 +64,7 @@ def mapping_page(
         asset("page.css") + asset("charts.css") + asset("dataflow.css"),
         about=" · ".join(
             (
+                *((text.printable(mapping.problem.board),) if mapping.problem.board else ()),
                 text.plural(len(mapping.stages), "stage"),
                 text.plural(sum(mapping.busy.values()), "busy processor"),
                 text.plural(len(mapping.problem.layers), "layer"),
@@ -66,6 +76,8 @@ def mapping_page(
         gantt=Markup(_gantt(answer)),
         rows=tuple(_rows(answer, measured_shares)),
         is_measured=bool(measured_shares),
+        layers=tuple(_layer_rows(answer)),
+        times=mapping.problem.origin.value,
         fifos=tuple(_fifo_rows(answer)),
         front=front,
         plot=Markup("".join(_front_plot(front, answer))) if front else "",
@@ -73,13 +85,18 @@ def mapping_page(
 
 
 def cards(answer: MappingAnswer, measured: float | None) -> Iterator[Card]:
-    proof = "no pipeline is faster" if answer.mapping.optimal else "the best found"
-    yield Card("Throughput", f"{answer.throughput:.2f} frames/s", f"predicted; {proof}", answer.mapping.optimal)
+    origin, is_optimal = answer.mapping.problem.origin, answer.mapping.optimal
+    is_measured = origin is TimeOrigin.MEASURED
+    proof = "no pipeline is faster by these times" if is_optimal else "the best found"
+    told = "predicted from measured times" if is_measured else origin.value
+    yield Card("Throughput", f"{answer.throughput:.2f} frames/s", f"{told}; {proof}", is_optimal and is_measured)
     if measured is not None:
         difference = measured / answer.throughput - 1
         yield Card("Measured", f"{measured:.2f} frames/s", f"{difference:+.1%} of what was predicted")
-    yield Card("Bound", f"{answer.bound:.2f} frames/s", f"no mapping exceeds it; gap {answer.gap:.1%}")
-    yield Card("Latency", f"{answer.latency * 1e3:.2f} ms", "of a frame, when frames come without pause")
+    yield Card("Bound", f"{answer.bound:.2f} frames/s", f"by these times no mapping exceeds it; gap {answer.gap:.1%}")
+    latency = "of a frame, when frames come without pause"
+    told = "" if is_measured else f", {origin.value}"
+    yield Card("Latency", f"{answer.latency * 1e3:.2f} ms", latency + told)
     yield Card("Memory", text.rounded_size(answer.memory_bytes), "arenas (estimated) and FIFOs, without weights")
     if answer.energy is not None:
         yield Card("Energy", f"{answer.energy:.3g} J", "a frame: an estimate from the board's power")
@@ -150,6 +167,16 @@ def _fifo_rows(answer: MappingAnswer) -> Iterator[FifoRow]:
         source, *readers = ("outside" if part == OUTSIDE else answer.mapping.label(part) for part in fifo.ends)
         tensor, size = text.printable(fifo.what.tensor), slot_bytes(answer.mapping, fifo)
         yield FifoRow(tensor, source, ", ".join(readers), fifo.slots, size)
+
+
+def _layer_rows(answer: MappingAnswer) -> Iterator[LayerRow]:
+    """All layers, in the order of the network, with the time that each takes in its stage."""
+    names, found = answer.mapping.problem.layers, dict[int, tuple[str, float]]()
+    for number, stage in enumerate(answer.mapping.stages):
+        found |= {layer: (stage_title(number, stage), stage.execution.seconds[layer]) for layer in stage.layers}
+    most = max((seconds for _, seconds in found.values()), default=0.0) or 1.0
+    for layer, (title, seconds) in sorted(found.items()):
+        yield LayerRow(text.printable(names[layer]), title, text.three_digits(1e3 * seconds), seconds / most)
 
 
 def _rows(answer: MappingAnswer, measured: Sequence[float]) -> Iterator[MappedStageRow]:

@@ -20,6 +20,7 @@ PROFILE = 60.0  # px for the bytes live per stage
 GAP = 16.0  # px between map and profile
 LINE = 18.0  # px from line to line of the legend
 LETTER = 6.5  # px, the mean width of a letter at the size of the labels, generously
+BOLD_LETTER = 7.8  # of names, which are bold
 
 
 def memory_map_svg(
@@ -187,7 +188,7 @@ def _names(frame: _Frame, occupancy: Occupancy, buffers: Sequence[Buffer]) -> It
             top, h = frame.y(buffer.offset) - 18, h - 26
         elif stop <= start:
             start = buffer.first
-        letters = int(((stop - start) * frame.step - 10) / LETTER)
+        letters = int(((stop - start) * frame.step - 10) / BOLD_LETTER)
         if letters < min(len(buffer.name), 7) or h < 14:
             continue  # less than that of a name says nothing
         x, label = frame.x(start) + 5, text.shortened(text.printable(buffer.name), letters)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from .. import text
+from ..kernels.cost.run_time import RunTime
 from ..program import Plan
 from .charts import asset, html_page
 from .graph import network_graph_svg, technique_class, technique_style
@@ -25,6 +26,8 @@ class Gauge:
     need: int
     limit: int | None
     parts: str = ""  # what the need is made of
+    proven: str = ""  # what of it a proof is about, as the beginning of a phrase; empty: all of it
+    less: str = ""  # what would take less
 
     @property
     def fits(self) -> bool:
@@ -57,12 +60,14 @@ def plan_page(
     title: str | None = None,
     before: Plan | None = None,
     not_counted: str = "",
+    time: RunTime | None = None,
+    less: str = "",
 ) -> str:
     """One self-contained HTML document.
 
     `critical` names the buffers whose size sets the peak (S 4.3.3); `ram` and `flash` are the board's limits in bytes.
     With `before`, a plan of the same network that does less, the two are drawn side by side. `not_counted` says why
-    code and stack are not.
+    code and stack are not, `time` how long a run is estimated to take, `less` what would take less RAM.
     """
     occupancy = Occupancy(plan)
     return html_page(
@@ -75,10 +80,11 @@ def plan_page(
         notes=[text.printable(note) for note in (*plan.notes, *plan.network.notes)],
         free=[text.printable(name) for name in plan.free],
         proof=plan.standing,
-        gauges=(ram_gauge(plan, ram), flash_gauge(plan, flash, not_counted)),
+        gauges=(ram_gauge(plan, ram, less), flash_gauge(plan, flash, not_counted)),
         savings=saving_rows(plan),
         critical=critical_rows(occupancy, critical),
         stages=stage_rows(occupancy),
+        time=time,
         tensors=tensor_rows(occupancy),
         memories=tuple(plan.arenas.items()),
         graph=Markup(network_graph_svg(plan, standalone=False, work=occupancy.work)),
@@ -90,13 +96,13 @@ def plan_page(
     )
 
 
-def ram_gauge(plan: Plan, limit: int | None) -> Gauge:
+def ram_gauge(plan: Plan, limit: int | None, less: str = "") -> Gauge:
     """Arenas, with the stack where it is known."""
     stack = plan.stack_bytes
     if stack is None:
-        return Gauge("Peak RAM", plan.peak_bytes, limit)
+        return Gauge("Peak RAM", plan.peak_bytes, limit, less=less)
     parts = f"arenas {text.size(plan.peak_bytes)}, stack at most {text.size(stack)}"
-    return Gauge("RAM", plan.peak_bytes + stack, limit, parts)
+    return Gauge("RAM", plan.peak_bytes + stack, limit, parts, "arenas: ", less)
 
 
 def flash_gauge(plan: Plan, limit: int | None, not_counted: str = "") -> Gauge:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from html import escape
+from typing import TYPE_CHECKING
 
 from .. import text
 from ..dataflow.buffers.schedule import Weight
 from ..dataflow.throughput.pareto import Pareto, Point
-from ..hal.layout.front import FrontPoint
 from .charts import FOOT, LEFT, RIGHT, TOP, Axis, ChartPoint, dots, exact, grid, opening
+
+if TYPE_CHECKING:  # which needs libclang
+    from ..hal.layout.front import FrontPoint
 
 WIDTH, HEIGHT = 860.0, 420.0  # px
 

@@ -105,6 +105,7 @@ def search_page(outcome: SearchOutcome, command: str, plans: Mapping[str, Plan] 
         timeline=Markup(time_svg(outcome)),
         panels=[_panel(outcome, point, plans.get(point.name)) for point in outcome.front.points],
         titles=TITLES,
+        time_words=outcome.pricer.time_words,
         has_held_out=any(point.held_out_macro_f1 is not None for point in outcome.front.points),
         command=text.printable(command),
         count=len(shown),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from html import escape
 
 from .. import text
 from ..adaptive.front import SwitchLayout
 from ..program import Buffer, Plan
-from .charts import LETTER, Axis
+from .charts import LETTER, Axis, free_line
 
 WIDTH, HEIGHT = 1160.0, 380.0  # px, of the picture and of its map
 LEFT, RIGHT, TOP, FOOT = 92.0, 20.0, 46.0, 30.0  # px
@@ -72,19 +72,11 @@ def _buffers(plan: Plan, column: Axis, addresses: Axis) -> Iterator[str]:
         letters = int((wide - 8) / LETTER)
         if tall >= 14 and letters >= min(len(buffer.name), 5):
             shown = text.shortened(text.printable(buffer.name), letters)
-            y = _free_line(labels, start, start + 8 + len(shown) * LETTER, top + LINE)
+            y = free_line(labels, LINE, start, start + 8 + len(shown) * LETTER, top + LINE)
             if y < bottom:
                 labels.append((start, start + 8 + len(shown) * LETTER, y))
                 yield f'<text class="size" x="{start + 4:.1f}" y="{y - 0.5:.1f}">{escape(shown)}</text>'
         yield "</g>"
-
-
-def _free_line(labels: Sequence[tuple[float, float, float]], start: float, end: float, y: float) -> float:
-    """Where a label may lie, at `y` or below, so that it covers none of the others."""
-    for low, high, taken in sorted(labels, key=lambda label: label[2]):
-        if low < end and start < high and abs(taken - y) < LINE:
-            y = taken + LINE
-    return y
 
 
 def _kind(plan: Plan, buffer: Buffer) -> str:

@@ -84,7 +84,7 @@ def estimate_profile(network: Network, board: Board) -> Profile:
 
 def _instruction_times(network: Network, board: Board, processor: Processor) -> dict[str, float] | None:
     """Seconds of each layer by its instructions; None where they or the core's cycles are not known."""
-    target, time = target_of_processor(processor), instruction_time(processor)
+    target, time = target_of_processor(processor), instruction_time(board, processor, network.is_real)
     if target is None or time is None or target.name not in modelled():
         return None
     plan = find_whole_layers(network, board, target=target).plan

@@ -244,30 +244,42 @@ def _add_layers(
 
 
 def _slowdowns(load: Callable[[], Callable[[], object]], kind: CoreKind, repeats: int) -> tuple[float, ...]:
-    """How much longer a frame takes when n cores have one each.
+    """How much longer a frame takes when n cores have one each: by all frames that they finish in the same time.
 
-    They share caches, memory, and on some boards power or, as two threads of one core, its units: so the time that
-    passes counts, and of each core's frames the middle one.
+    They share caches, memory, and on some boards power or, as two threads of one core, its units.
     """
-    found = []
-    for count in range(1, len(kind.cores) + 1):
-        barrier = threading.Barrier(count)
-        rates: list[float] = []
+    rates = [_frames_per_s(load, kind.cores[:count], repeats) for count in range(1, len(kind.cores) + 1)]
+    return tuple(max(1e-3, count * rates[0] / rate) for count, rate in enumerate(rates, start=1))
 
-        def work(core: int, barrier: threading.Barrier = barrier, rates: list[float] = rates) -> None:
-            pin((core,))
-            run = load()
+
+def _frames_per_s(load: Callable[[], Callable[[], object]], cores: Sequence[int], repeats: int) -> float:
+    """Of all these cores together; none has ended before the others have been at work for so many frames."""
+    barrier, over = threading.Barrier(len(cores)), threading.Event()
+    rates: list[float] = []
+
+    def work(core: int) -> None:
+        pin((core,))
+        run = load()
+        run()
+        barrier.wait()
+        start, count = time.perf_counter(), 0
+        while count < repeats or not over.is_set():
             run()
-            barrier.wait()
-            rates.append(median(call_times(run, repeats)))
+            count += 1
+            if count == repeats:
+                ready.release()
+        rates.append(count / (time.perf_counter() - start))
 
-        threads = [threading.Thread(target=work, args=(core,), daemon=True) for core in kind.cores[:count]]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        found.append(median(rates))
-    return tuple(max(1e-3, each / found[0]) for each in found)
+    ready = threading.Semaphore(0)
+    threads = [threading.Thread(target=work, args=(core,), daemon=True) for core in cores]
+    for thread in threads:
+        thread.start()
+    for _ in threads:
+        ready.acquire()
+    over.set()
+    for thread in threads:
+        thread.join()
+    return sum(rates)
 
 
 def _transfers(kinds: Mapping[str, CoreKind]) -> list[TransferTime]:

@@ -94,8 +94,9 @@ def _built(name: str, options: tuple[tuple[str, Any], ...]) -> bytes:
 
 
 def write(name: str, folder: Path | str, **options: Any) -> Path:
-    """The path of NAME.onnx, written into the folder, which is made if need be."""
-    path = Path(folder, f"{name}.onnx")
+    """The path of NAME.onnx, written into the folder, which is made if need be; or of the .onnx file that was named."""
+    folder = Path(folder)
+    path = folder if folder.suffix.lower() == ".onnx" and not folder.is_dir() else folder / f"{name}.onnx"
     data = _content(name, options)
     with made_folder(path.parent):
         return write_atomic(path, data)

@@ -13,9 +13,9 @@ import onnx
 from onnx import TensorProto, helper
 
 from edgewright.errors import InputError
-from edgewright.lazy import lazy_module
+from edgewright.lazy import lazy_module, load_package
 
-quantization = lazy_module("onnxruntime.quantization")  # takes long to load, and few need it
+quantization = lazy_module("onnxruntime.quantization", "reference")  # takes long to load, and few need it
 
 Form = Literal["qdq", "qoperator"]
 Feed = Mapping[str, npt.NDArray[Any]]
@@ -74,8 +74,7 @@ def quantise(
 
 def _usual_operators() -> list[str]:
     """The types of operators that onnxruntime quantises when it is not told which."""
-    from onnxruntime.quantization import registry
-
+    registry = load_package("onnxruntime.quantization.registry", "reference")
     return [*dict.fromkeys([*registry.QLinearOpsRegistry, *registry.QDQRegistry])]
 
 

@@ -11,6 +11,7 @@ import onnx
 from ..complete_plan import find_complete
 from ..emit.verify import verify
 from ..errors import EdgewrightError
+from ..lazy import load_package
 from .architecture import INPUT, CnnArchitecture
 from .candidates import CnnCandidate, Trained
 from .data import LabelledSet, SearchData
@@ -110,8 +111,7 @@ def _scored(model: bytes, given: LabelledSet, classes: int) -> tuple[float, floa
 
 def run_onnx(model: bytes, x: FloatArray) -> FloatArray:
     """The scores that onnxruntime computes with one thread, for inputs NHWC."""
-    import onnxruntime
-
+    onnxruntime = load_package("onnxruntime", "reference")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3

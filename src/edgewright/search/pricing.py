@@ -26,7 +26,9 @@ from ..mapping.profiled import problem_of
 from ..network import Network
 from ..network.read import read
 from ..platform import Board
+from ..platform.chip_time import ERROR, assumed_instruction_time, board_instruction_time
 from ..platform.processor import ProcessorKind
+from ..platform.profile import TimeOrigin
 from ..platform.target import Architecture, Target, target_of
 from ..program import Plan
 from ..run.estimated_times import estimate_profile
@@ -80,7 +82,7 @@ class Price:
     ram_bytes: int  # of all buffers; the stack is added when code is compiled
     flash_bytes: int
     instructions: int  # of one frame, estimated
-    seconds: float  # from frame to frame, at one instruction a cycle
+    seconds: float  # from frame to frame, estimated (`platform/chip_time.py`)
     energy_j: float | None = None  # of one frame; none where the board file does not say what the board draws
 
 
@@ -123,6 +125,15 @@ class CandidatePricer:
         """What `plan` and `compile` are asked for; mapped manners run layers whole."""
         return REQUESTS.get(self.manner, PlanRequest())
 
+    @property
+    def time_words(self) -> str:
+        """What the times of prices are."""
+        if self.is_mapped:
+            return TimeOrigin.ROOFLINE.value
+        if board_instruction_time(self.board) is None:
+            return "estimated, one instruction a cycle"
+        return f"estimated, ± {ERROR:.0%}"
+
     def command(self, model: str) -> str:
         """What does to a model file what was priced."""
         if self.is_mapped:
@@ -164,7 +175,7 @@ class CandidatePricer:
     def price_of(self, plan: Plan) -> Price:
         """The price of a network with this plan."""
         instructions = self._instructions(plan)
-        seconds = instructions / self.board.processors[0].clock
+        seconds = instructions * assumed_instruction_time(self.board, plan.network.is_real)
         return Price(plan.peak_bytes, plan.flash_bytes, instructions, seconds, self._energy(seconds))
 
     def _instructions(self, plan: Plan) -> int:

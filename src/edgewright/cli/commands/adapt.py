@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from ..options import IN_FILE, SHARE, SWITCH_POLICIES, json_option
+from ..options import IN_FILE, SHARE, SWITCH_POLICIES, json_option, operators_option
 from ..outputs import OutFile, OutFolder, Verb
 
 
@@ -80,6 +80,7 @@ from ..outputs import OutFile, OutFolder, Verb
     type=OutFile(),
     help="Write a self-contained page: a switch over time, the switch matrix, the memory map, the front.",
 )
+@operators_option
 @json_option
 def adapt(**given: Any) -> None:
     """Scenarios that switch at run time: what they share, in how much memory, how long each switch takes.

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from ..options import APPLICATION_METHODS, BYTE_SIZE, IN_FILE, json_option
+from ..options import APPLICATION_METHODS, BYTE_SIZE, IN_FILE, json_option, operators_option
 from ..outputs import OutFile, OutPlanOrFolder, Verb
 
 
@@ -64,6 +64,7 @@ from ..outputs import OutFile, OutPlanOrFolder, Verb
     show_default=True,
     help="Run the library of --compile, here and on the virtual board.",
 )
+@operators_option
 @json_option
 def app(**given: Any) -> None:
     """Several networks in one memory: who sets the peak, who pays for less, where everything lies.

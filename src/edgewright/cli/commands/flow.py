@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from ..options import IN_FILE, json_option
+from ..options import IN_FILE, json_option, operators_option
 from ..outputs import OutFolder, Verb
 
 
@@ -20,6 +20,7 @@ from ..outputs import OutFolder, Verb
     show_default=True,
     help="Run the firmware, here and on the virtual board.",
 )
+@operators_option
 @json_option
 def flow(**given: Any) -> None:
     """The whole design flow: search, manners of execution, selection, application, firmware.

@@ -35,6 +35,13 @@ def _rdl_kinds(_ctx: click.Context, _param: click.Parameter, value: str | None) 
     return kinds
 
 
+def _excluded(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    found = {name.strip(): why.strip() for name, _, why in (one.partition("=") for one in given)}
+    if wrong := [name for name, why in found.items() if not (name and why)]:
+        raise click.BadParameter(f"'{wrong[0]}' needs a reason: NAME='why it need not be compared'")
+    return found
+
+
 @click.command(cls=Verb)
 @click.argument("files", type=IN_FILE, nargs=-1, metavar="FILES...")
 @click.option(
@@ -57,7 +64,21 @@ def _rdl_kinds(_ctx: click.Context, _param: click.Parameter, value: str | None) 
     show_default=True,
     help="Processor of the prototype.",
 )
-@click.option("--model", type=IN_FILE, metavar="FILE.py", help="How the peripherals behave, for --verify.")
+@click.option(
+    "--exclude",
+    "excluded",
+    multiple=True,
+    metavar="NAME=WHY",
+    callback=_excluded,
+    help="A function that is written though it cannot be compared, and why. May be given again.",
+)
+@click.option("--model", type=IN_FILE, metavar="FILE.py", help="How the peripherals behave, for --verify and --twin.")
+@click.option(
+    "--twin",
+    type=IN_FILE,
+    metavar="FILE.c",
+    help="A conventional driver with the same functions, to measure beside; FILE.toml says where it has the fields.",
+)
 @click.option("--max-map", type=BYTE_SIZE, metavar="BYTES", help="Limit for the register maps of all devices together.")
 @click.option(
     "--minimise",
@@ -102,6 +123,13 @@ def _rdl_kinds(_ctx: click.Context, _param: click.Parameter, value: str | None) 
     help="A function that runs in interrupts, beside those that show it. May be given again.",
 )
 @click.option(
+    "--not-isr",
+    "no_interrupt_routines",
+    multiple=True,
+    metavar="NAME",
+    help="A function that does not run in interrupts, though its name looks like it. May be given again.",
+)
+@click.option(
     "--lock",
     type=OutLock(makes_folders=True),
     help="Lock file: fields in it keep their places.  [default: the one in OUTPUT]",
@@ -112,7 +140,12 @@ def _rdl_kinds(_ctx: click.Context, _param: click.Parameter, value: str | None) 
     metavar="FILE.svd",
     help="Write groups and a full lock file for a peripheral of a CMSIS-SVD file, and end.",
 )
-@click.option("--from-rdl", type=IN_FILE, metavar="FILE.rdl", help="The same for the address maps of a SystemRDL file.")
+@click.option(
+    "--from-rdl",
+    type=IN_FILE,
+    metavar="FILE.rdl",
+    help="The same for the address maps of a SystemRDL file, or of one in IP-XACT (.xml).",
+)
 @click.option(
     "--from-header",
     type=IN_FILE,
@@ -134,6 +167,7 @@ def _rdl_kinds(_ctx: click.Context, _param: click.Parameter, value: str | None) 
     callback=_rdl_kinds,
     help=f"What PeakRDL is to make as well: {', '.join(RDL_KINDS)}.",
 )
+@click.option("--cmsis", is_flag=True, help="Write NAME_cmsis.h as well: structs of registers, _Pos and _Msk macros.")
 @click.option(
     "--page",
     type=OutFile(makes_folders=True),
@@ -162,12 +196,16 @@ def hal(**options: Any) -> None:
         raise click.UsageError("--peripheral is for --from-svd, --from-rdl and --from-header")
     if not options["files"]:
         raise click.UsageError("Missing argument 'FILES...'.")
-    if options["model"] and not (options["verify"] or (options["verify"] is None and options["output"])):
-        raise click.UsageError("--model is for --verify")
+    if options["model"] and not (
+        options["twin"] or options["verify"] or (options["verify"] is None and options["output"])
+    ):
+        raise click.UsageError("--model is for --verify and --twin")
     if options["lock"] and options["relock"] and not options["output"]:
         raise click.UsageError("--relock needs -o: without it no lock file is written")
     if options["rdl"] and not options["output"]:
         raise click.UsageError("--rdl needs -o: it writes folders of files")
+    if options["cmsis"] and not options["output"]:
+        raise click.UsageError("--cmsis needs -o: it writes a header there")
     try:
         from ..hal_steps import HalOptions, run
     except ModuleNotFoundError as error:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ..options import BYTE_SIZE, IN_FILE, json_option
-from ..outputs import OutFile, OutFolder, Verb
+from ..outputs import OutFile, OutModelOrFolder, Verb
 
 
 @click.command()
@@ -22,7 +22,13 @@ def boards(**given: Any) -> None:
 
 @click.command(cls=Verb)
 @click.argument("name", required=False)
-@click.option("-o", "--output", type=OutFolder(), default=Path("."), help="Folder for the files.")
+@click.option(
+    "-o",
+    "--output",
+    type=OutModelOrFolder(),
+    default=Path("."),
+    help="Folder for the files, or the .onnx file.",
+)
 def sample(**given: Any) -> None:
     """Write the bundled model NAME as an ONNX file, or the application NAME; without NAME, list them."""
     from ..lists import sample

@@ -16,6 +16,7 @@ from ..options import (
     interface_options,
     json_option,
     model_argument,
+    rename_option,
     shape_option,
 )
 from ..outputs import OutFile, OutFolder, Verb
@@ -83,6 +84,7 @@ def plan(**given: Any) -> None:
 @planning_options
 @click.option("-o", "--output", type=OutFolder(), help="The folder to write.  [default: the library's name]")
 @click.option("--name", help="Of the library: prefix of its files and functions.  [default: the model's]")
+@rename_option
 @click.option(
     "--kernels",
     type=click.Choice(KERNELS),

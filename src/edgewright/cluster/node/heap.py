@@ -12,17 +12,17 @@ from contextlib import suppress
 
 _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8  # of malloc.h
 _LARGE_BYTES = 1 << 20  # blocks of this size are apart, and returned when they are freed
+_LIBRARY = ctypes.CDLL(None)
 
 
 def use_one_heap() -> None:
     """For all threads that begin from now on; they rarely wait for it, since Python runs one of them at a time."""
-    with suppress(AttributeError, OSError):  # a C library without it, such as musl
-        mallopt = ctypes.CDLL(None).mallopt
-        mallopt(_M_ARENA_MAX, 1)
-        mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
+    with suppress(AttributeError):  # a C library without it, such as musl
+        _LIBRARY.mallopt(_M_ARENA_MAX, 1)
+        _LIBRARY.mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
 
 
 def return_free_memory() -> None:
     """Gives pages that nothing lies in back to the system."""
-    with suppress(AttributeError, OSError):
-        ctypes.CDLL(None).malloc_trim(ctypes.c_size_t(0))
+    with suppress(AttributeError):
+        _LIBRARY.malloc_trim(ctypes.c_size_t(0))

@@ -8,7 +8,7 @@ import os
 import re
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from errno import EDQUOT, ENOSPC
 from pathlib import Path
 
@@ -21,7 +21,11 @@ _LOCK_S = 30.0  # that one waits for another process which uses the folder
 
 
 class FileStore:
-    """A folder that only its owner can read. Several processes may use it at the same time."""
+    """A folder that only its owner can read. Several processes may use it at the same time.
+
+    Names that others send are joined as text: `Path` interns the parts of a path, and Python 3.12 keeps interned text
+    for ever, so that a node would grow with each new name.
+    """
 
     def __init__(self, folder: Path, most_bytes: int = MOST_BYTES) -> None:
         """`most_bytes` is the largest file that is accepted."""
@@ -71,20 +75,20 @@ class FileStore:
                     raise OSError(ENOSPC, "")
                 _write_at(part, offset, piece)
             except OSError as error:
-                part.unlink(missing_ok=True)  # so that it does not fill the disk
+                _delete(part)  # so that it does not fill the disk
                 raise self._refusal(error, self._sizes.get(digest, end)) from error
 
     def finish(self, digest: str) -> Path:
         """The path of the complete file. One with another content is deleted."""
-        part, path = self._part(digest), self.folder / digest
+        part, path = self._part(digest), self._file(digest)
         with self._lock():
             if self._is_complete(digest):
-                part.unlink(missing_ok=True)
-                return path
-            if not part.exists():
+                _delete(part)
+                return Path(path)
+            if not os.path.exists(part):
                 raise InputError(f"file {digest[:12]} was not received; send it again")
             if _digest_of(part) != digest:
-                part.unlink(missing_ok=True)
+                _delete(part)
                 raise InputError(f"file {digest[:12]} is damaged: its content has another SHA-256; send it again")
             try:
                 _replace(part, path)
@@ -92,7 +96,7 @@ class FileStore:
                 raise self._refusal(error, _size(part)) from error
             self._checked[digest] = _state(path)
         self._sizes.pop(digest, None)
-        return path
+        return Path(path)
 
     def path(self, digest: str) -> Path:
         """The path of a complete file."""
@@ -108,18 +112,21 @@ class FileStore:
         for digest in digests:
             _check_digest(digest)
         with self._lock():
-            for path in self.folder.iterdir():
-                name = path.name.removesuffix(_PART)
-                if _DIGEST.fullmatch(name) and name not in digests:
-                    path.unlink(missing_ok=True)
+            for name in os.listdir(self.folder):
+                digest = name.removesuffix(_PART)
+                if _DIGEST.fullmatch(digest) and digest not in digests:
+                    _delete(self._file(name))
 
-    def _part(self, digest: str) -> Path:
+    def _part(self, digest: str) -> str:
         _check_digest(digest)
-        return self.folder / (digest + _PART)
+        return self._file(digest + _PART)
+
+    def _file(self, name: str) -> str:
+        return os.path.join(self.folder, name)
 
     def _is_complete(self, digest: str) -> bool:
         """Compares the content when it is first asked about, since SD cards lose bits; deletes it if it is damaged."""
-        path = self.folder / digest
+        path = self._file(digest)
         try:
             state = _state(path)
             if self._checked.get(digest) == state:
@@ -129,7 +136,7 @@ class FileStore:
                 return True
         except FileNotFoundError:
             return False
-        path.unlink(missing_ok=True)
+        _delete(path)
         return False
 
     @property
@@ -171,16 +178,21 @@ def _has_locked(handle: int) -> bool:
     return True
 
 
-def _size(path: Path) -> int:
+def _size(path: str) -> int:
     try:
-        return path.stat().st_size
+        return os.stat(path).st_size
     except FileNotFoundError:
         return 0
 
 
-def _state(path: Path) -> tuple[int, int, int]:
+def _delete(path: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(path)
+
+
+def _state(path: str) -> tuple[int, int, int]:
     """Changes whenever the content does."""
-    found = path.stat()
+    found = os.stat(path)
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
@@ -189,12 +201,12 @@ def _check_digest(digest: str) -> None:
         raise InputError(f"{digest[:80]!r} is no SHA-256; expected 64 digits of 0-9 and a-f")
 
 
-def _digest_of(path: Path) -> str:
-    with path.open("rb") as file:
+def _digest_of(path: str) -> str:
+    with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _write_at(path: Path, offset: int, piece: memoryview) -> None:
+def _write_at(path: str, offset: int, piece: memoryview) -> None:
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         while piece:
@@ -204,14 +216,14 @@ def _write_at(path: Path, offset: int, piece: memoryview) -> None:
         os.close(handle)
 
 
-def _replace(part: Path, path: Path) -> None:
+def _replace(part: str, path: str) -> None:
     """Renames the file once its content is on the disk, so that a power cut leaves no torn file of this name."""
     _flush(part)
     os.replace(part, path)
-    _flush(path.parent)
+    _flush(os.path.dirname(path))
 
 
-def _flush(path: Path) -> None:
+def _flush(path: str) -> None:
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(handle)

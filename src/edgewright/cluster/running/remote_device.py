@@ -137,7 +137,11 @@ class RemoteDevice:
         progress(sum(sizes.values()) - sum(sizes[digest] - there for digest, there in missing.items()))
         if not missing:
             return
-        connection = self._dialled("files")
+        try:
+            connection = self._dialled("files")
+        except RunError:
+            self._wait(lambda: False, 2 * LEASE_S)  # it may be lost, which is noticed on another connection
+            raise
         try:
             for digest, there in missing.items():
                 with files[digest].open("rb") as file:

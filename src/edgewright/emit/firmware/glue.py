@@ -68,7 +68,7 @@ def glue(library: Library, probes: Probes, brings_lanes: bool = False) -> Harnes
 
 
 def _names(library: Library) -> Parameters:
-    return parameters(library.name, library.network, library.arenas)
+    return parameters(library.name, library.network, library.arenas, library.options.renamed)
 
 
 def _port(library: Library, way: str, name: str, parameter: str) -> _HarnessPort:

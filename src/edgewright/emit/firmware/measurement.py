@@ -176,12 +176,13 @@ def stack_promise(library: Library, elf: Elf, used: int | None = None) -> int | 
     callers = [symbol for symbol in elf.symbols if symbol.split(".")[0] in own] if pulled else []
     bound = partial(stack_bound, elf, library.target.architecture, root, callers)
     # The harness hands out rows itself, on the same stack.
-    most = bound([symbol for symbol in elf.symbols if symbol.startswith("pull_")]) if pulled else bound()
+    alone = bound()
+    most = bound([symbol for symbol in elf.symbols if symbol.startswith("pull_")]) if pulled else alone
     if used is not None and most is not None and used > most:
         raise EdgewrightError(
             f"the run took {used} bytes of stack, and {most} were found to be the most it can take; please report this"
         )
-    return bound()
+    return alone
 
 
 def packed(network: Network, inputs: Mapping[str, Array]) -> bytes:

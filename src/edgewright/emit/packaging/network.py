@@ -74,6 +74,7 @@ def package_files(library: Library, edgewright: str) -> dict[str, str | bytes]:
         "macro": name.upper(),
         "ram": plan.peak_bytes,
         "optimal": plan.optimal,
+        "scope": plan.scope,
         "weights": library.weight_bytes,
         "macs": plan.macs,
         **_arguments(library),
@@ -111,7 +112,7 @@ def _text(template: str, facts: dict[str, Any]) -> str:
 
 def _arguments(library: Library) -> dict[str, Any]:
     network = library.network
-    names = parameters(library.name, network, library.arenas)
+    names = parameters(library.name, network, library.arenas, library.options.renamed)
     inputs = [example_argument(library, "input", network.tensors[n], p) for n, p in names.inputs.items()]
     outputs = [example_argument(library, "output", network.tensors[n], p) for n, p in names.outputs.items()]
     both = [*names.inputs.items(), *names.outputs.items()]

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from ...interrupts import keeping_best
 from ...memory import critical_buffers
 from ...memory import plan as make_plan
 from ...network import Network
@@ -77,12 +78,13 @@ def explore(
     rounds: list[ExplorationRound] = []
     is_whole = True
     try:
-        for _ in range(most_rounds):
-            rounds += _until_better(evaluator, plan, schedules, methods, cutoff)
-            if not rounds or rounds[-1].chosen is None:
-                break
-            further = with_schedule(schedules, rounds[-1].chosen.schedule)
-            plan, schedules = replan(alignment=words, schedules=further), further
+        with keeping_best():
+            for _ in range(most_rounds):
+                rounds += _until_better(evaluator, plan, schedules, methods, cutoff)
+                if not rounds or rounds[-1].chosen is None:
+                    break
+                further = with_schedule(schedules, rounds[-1].chosen.schedule)
+                plan, schedules = replan(alignment=words, schedules=further), further
     except KeyboardInterrupt:  # what it has come to so far is a plan
         is_whole = False
     if board is not None:

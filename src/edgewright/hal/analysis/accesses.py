@@ -61,6 +61,7 @@ class Spot:
     condition: Span | None = None  # of a loop, if the access is among the first things that it does
     is_known: bool = False  # what is assigned is a constant or a truth value
     is_polled: bool = False  # it is read for the condition of a loop, which compares it and does nothing else with it
+    is_unused: bool = False  # nobody uses the value of the whole
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """From groups to spaces: groups that no pointer reaches and arrays that no index needs are dissolved (S 6.4.3).
 
 A group keeps a space of its own where code holds a pointer to it, where a device is made of it, where a field of it is
-pinned, and where it holds such a group: then C's own rules for structs find every area, whatever the expression.
+pinned, where its stride is stated, and where it holds such a group: then C's own rules for structs find every area,
+whatever the expression.
 """
 
 from __future__ import annotations
@@ -82,6 +83,7 @@ def _own_spaces(description: Description, functions: Sequence[Function]) -> froz
         kept |= {parameter.group for parameter in function.parameters if parameter.group is not None}
         kept |= function.pointed | {access.group for access in function.accesses if access.device is None}
     kept |= {group.name for group in description.groups.values() if any(field.pinned for field in group.fields)}
+    kept |= {name for name in description.groups if description.stride_of(name) is not None}
     for name, group in description.groups.items():  # children come first, so one sweep reaches all that hold them
         if any(child.group in kept for child in group.children):
             kept.add(name)

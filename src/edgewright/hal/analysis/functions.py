@@ -75,6 +75,7 @@ class Function:
     pointed: frozenset[str] = frozenset()  # groups whose address it takes
     snapshots: tuple[Span, ...] = ()  # from the word `snapshot` to the statement that it marks
     static: Span | None = None  # the word in its definition, where it stands there
+    calls_pointer: bool = False  # it calls functions through pointers
 
 
 LISTED = 128  # accesses of a function up to which its conflicts are listed: they grow with the square

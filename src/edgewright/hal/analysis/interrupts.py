@@ -1,12 +1,14 @@
 """Interrupt routines of a driver, and the fields that they use.
 
 A routine is known by its attribute, by its place in a vector table, by a name of CMSIS, because it is given to a
-function that registers such (by the name of that), or because the user names it.
+function that registers such (by the name of that), or because the user names it. A function that nobody calls and that
+is named like one is taken for one, and asked about.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,6 +24,7 @@ from .functions import Function
 
 _ATTRIBUTES = ("interrupt", "isr", "signal", "interrupt_handler", "IRQ")
 _TABLE = re.compile(r"vector|isr|irq|interrupt", re.IGNORECASE)
+_LIKELY = re.compile(r"\w*_(isr|irq|handler)", re.IGNORECASE)
 _CMSIS = re.compile(r"\w+_IRQHandler|(SysTick|PendSV|SVC|NMI|HardFault|MemManage|BusFault|UsageFault)_Handler")
 
 
@@ -32,13 +35,33 @@ class Interrupts:
     routines: frozenset[str]
     reached: frozenset[str]  # the routines, and all that they call
     only: frozenset[str]  # of these, what nothing else calls
+    likely: tuple[str, ...]  # names of routines that only their name shows
 
 
-def interrupts_of(source: Source, functions: Sequence[Function], named: Iterable[str] = ()) -> Interrupts:
-    routines = frozenset(_routines(source, functions, frozenset(named)))
-    reached = _reached(routines, functions)
+def interrupts_of(
+    source: Source, functions: Sequence[Function], named: Iterable[str] = (), denied: Iterable[str] = ()
+) -> Interrupts:
+    """The interrupt routines, those in `named` included, and of the likely ones all but those in `denied`."""
+    _check_names(functions, (*named, *denied))
+    known = frozenset(_routines(source, frozenset(named)))
+    calls = _calls(source, functions)
+    likely = tuple(
+        function
+        for function in functions
+        if _LIKELY.fullmatch(function.name)
+        and not (function.usr in known or function.name in denied)
+        and not any(function.usr in other.calls for other in functions)
+        and _has_accesses(_reached({function.usr}, calls), functions)
+    )
+    routines = known | {function.usr for function in likely}
+    reached = _reached(routines, calls)
     outside = [f for f in functions if f.usr not in reached or (f.usr not in routines and not f.is_static)]
-    return Interrupts(routines, reached, reached - _reached({f.usr for f in outside}, functions))
+    only = reached - _reached({f.usr for f in outside}, calls)
+    return Interrupts(routines, reached, only, tuple(function.name for function in likely))
+
+
+def _has_accesses(reached: Collection[str], functions: Sequence[Function]) -> bool:
+    return any(function.accesses for function in functions if function.usr in reached)
 
 
 def shared_fields(description: Description, functions: Sequence[Function], interrupts: Interrupts) -> Description:
@@ -85,12 +108,15 @@ def guarded(description: Description) -> Description:
     return replace(description, groups=unmarked)
 
 
-def _routines(source: Source, functions: Sequence[Function], named: frozenset[str]) -> Iterator[str]:
+def _check_names(functions: Sequence[Function], names: Collection[str]) -> None:
     known = {function.name for function in functions}
-    if missing := sorted(named - known):
+    if missing := sorted(set(names) - known):
         raise Refused(
             [Refusal(functions[0].place, f"no function '{name}', named as an interrupt routine") for name in missing]
         )
+
+
+def _routines(source: Source, named: frozenset[str]) -> Iterator[str]:
     for cursor in source.cursors:
         if cursor.kind is KINDS.FUNCTION_DECL:
             name = str(cursor.spelling)
@@ -126,8 +152,24 @@ def _is_table(cursor: Cursor, source: Source) -> bool:
     return bool(places or _TABLE.search(str(cursor.spelling)))
 
 
-def _reached(starts: Collection[str], functions: Sequence[Function]) -> frozenset[str]:
-    """The functions, and all that they call."""
+def _calls(source: Source, functions: Sequence[Function]) -> nx.DiGraph:
+    """Which functions call which: through a pointer, any whose address is taken."""
     calls = nx.DiGraph((function.usr, callee) for function in functions for callee in function.calls)
-    calls.add_nodes_from(starts)
-    return frozenset(starts).union(*(nx.descendants(calls, one) for one in starts))
+    taken = address_taken(source) & {function.usr for function in functions}
+    calls.add_edges_from((function.usr, one) for function in functions if function.calls_pointer for one in taken)
+    return calls
+
+
+def address_taken(source: Source) -> frozenset[str]:
+    """The functions, by USR, that are named elsewhere than in front of a call."""
+    named = Counter[str]()
+    for top in source.cursors:
+        named.update(_named_functions(top))
+        calls = (inner for inner in walk(top) if inner.kind is KINDS.CALL_EXPR and inner.referenced is not None)
+        named.subtract(call.referenced.get_usr() for call in calls)
+    return frozenset(name for name, times in named.items() if times > 0)
+
+
+def _reached(starts: Collection[str], calls: nx.DiGraph) -> frozenset[str]:
+    """The functions, and all that they call."""
+    return frozenset(starts).union(*(nx.descendants(calls, one) for one in starts if one in calls))

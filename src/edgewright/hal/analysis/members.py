@@ -10,8 +10,10 @@ from ..language.cursors import (
     Cursor,
     bare,
     binary_operator,
+    children,
     cindex,
     constant,
+    converted,
     group_of,
     is_in_argument,
     is_volatile,
@@ -25,7 +27,7 @@ from ..language.nodes import acts, field, operand
 from .accesses import Expression, Hop
 
 _PLAIN = (
-    *(KINDS.UNEXPOSED_EXPR, KINDS.PAREN_EXPR, KINDS.DECL_REF_EXPR, KINDS.MEMBER_REF_EXPR, KINDS.MEMBER_REF),
+    *(KINDS.DECL_REF_EXPR, KINDS.MEMBER_REF_EXPR, KINDS.MEMBER_REF),
     *(KINDS.ARRAY_SUBSCRIPT_EXPR, KINDS.INTEGER_LITERAL, KINDS.CHARACTER_LITERAL, KINDS.CSTYLE_CAST_EXPR),
     *(KINDS.BINARY_OPERATOR, KINDS.UNARY_OPERATOR, KINDS.TYPE_REF),
 )
@@ -50,7 +52,7 @@ def member_of(cursor: Cursor, description: Description) -> Member | None:
     """The path if the expression is a field of a group (an element of it, for an array of fields)."""
     index = None
     if cursor.kind is KINDS.ARRAY_SUBSCRIPT_EXPR:
-        array, index = cursor.get_children()
+        array, index = children(cursor)
         cursor = bare(array)
     named = field(cursor, description)
     if cursor.kind is not KINDS.MEMBER_REF_EXPR or named is None or (index is None) != (named.count is None):
@@ -64,14 +66,14 @@ def _path(cursor: Cursor, description: Description) -> tuple[Cursor, str, tuple[
     """From a member expression upwards: the pointer at its beginning and the members before the last."""
     before = operand(cursor)
     if before.kind is KINDS.UNARY_OPERATOR and unary_operator(before) in ("*", "&"):
-        inner = bare(next(iter(before.get_children())))
+        inner = bare(next(iter(children(before))))
         if unary_operator(before) == "*" or inner.kind not in (KINDS.MEMBER_REF_EXPR, KINDS.ARRAY_SUBSCRIPT_EXPR):
             return inner, _group(inner), ()
         before = inner
     index = None
     child = before
     if child.kind is KINDS.ARRAY_SUBSCRIPT_EXPR:
-        array, index = child.get_children()
+        array, index = children(child)
         child = bare(array)
     if child.kind is KINDS.MEMBER_REF_EXPR and child.referenced is not None:
         owner = description.groups.get(child.referenced.semantic_parent.spelling)
@@ -116,7 +118,7 @@ def compared(cursor: Cursor) -> Iterator[Cursor]:
     inner = bare(cursor)
     is_not = inner.kind is KINDS.UNARY_OPERATOR and unary_operator(inner) == "!"
     if is_not or (inner.kind is KINDS.BINARY_OPERATOR and binary_operator(inner) in _TRUTHS):
-        for child in inner.get_children():
+        for child in children(inner):
             yield from compared(child)
     else:
         yield inner
@@ -126,7 +128,7 @@ _TRUTHS = ("==", "!=", "<", ">", "<=", ">=", "&&", "||")
 
 
 def _is_pure(cursor: Cursor, description: Description) -> bool:
-    is_plain = cursor.kind in _PLAIN and not is_volatile(cursor)
+    is_plain = (cursor.kind in _PLAIN or converted(cursor) is not None) and not is_volatile(cursor)
     return is_plain and not acts(cursor) and field(cursor, description) is None
 
 
@@ -140,7 +142,7 @@ def _read(cursor: Cursor, description: Description) -> set[str]:
         owner = cursor.referenced.semantic_parent.spelling if cursor.referenced else ""
         return set() if owner in description.groups else {"*"}
     if cursor.kind is KINDS.ARRAY_SUBSCRIPT_EXPR:
-        array = bare(next(iter(cursor.get_children())))
+        array = bare(next(iter(children(cursor))))
         inside = array.kind is KINDS.MEMBER_REF_EXPR and array.referenced is not None
         return set() if inside and array.referenced.semantic_parent.spelling in description.groups else {"*"}
     if cursor.kind is KINDS.UNARY_OPERATOR and unary_operator(cursor) == "*":

@@ -17,13 +17,19 @@ def record(design: Design, before: Design, files: Sequence[str] = ()) -> dict[st
     return {
         "registers": registers(design),
         "devices": [
-            {"name": d.name, "group": d.group, "address": d.address, "bytes": layout.spaces[d.group].size}
+            {
+                "name": d.name,
+                "group": d.group,
+                "address": None if d.is_mapped else d.address,
+                "bytes": layout.spaces[d.group].size,
+            }
             for d in analysis.description.devices
         ],
         "map_bytes": layout.map_bytes(analysis.description),
         "map_bytes_before": before.layout.map_bytes(analysis.description),
         "functions": {f.name: function_record(design, before, f.name) for f in analysis.functions},
         "refused": [],
+        "questions": list(analysis.questions),
         "layout": {"made_by": layout.made_by, "optimal": layout.optimal, "cost": layout.cost, "bound": layout.bound},
         "files": list(files),
     }

@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element, SubElement
 
 from ..design import Design
 from ..language.description import Device, Mode
-from .table import Entry, Table, TableBlock, TableField, TableRegister, about_field, about_register, tables
+from .table import MAPPED, Entry, Table, TableBlock, TableField, TableRegister, about_field, about_register, tables
 
 ACCESS = {Mode.RW: "read-write", Mode.RO: "read-only", Mode.WO: "write-only"}
 
@@ -32,8 +32,10 @@ def svd(design: Design, name: str) -> str:
 def _peripheral(parent: Element, device: Device, table: Table, alike: str | None) -> None:
     element = SubElement(parent, "peripheral", {"derivedFrom": alike} if alike else {})
     _texts(element, name=device.name)
-    if alike is None:
-        _texts(element, description=f"{table.group} devices")
+    if alike is None or device.is_mapped:
+        _texts(
+            element, description=(table.about or f"{table.group} devices") + (f", {MAPPED}" if device.is_mapped else "")
+        )
     _texts(element, baseAddress=f"0x{device.address:X}")
     if alike is None:
         block = SubElement(element, "addressBlock")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ..design import Design
 from ..language.description import Mode
-from .table import Entry, Table, TableBlock, TableField, TableRegister, about_field, about_register, tables
+from .table import MAPPED, Entry, Table, TableBlock, TableField, TableRegister, about_field, about_register, tables
 
 _RESERVED = """
 abstract accesstype addressingtype addrmap alias all bit boolean bothedge component componentwidth compact constraint
@@ -30,7 +30,8 @@ def system_rdl(design: Design, name: str) -> str:
     lines.append(f"addrmap {top_name(design, name)} {{")
     lines.append(f'    name = "{_quoted(name)}";')
     for device in description.devices:
-        lines.append(f"    {_word(device.group)} {_word(device.name)} @ 0x{device.address:X};")
+        note = f" // {MAPPED}" if device.is_mapped else ""
+        lines.append(f"    {_word(device.group)} {_word(device.name)} @ 0x{device.address:X};{note}")
     return "\n".join([*lines, "};", ""])
 
 
@@ -46,6 +47,8 @@ def top_name(design: Design, name: str) -> str:
 def _map(table: Table) -> Iterator[str]:
     yield f"addrmap {_word(table.group)} {{"
     yield f'    name = "{_quoted(table.group)}";'
+    if table.about:
+        yield f'    desc = "{_quoted(table.about)}";'
     rows = [entry for entry in table.entries if isinstance(entry, TableRegister)]
     for entry in sorted(table.entries, key=_is_alias):
         yield ""
@@ -96,9 +99,9 @@ def _where(entry: TableRegister | TableBlock) -> str:
 def _properties(at: TableField) -> Iterator[str]:
     field, nature = at.field, at.nature
     yield f"sw = {'r' if field.mode is Mode.RO else 'w' if field.mode is Mode.WO else 'rw'};"
-    yield f"hw = {'w' if field.mode is Mode.RO else 'rw' if nature.by_hardware else 'r'};"
+    yield f"hw = {'w' if field.mode is Mode.RO else 'rw' if at.is_changed else 'r'};"
     is_stored = nature.writable or field.clear_on_read
-    if nature.by_hardware and is_stored:
+    if at.is_changed and is_stored:
         yield "we;"  # the peripheral says when its value counts, so that it does not undo every write of software
     if field.clear_on_read:
         yield "onread = rclr;"

@@ -35,6 +35,11 @@ class TableField:
         """What it holds after reset: those bits of the field's reset value that lie here."""
         return self.field.reset >> self.low & ((1 << self.size) - 1)
 
+    @property
+    def is_changed(self) -> bool:
+        """Whether the peripheral writes it too."""
+        return self.nature.changes or (self.nature.by_hardware and not self.nature.is_locked)
+
 
 @dataclass(frozen=True, slots=True)
 class TableRegister:
@@ -47,6 +52,7 @@ class TableRegister:
     count: int = 1
     stride: int = 0
     is_view: bool = False  # a further address of some fields of another register, where they are written alone
+    about: str = ""  # the comment above the group that it is
 
     def is_shown_by(self, view: TableRegister) -> bool:
         """Whether a view is one of this register."""
@@ -75,6 +81,7 @@ class Table:
     """What all devices of one group look like."""
 
     group: str
+    about: str
     size: int  # bytes
     entries: tuple[Entry, ...]  # by offset
 
@@ -88,7 +95,9 @@ def tables(design: Design) -> tuple[Table, ...]:
         if device.group not in found:
             own = [register for register in registers if register.device == device.name]
             size = design.layout.spaces[device.group].size
-            found[device.group] = Table(device.group, size, tuple(entries(own, description)))
+            found[device.group] = Table(
+                device.group, description.groups[device.group].about, size, tuple(entries(own, description))
+            )
     return tuple(found.values())
 
 
@@ -153,18 +162,20 @@ def _row(run: Run, description: Description, homes: frozenset[str]) -> TableRegi
     first = run[0]
     whole = [_identifier(at, run) for at in first.fields]
     paths = {_group_path(at) for at in first.fields}
+    about = ""
     if len(paths) == 1 and paths <= homes and not first.is_view:
+        about = description.groups[first.fields[0].group].about
         name = _word_of(_bare(first.fields[0], run).rpartition(".")[0])
-        names = _unique([word.removeprefix(f"{name}_") for word in whole])
+        names = unique([word.removeprefix(f"{name}_") for word in whole])
     else:
         first_declared = min(range(len(whole)), key=lambda n: (first.fields[n].field.place, first.fields[n].bit))
-        name, names = whole[first_declared], _unique(whole)
+        name, names = (_beginning(whole) if len(whole) > 1 else "") or whole[first_declared], unique(whole)
     fields = tuple(
         TableField(name, at.name, at.field, description.nature(at.group, at.field.name), at.bit, at.size, at.low)
         for name, at in zip(names, first.fields, strict=True)
     )
     name = f"{name}_alone" if first.is_view else name
-    return TableRegister(name, first.offset, first.width, fields, len(run), _stride(run), first.is_view)
+    return TableRegister(name, first.offset, first.width, fields, len(run), _stride(run), first.is_view, about)
 
 
 def _identifier(at: FieldAt, run: Run) -> str:
@@ -221,7 +232,7 @@ def _block(rows: list[TableRegister]) -> TableBlock:
     first = rows[0]
     common = _beginning([row.name for row in rows])
     inside = [replace(_cut(row, f"{common}_"), offset=row.offset - first.offset) for row in rows]
-    registers = _unique([row.name for row in inside])
+    registers = unique([row.name for row in inside])
     return TableBlock(
         common or f"{first.name}_and_more",
         first.offset,
@@ -234,7 +245,7 @@ def _block(rows: list[TableRegister]) -> TableBlock:
 def _cut(row: TableRegister, beginning: str) -> TableRegister:
     """The register, once, with names that lack their beginning, where an identifier is left."""
     names = [_shorter(at.name, beginning) for at in row.fields]
-    fields = tuple(replace(at, name=name) for at, name in zip(row.fields, _unique(names), strict=True))
+    fields = tuple(replace(at, name=name) for at, name in zip(row.fields, unique(names), strict=True))
     return replace(row, name=_shorter(row.name, beginning), fields=fields, count=1, stride=0)
 
 
@@ -251,11 +262,11 @@ def _beginning(names: Sequence[str]) -> str:
 
 
 def _with_unique_names(rows: list[Entry]) -> list[Entry]:
-    names = _unique([row.name for row in rows])
+    names = unique([row.name for row in rows])
     return [replace(row, name=name) for row, name in zip(rows, names, strict=True)]
 
 
-def _unique(names: Sequence[str]) -> list[str]:
+def unique(names: Sequence[str]) -> list[str]:
     """The names, with a number behind those that are taken."""
     found: list[str] = []
     for name in names:
@@ -265,11 +276,12 @@ def _unique(names: Sequence[str]) -> list[str]:
 
 
 MOST_NAMES = 8
+MAPPED = "mapped at run time: this address stands for it"
 
 
 def about_field(at: TableField) -> str:
-    """What it does beyond keeping what software writes, as one sentence; empty for a plain field."""
-    return "; ".join(_facts(at))
+    """What its comment says, and what it does beyond keeping what software writes; empty for a plain field without."""
+    return "; ".join([*filter(None, [at.field.about]), *_facts(at)])
 
 
 def about_register(register: TableRegister) -> str:
@@ -277,6 +289,7 @@ def about_register(register: TableRegister) -> str:
     paths = [at.path for at in register.fields]
     names = ", ".join(paths) if len(paths) <= MOST_NAMES else f"{paths[0]} to {paths[-1]}"
     told = names if register.count == 1 else f"{names} and so on"
+    told = f"{register.about}: {told}" if register.about else told
     return f"{told}: writes reach these alone" if register.is_view else told
 
 
@@ -297,7 +310,9 @@ def _facts(at: TableField) -> Iterator[str]:
         yield "writing 1 clears"
     if field.w1s:
         yield "writing 1 sets"
-    if at.nature.by_hardware:
+    if field.while_zero:
+        yield f"may be written only while {' and '.join(map(str, field.while_zero))} is 0"
+    if at.is_changed:
         yield "the peripheral changes it too" if at.nature.writable else "the peripheral sets it"
     if field.shared_with_isr:
         yield "an interrupt routine accesses it too"

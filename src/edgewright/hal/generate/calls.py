@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ..analysis.accesses import Kind
+from ..analysis.accesses import Form, Kind
 from ..analysis.functions import Function
 from ..analysis.spaces import Use
 from ..design import Analysis, Design
@@ -37,9 +37,11 @@ class Mark:
     moment: str = ""  # accesses of fields that are together
     snapshot: str = ""  # reads that may all be served by the first of them
     opens: str = ""  # the slot of that first one, where it is read here
+    is_flush: bool = False  # a read whose value is not used: it lets writes arrive, and keeps its place
 
     def __str__(self) -> str:
         parts = [self.moment and f"m{self.moment}", self.snapshot and f"s{self.snapshot}", self.opens and "first"]
+        parts += ["flush"] if self.is_flush else []
         return "_".join(part for part in parts if part)
 
 
@@ -58,6 +60,10 @@ def marks_of(analysis: Analysis) -> dict[tuple[str, int], Mark]:
         snapshot = str(opened.setdefault((function, first), len(opened)))
         opens = analysis.uses[function, number].slot if first == number else ""
         found[function, number] = replace(mark, snapshot=snapshot, opens=opens)
+    for access in (access for function in analysis.functions for access in function.accesses):
+        if access.spot.is_unused and access.spot.form is Form.READ:
+            key = access.function, access.number
+            found[key] = replace(found.get(key, Mark()), is_flush=True)
     return found
 
 
@@ -68,7 +74,7 @@ def call_for(use: Use, merge: Merge | None, marks: Marks) -> Call:
     moment, snapshot, opens = (
         next((text for mark in found if (text := getattr(mark, name))), "") for name in ("moment", "snapshot", "opens")
     )
-    mark = Mark(moment, snapshot, opens) if found else None
+    mark = Mark(moment, snapshot, opens, any(mark.is_flush for mark in found)) if found else None
     if merge is not None:
         return Call(merge.kind, merge.at.space, merge.slots, merge.at.is_bit, kept=merge.kept, mark=mark)
     is_polled = use.access.spot.is_polled and not use.is_bit

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..analysis.accesses import Expression
 from ..analysis.members import expression
-from ..language.cursors import KINDS, bare, binary_operator, span, walk
+from ..language.cursors import KINDS, bare, binary_operator, children, span, top_level, walk
 from ..language.description import Description, Span
 from ..language.source import Source
 
@@ -30,17 +30,17 @@ def facts_of(source: Source, description: Description) -> Facts:
     values: dict[At, Expression] = {}
     for file, cursor in _inside(source):
         if cursor.kind is KINDS.ARRAY_SUBSCRIPT_EXPR:
-            _, index = cursor.get_children()
+            _, index = children(cursor)
             quiet |= {(file, span(index))} if _has_no_effect(index) else set()
         elif cursor.kind is KINDS.BINARY_OPERATOR and binary_operator(cursor) == "=":
-            _, value = cursor.get_children()
+            _, value = children(cursor)
             values[file, span(value)] = expression(value, source.files[file], description)
     return Facts(frozenset(quiet), values)
 
 
 def _inside(source: Source) -> Iterator[tuple[str, Any]]:
     for unit in source.units:
-        for top in unit.cursor.get_children():
+        for top in top_level(unit):
             file = top.location.file.name if top.location.file else ""
             if file in source.files:
                 yield from ((file, cursor) for cursor in walk(top))

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from ..analysis.accesses import Kind
 from ..analysis.spaces import Space
 from ..design import Design
+from ..language.description import Device
 from ..layout.layout import Piece, Register, SpaceLayout
 from .c_text import literal
 from .calls import Call
@@ -66,10 +67,15 @@ def _structs(design: Design) -> list[str]:
 
 
 def _devices(design: Design) -> str:
-    return "\n".join(
+    return "\n".join(map(_device, design.analysis.description.devices))
+
+
+def _device(device: Device) -> str:
+    if device.is_mapped:
+        return f"hal_mapped_device({device.group}, {device.name});"
+    return (
         f"static struct {device.group} *const {device.name} EDGEWRIGHT_UNUSED =\n"
         f"    (struct {device.group} *)(uintptr_t){literal(device.address)};"
-        for device in design.analysis.description.devices
     )
 
 
@@ -86,9 +92,13 @@ def map_comment(design: Design) -> list[str]:
     lines = []
     for name, space in design.analysis.spaces.items():
         placed = design.layout.spaces[name]
-        lines += [f"{name}, {placed.size} bytes", *(f"  {line}" for line in _rows(space, placed)), ""]
+        lines += [
+            f"{name}, {placed.size} bytes",
+            *(f"  {line}" for line in (*_rows(space, placed), *_remarks(space))),
+            "",
+        ]
     for device in design.analysis.description.devices:
-        lines.append(f"{device.name}: {device.group} at 0x{device.address:08x}")
+        lines.append(f"{device.name}: {device.group} {device.where}")
     return lines
 
 
@@ -100,6 +110,11 @@ def _rows(space: Space, placed: SpaceLayout) -> Iterator[str]:
         offset, lengths = placed.place_of(area.name).offset, "".join(f"[{count}]" for count in area.counts)
         rows.append((offset, f"0x{offset:03x}     {area.space} {area.name}{lengths}"))
     yield from (text for _, text in sorted(rows))
+
+
+def _remarks(space: Space) -> Iterator[str]:
+    """What comments say of the fields."""
+    yield from (f"{slot.name}: {slot.field.about}" for slot in space.slots if slot.field.about)
 
 
 def _register(register: Register) -> str:

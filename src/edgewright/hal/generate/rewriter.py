@@ -38,13 +38,16 @@ from .facts import Facts, facts_of
 from .temporaries import Temporaries, can_wait, temporaries_of
 
 
-def rewritten_files(design: Design, name: str, names: Mapping[Call, str], marks: Marks) -> dict[str, str]:
-    """The text of each of the driver's files, by the name it has in the source."""
+def rewritten_files(
+    design: Design, name: str, names: Mapping[Call, str], marks: Marks, targets: Mapping[str, str]
+) -> dict[str, str]:
+    """The text of each of the driver's files, by the name it has in the source; `targets` are those it will have."""
     source = design.analysis.source
     sheets = {file: EditedFile(text) for file, text in source.files.items()}
     facts = facts_of(source, design.analysis.description)
     for file, sheet in sheets.items():
-        drop_definitions(sheet, source.definitions.get(file, ()), f"{name}_hal.h")
+        up = "../" * targets[file].count("/")
+        drop_definitions(sheet, source.definitions.get(file, ()), f"{up}{name}_hal.h")
     for function in design.analysis.functions:
         Rewriter(design, function, sheets[function.file], names, facts, marks).rewrite()
     return {file: sheet.edited((0, len(sheet.original))) for file, sheet in sheets.items()}
@@ -155,7 +158,7 @@ class Rewriter:
     def _write(self, accesses: list[Access]) -> str:
         last = accesses[-1]
         text = self._call(self._use(last), self._value(accesses))
-        if last.spot.form is not Form.POST or last.spot.alone or self._is_ignored(last.spot.whole):
+        if last.spot.form is not Form.POST or last.spot.alone or last.spot.is_unused:
             return text
         bits = self._bits(last)
         before = f"{text} {'-' if last.spot.operator == '++' else '+'} 1u"
@@ -312,11 +315,6 @@ class Rewriter:
         if is_written_before and value.names & self.function.escaping:  # an interrupt routine may change it meanwhile
             return False
         return can_wait(value, list(self.paths.between(access.number, place.number)))
-
-    def _is_ignored(self, whole: Span) -> bool:
-        """Whether the value of an expression is not used: it is the step of a `for`."""
-        text = self.sheet.original
-        return text[: whole[0]].rstrip().endswith(b";") and text[whole[1] :].lstrip()[:1] in (b")", b",", b";")
 
     def _use(self, access: Access) -> Use:
         return self.design.analysis.uses[self.function.name, access.number]

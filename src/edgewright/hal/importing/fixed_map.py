@@ -18,8 +18,8 @@ _NO_WORD = re.compile(r"\W", re.ASCII)
 _MEANT = """
 auto break case char const continue default do double else enum extern float for goto if inline int long register
 restrict return short signed sizeof static struct switch typedef union unsigned void volatile while asm typeof bool
-true false bfGroup make_device bus ro wo w1c w1s clear_on_read fifo hw shared_with_isr split rse wse reset_value pin
-bit together gathers snapshot unordered in_memory assign
+true false bfGroup make_device mapped_device bus ro wo w1c w1s clear_on_read fifo hw shared_with_isr split rse wse
+reset_value pin bit stride while_zero together gathers snapshot unordered in_memory assign
 """
 RESERVED = frozenset(_MEANT.split()) | {f"uint{bits}" for bits in range(1, 65)}  # words that no member can have
 

@@ -28,7 +28,7 @@ _CMSIS = {"__I": "volatile const", "__O": "volatile", "__IO": "volatile"}
 _QUALIFIERS = _CMSIS | {f"{name}M": text for name, text in _CMSIS.items()}
 _WRITE_ONLY = frozenset({"__O", "__OM"})
 _GAP = re.compile(r"_*(reserved|rsvd|rfu|res\d|pad\d*$|padding|unused|dummy)", re.IGNORECASE)
-_TYPE_ENDS = re.compile(r"(_?(typedef|type|regs?|registers|struct|s|t))+$", re.IGNORECASE)
+_TYPE_ENDS = re.compile(r"(_?(typedef|type|regs?|registers|struct)|_s|_t)+$", re.IGNORECASE)
 _ENDS = {
     "mask": ("_MSK", "_MASK", "_BITMASK"),
     "pos": ("_POS", "_SHIFT", "_LSB", "_OFFSET"),
@@ -73,13 +73,16 @@ class _Header:
     structs: Mapping[str, Any]  # types of structs with volatile members, by name
     values: Mapping[str, int]  # of all macros that are numbers, in the order of the file
     pointers: Mapping[str, tuple[str, int]]  # macros that are pointers to structs: which, and where
+    shifted: frozenset[str]  # macros in capital letters that are written as bits: (1u << 3), BIT(3)
 
     @classmethod
     def read(cls, path: Path) -> _Header:
         read_input(path)  # libclang does not say what is wrong with a file
         unit = _parsed(path, "")
         macros = (cursor for cursor in unit.cursor.get_children() if cursor.kind is KINDS.MACRO_DEFINITION)
-        names = list(dict.fromkeys(macro.spelling for macro in macros if _is_in(macro, path) and _is_value(macro)))
+        own = [macro for macro in macros if _is_in(macro, path) and _is_value(macro)]
+        names = list(dict.fromkeys(macro.spelling for macro in own))
+        shifted = frozenset(macro.spelling.upper() for macro in own if _is_shifted(macro))
         probes = (
             f"static const unsigned long long ew_value_{n} = (unsigned long long)({name});\n"
             f"static __typeof__({name}) ew_type_{n};\n"
@@ -87,6 +90,7 @@ class _Header:
         )
         unit = _parsed(path, "".join(probes))
         structs: dict[str, Any] = {}
+        plain: dict[str, Any] = {}  # structs without volatile members: registers if a macro points to one
         values, pointers = {}, {}
         for cursor in unit.cursor.get_children():
             kind, _, number = cursor.spelling.rpartition("_")
@@ -94,15 +98,19 @@ class _Header:
                 values[names[int(number)]] = value
             elif kind == "ew_type" and (told := cursor.type.get_canonical()).kind is cindex.TypeKind.POINTER:
                 target = told.get_pointee().get_canonical()
-                name = next((name for name, struct in structs.items() if struct == target), None)
+                name = next((name for name, struct in structs.items() if _is_one(struct, target)), None)
+                if name is None and (name := next((n for n, s in plain.items() if _is_one(s, target)), None)):
+                    structs[name] = plain[name]
                 if name is not None and names[int(number)] in values:
                     pointers[names[int(number)]] = name, values[names[int(number)]]
             elif cursor.kind in (KINDS.TYPEDEF_DECL, KINDS.STRUCT_DECL) and _is_in(cursor, path):
                 struct = cursor.type.get_canonical()
-                if cursor.spelling and struct.kind is cindex.TypeKind.RECORD and _is_volatile(struct):
-                    structs = {name: other for name, other in structs.items() if other != struct}
-                    structs[cursor.spelling] = struct
-        return cls(path.stem, structs, values, pointers)
+                if cursor.spelling and struct.kind is cindex.TypeKind.RECORD:
+                    known = structs if _is_volatile(struct) else plain
+                    for name in [name for name, other in known.items() if other == struct]:
+                        del known[name]
+                    known[cursor.spelling] = struct
+        return cls(path.stem, structs, values, pointers, shifted)
 
     def struct_maps(self) -> list[FixedMap]:
         """A map for each struct that no other contains."""
@@ -118,7 +126,7 @@ class _Header:
             prefixes = [
                 "_".join(words[start:end]) for start in range(len(words)) for end in range(len(words), start, -1)
             ]
-            fields = _Fields({macro.upper(): value for macro, value in self.values.items()}, prefixes)
+            fields = _Fields({macro.upper(): value for macro, value in self.values.items()}, prefixes, self.shifted)
             found.append(FixedMap(short, fields.filled(items), devices))
         return found
 
@@ -132,7 +140,8 @@ class _Header:
             heads.setdefault(head, {})[name.removeprefix(f"{head}_")] = offset
         found = []
         for head, registers in heads.items():
-            fields = _Fields({macro.upper(): value for macro, value in self.values.items()}, [head.upper(), ""])
+            values = {macro.upper(): value for macro, value in self.values.items()}
+            fields = _Fields(values, [head.upper(), ""], self.shifted)
             plain = [_whole(name, offset, 32, Mode.RW) for name, offset in registers.items()]
             bases = ((match[1], at) for macro, at in self.values.items() if (match := _BASE.fullmatch(macro)))
             devices = tuple((name, at) for name, at in bases if re.fullmatch(rf"{head}\d*", name, re.IGNORECASE))
@@ -180,6 +189,16 @@ def _is_value(cursor: Cursor) -> bool:
     """Whether a macro stands for something, and takes no arguments."""
     name, *rest = cursor.get_tokens()
     return bool(rest) and not (rest[0].spelling == "(" and rest[0].extent.start.offset == name.extent.end.offset)
+
+
+def _is_one(struct: Any, target: Any) -> bool:
+    """Whether a type is the struct, volatile or not."""
+    return bool(struct.get_declaration() == target.get_declaration())
+
+
+def _is_shifted(macro: Cursor) -> bool:
+    """Whether a macro is written as bits: with a shift, or a macro that makes one."""
+    return any(token.spelling in ("<<", "BIT", "GENMASK") for token in macro.get_tokens())
 
 
 def _element(kind: Any) -> tuple[Any, int | None]:
@@ -249,6 +268,7 @@ class _Fields:
 
     values: Mapping[str, int]  # macros in capital letters
     prefixes: Sequence[str]  # what their names may begin with
+    shifted: frozenset[str] = frozenset()  # those that are written as bits
 
     def filled(self, items: Sequence[FixedItem]) -> tuple[FixedItem, ...]:
         """The items, with the fields of every register that macros name."""
@@ -282,6 +302,24 @@ class _Fields:
                 bit, size = place
                 values = tuple(self._named(f"{stem}{name}_", size)) if size < 32 else ()
                 yield FixedField(name, bit, size, register.fields[0].mode, values=values)
+        if not said:
+            yield from self._masks(stem, register, longer)
+
+    def _masks(self, stem: str, register: FixedRegister, longer: Sequence[str]) -> Iterator[FixedField]:
+        """Fields of macros that are their masks, where there are no others: `UART_CTRL_EN (1u << 0)`.
+
+        Masks that overlap are values of a field that nothing names.
+        """
+        masks = {
+            macro.removeprefix(stem): value
+            for macro, value in self.values.items()
+            if macro.startswith(stem) and macro in self.shifted and not any(macro.startswith(one) for one in longer)
+        }
+        for name, mask in masks.items():
+            is_apart = not any(mask & other for others, other in masks.items() if others != name)
+            place = _place({"mask": mask}) if is_apart and mask >> register.size * 8 == 0 else None
+            if place is not None:
+                yield FixedField(name, place[0], place[1], register.fields[0].mode)
 
     def _named(self, stem: str, size: int) -> Iterator[NamedValue]:
         """Values that have names: macros that begin with the field's and fit it."""

@@ -1,4 +1,4 @@
-"""Register maps read from SystemRDL files with the compiler that an extra brings."""
+"""Register maps read from SystemRDL and IP-XACT files, with the compiler and the importer that an extra brings."""
 
 from __future__ import annotations
 
@@ -35,12 +35,13 @@ def read_rdl(path: Path, wanted: Sequence[str] = ()) -> list[FixedMap]:
     names = [node.inst_name for node in devices]
     if unknown := [name for name in wanted if name not in names]:
         raise InputError(f"'{path}' has no address map '{unknown[0]}'. It has {', '.join(names[:12])}.")
+    _check_order(path, top)
     kinds: dict[object, FixedMap] = {}
     for node in devices:
         if wanted and node.inst_name not in wanted:
             continue
         for name, address in _instances(node):
-            key = node.type_name or node.inst_name
+            key = node.inst_name if _is_xml(path) else node.type_name or node.inst_name
             if key in kinds:
                 kinds[key] = replace(kinds[key], devices=(*kinds[key].devices, (name, address)))
             else:
@@ -50,19 +51,34 @@ def read_rdl(path: Path, wanted: Sequence[str] = ()) -> list[FixedMap]:
     return [settled(found) for found in kinds.values()]
 
 
+def _check_order(path: Path, top: Any) -> None:
+    """Raises for byte and bit orders that generated code does not have."""
+    for node in (top, *top.descendants(unroll=False)):
+        where = node.get_path()
+        if _kind(node) == "AddrmapNode" and node.get_property("bigendian"):
+            raise InputError(f"'{path}': {where} is bigendian; only littleendian address maps are read")
+        if _kind(node) == "FieldNode" and node.msb < node.lsb:
+            raise InputError(f"'{path}': the bits of {where} are in msb0 order; only lsb0 is read")
+
+
 def _compiled(path: Path) -> Any:
     try:
         compiler = import_module("systemrdl").RDLCompiler(message_printer=_FirstError())
+        importer = import_module("peakrdl_ipxact").IPXACTImporter(compiler) if _is_xml(path) else None
     except ImportError as error:
-        raise InputError("--from-rdl needs systemrdl: pip install 'edgewright[rdl]'") from error
+        raise InputError("--from-rdl needs systemrdl and PeakRDL: pip install 'edgewright[rdl]'") from error
     printer = compiler.env.msg.printer
     read_input(path)  # what the compiler says of files that it cannot read is no sentence
     try:
-        compiler.compile_file(str(path))
+        importer.import_file(str(path)) if importer else compiler.compile_file(str(path))
         return compiler.elaborate().top
     except Exception as error:  # on damaged files the compiler also stumbles over itself
-        told = printer.told or " ".join(str(error).split())
-        raise InputError(f"SystemRDL file '{path}' does not compile: {told}") from error
+        kind, told = "IP-XACT" if importer else "SystemRDL", printer.told or " ".join(str(error).split())
+        raise InputError(f"{kind} file '{path}' does not compile: {told}") from error
+
+
+def _is_xml(path: Path) -> bool:
+    return path.suffix.lower() == ".xml"
 
 
 class _FirstError:

@@ -35,6 +35,7 @@ _MODES = {
     "read-write": Mode.RW,
     "read-writeOnce": Mode.RW,
 }
+_PROTECTION = {"s": "secure access only", "n": "non-secure access", "p": "privileged access only"}
 _WRITES = {"oneToClear": WriteEffect.ONE_CLEARS, "oneToSet": WriteEffect.ONE_SETS}
 _READS = {"clear": ReadEffect.CLEARS, "modify": ReadEffect.TAKES}
 _NUMBER = re.compile(r"\+?(?:0[xX]([0-9a-fA-F]+)|(?:#|0[bB])([01]+)|([0-9]+))([kKmMgG]?)")
@@ -52,7 +53,8 @@ def read_svd(path: Path, wanted: Sequence[str] = ()) -> list[FixedMap]:
         peripherals = {_name(element): element for element in root.iterfind("peripherals/peripheral")}
         names = _chosen(path, list(peripherals), wanted)
         whole = _Defaults().inside(root)
-        return _maps(peripherals, names, whole)
+        notes = _byte_order(root)
+        return [replace(found, left_out=(*notes, *found.left_out)) for found in _maps(peripherals, names, whole)]
     except _Damaged as error:
         raise InputError(f"SVD file '{path}' is damaged: {error}") from error
 
@@ -81,6 +83,12 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
 
 
+def _byte_order(root: Element) -> tuple[str, ...]:
+    """A note on a processor that is not little-endian. Registers are accessed as a whole, so their code is the same."""
+    said = (root.findtext("cpu/endian") or "little").strip()
+    return () if said == "little" else (f"the byte order of the processor ({said}); verification is little-endian",)
+
+
 @dataclass(frozen=True, slots=True)
 class _Defaults:
     """What registers inherit from what they are in."""
@@ -88,12 +96,14 @@ class _Defaults:
     size: int = 32
     access: str = "read-write"
     reset: int = 0
+    protection: str = ""
 
     def inside(self, element: Element) -> _Defaults:
         return _Defaults(
             _number(element, "size", self.size),
             _text(element, "access") or self.access,
             _number(element, "resetValue", self.reset),
+            _protection(element) or self.protection,
         )
 
 
@@ -109,7 +119,7 @@ def _maps(peripherals: dict[str, Element], names: Sequence[str], whole: _Default
         element = _derived(peripherals[kind], peripherals.get)
         registers = element.find("registers")
         items = _items(list(registers) if registers is not None else [], whole.inside(element))
-        kinds[kind] = FixedMap(kind, items, ((name, address),), _about(element))
+        kinds[kind] = FixedMap(kind, items, ((name, address),), _guarded(element, ""))
     return [settled(found) for found in kinds.values()]
 
 
@@ -134,13 +144,14 @@ def _items(elements: Sequence[Element], defaults: _Defaults, depth: int = 0) -> 
             whole = _derived(element, partial(_sibling, elements))
             inner = defaults.inside(whole)
             is_register = element.tag == "register"
-            found += _arrayed(whole, _register(whole, inner) if is_register else _cluster(whole, inner, depth))
+            item: FixedItem = _register(whole, inner) if is_register else _cluster(whole, inner, depth)
+            found += _arrayed(whole, replace(item, about=_guarded(whole, defaults.protection)))
     return tuple(found)
 
 
 def _cluster(element: Element, defaults: _Defaults, depth: int) -> FixedCluster:
     items = _items(list(element), defaults, depth + 1)
-    return FixedCluster(_name(element), _number(element, "addressOffset"), items, _about(element))
+    return FixedCluster(_name(element), _number(element, "addressOffset"), items)
 
 
 def _register(element: Element, defaults: _Defaults) -> FixedRegister:
@@ -154,7 +165,6 @@ def _register(element: Element, defaults: _Defaults) -> FixedRegister:
         _number(element, "addressOffset"),
         width,
         tuple(fields) or (replace(whole, reset=whole.reset & ((1 << width) - 1)),),
-        _about(element),
         is_whole=not fields,
     )
 
@@ -303,6 +313,19 @@ def _name(element: Element) -> str:
 
 def _about(element: Element) -> str:
     return " ".join((element.findtext("description") or "").split())
+
+
+def _guarded(element: Element, around: str) -> str:
+    """The description, with the protection where it is not that of what is around."""
+    own = _protection(element)
+    return f"{_about(element)} ({_PROTECTION[own]})".strip() if own and own != around else _about(element)
+
+
+def _protection(element: Element) -> str:
+    said = _text(element, "protection") or _text(element, "addressBlock/protection")
+    if said and said not in _PROTECTION:
+        raise _Damaged(f"'{element.findtext('name')}' has <protection> '{said}'; it is s, n or p")
+    return said
 
 
 def _text(element: Element, tag: str) -> str:

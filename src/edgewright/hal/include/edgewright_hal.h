@@ -59,6 +59,15 @@
 /* A device that is memory, as descriptors are that a controller finds there: it has no logic of its own. */
 #define hal_in_memory(name) enum { edgewright_in_memory_##name = 1 }
 
+/* A device whose address is known at run time only: name_at(address) is the pointer to it. */
+#if defined(EDGEWRIGHT_HAL_ANALYSIS) || defined(EDGEWRIGHT_HAL_PROTOTYPE)
+#define EDGEWRIGHT_MAPPED(type, name) struct type *name##_at(const volatile void *address);
+#else
+#define EDGEWRIGHT_MAPPED(type, name) \
+    static inline struct type *name##_at(const volatile void *address) { return (struct type *)(uintptr_t)address; }
+#endif
+#define hal_mapped_device(type, name) EDGEWRIGHT_MAPPED(type, name) enum { edgewright_mapped_##name = 1 }
+
 /* Before a statement: one read of a register may serve all of it; of a loop, each turn. */
 #define hal_snapshot
 
@@ -119,10 +128,14 @@
 #define hal_split EDGEWRIGHT_NOTE("edgewright:split")
 #define hal_rse(...) EDGEWRIGHT_NOTE("edgewright:rse:" #__VA_ARGS__)
 #define hal_wse(...) EDGEWRIGHT_NOTE("edgewright:wse:" #__VA_ARGS__)
+#define hal_while_zero(...) EDGEWRIGHT_NOTE("edgewright:while_zero:" #__VA_ARGS__)
 #define hal_together(...) EDGEWRIGHT_NOTE("edgewright:together:" #__VA_ARGS__)
 #define hal_gathers(...) EDGEWRIGHT_NOTE("edgewright:gathers:" #__VA_ARGS__)
 #define hal_reset_value(value) EDGEWRIGHT_NOTE("edgewright:reset_value", value)
 #define hal_pin(byte, bit) EDGEWRIGHT_NOTE("edgewright:pin", byte, bit)
+
+/* How many bytes lie between the elements of an array of groups: bfGroup Descriptor stride(12) entries[8]; */
+#define hal_stride(bytes) EDGEWRIGHT_NOTE("edgewright:stride", bytes)
 
 /* Fields of 1 to 64 bits. */
 typedef uint8_t hal_bit;
@@ -194,6 +207,7 @@ typedef uint64_t hal_uint64;
 #ifndef EDGEWRIGHT_HAL_PREFIXED
 #define bfGroup hal_bfGroup
 #define make_device(type, name, address) hal_make_device(type, name, address)
+#define mapped_device(type, name) hal_mapped_device(type, name)
 #define bus(name, width, narrowest) hal_bus(name, width, narrowest)
 #define unordered(name) hal_unordered(name)
 #define in_memory(name) hal_in_memory(name)
@@ -212,10 +226,12 @@ typedef uint64_t hal_uint64;
 /* Not by way of the others: a name that is an attribute too must not be expanded on the way. */
 #define rse(...) EDGEWRIGHT_NOTE("edgewright:rse:" #__VA_ARGS__)
 #define wse(...) EDGEWRIGHT_NOTE("edgewright:wse:" #__VA_ARGS__)
+#define while_zero(...) EDGEWRIGHT_NOTE("edgewright:while_zero:" #__VA_ARGS__)
 #define together(...) EDGEWRIGHT_NOTE("edgewright:together:" #__VA_ARGS__)
 #define gathers(...) EDGEWRIGHT_NOTE("edgewright:gathers:" #__VA_ARGS__)
 #define reset_value(value) hal_reset_value(value)
 #define pin(byte, bit) hal_pin(byte, bit)
+#define stride(bytes) hal_stride(bytes)
 typedef hal_bit bit;
 typedef hal_uint1 uint1;
 typedef hal_uint2 uint2;

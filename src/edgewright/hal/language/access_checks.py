@@ -12,6 +12,7 @@ from .cursors import (
     Cursor,
     bare,
     binary_operator,
+    children,
     constant,
     expressions,
     is_in_argument,
@@ -158,7 +159,7 @@ def _update_misuses(cursor: Cursor, here: Any, found: Field, name: str, descript
 
 def index_misuses(node: Node, description: Description) -> Iterator[Refusal]:
     """A constant index that lies beyond the end of the array."""
-    parts = list(node.cursor.get_children())
+    parts = children(node.cursor)
     array = bare(parts[0])
     group = owner(array, description)
     if len(parts) != 2 or group is None:

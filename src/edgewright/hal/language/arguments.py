@@ -42,7 +42,7 @@ def unused_arguments(function: Cursor, description: Description, source: Source)
     """Fields in arguments that a macro drops: they would not be rewritten, and name members that are gone."""
     file = str(function.location.file)
     first, last = span(function)
-    uses = [use for use in source.macros.uses.get(file, ()) if first <= use[0] and use[1] <= last]
+    uses = [use for use in source.macros.beginning(file, (first, last)) if use[1] <= last]
     text = source.files.get(file, b"")
     found = [(use, access) for use in uses for access in _ACCESS.finditer(text, use[0], use[1])]
     if not found:

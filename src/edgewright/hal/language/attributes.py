@@ -23,12 +23,14 @@ _FLAGS: dict[str, dict[str, Any]] = {
     "shared_with_isr": {"shared_with_isr": True},
     "split": {"split": True},
 }
+_TARGETED = ("rse", "wse", "while_zero")
 # Two attributes that one field cannot have, and why.
 _APART = {
     ("ro", "wo"): "it could not be accessed at all",
     ("ro", "w1c"): "it is never written",
     ("ro", "w1s"): "it is never written",
     ("ro", "wse"): "it is never written",
+    ("ro", "while_zero"): "it is never written",
     ("wo", "rse"): "it is never read",
     ("wo", "clear_on_read"): "it is never read",
     ("w1c", "w1s"): "writing 1 cannot do both",
@@ -49,8 +51,8 @@ def attributed(field: Field, notes: Notes) -> Field:
         values = [constant(argument) or 0 for argument in arguments]
         if kind in _FLAGS:
             field = replace(field, **_FLAGS[kind])
-        elif kind in ("rse", "wse", "together", "gathers"):
-            more = _targets(names) if kind in ("rse", "wse") else names
+        elif kind in (*_TARGETED, "together", "gathers"):
+            more = _targets(names) if kind in _TARGETED else names
             field = replace(field, **{kind: getattr(field, kind) + more})
         elif kind == "reset_value":
             field = replace(field, reset=values[0])
@@ -74,11 +76,28 @@ def contradictions(field: Field, notes: Notes) -> Iterator[tuple[str, str]]:
     for name, arguments in notes:
         if any(constant(argument) is None for argument in arguments):
             yield f"has a {name} that is no constant", "write a number, or a macro or enumerator for one"
+    if "stride" in kinds:
+        yield "has a stride and is a field", "give stride to an array of groups"
     for kind in ("reset_value", "pin"):
         if kinds.count(kind) > 1:
             yield f"has {kind} twice", "take one of the two"
     if not 0 <= field.reset < 1 << field.bits:
         yield f"has {field.bits} bits, and its reset value {field.reset} does not fit", "take a smaller one"
+
+
+def stated_stride(child: Child, notes: Notes) -> tuple[int | None, list[tuple[str, str]]]:
+    """The stride that an array of groups states, and what is wrong with its attributes."""
+    strides = [constant(argument) for name, arguments in notes if name == "stride" for argument in arguments]
+    faults = []
+    if any(name != "stride" for name, _ in notes):
+        faults.append(("is a group and has attributes", "give them to its fields"))
+    if len(strides) > 1:
+        faults.append(("has stride twice", "take one of the two"))
+    if strides and child.count is None:
+        faults.append(("has a stride and is no array", "leave it out: a single group has no next element"))
+    if strides and strides[0] is None:
+        faults.append(("has a stride that is no constant", "write a number, or a macro or enumerator for one"))
+    return (strides[0] if strides else None), faults
 
 
 def with_targets(groups: Mapping[str, Group], refusals: list[Refusal]) -> dict[str, Group]:
@@ -90,9 +109,29 @@ def with_targets(groups: Mapping[str, Group], refusals: list[Refusal]) -> dict[s
         return tuple(dict.fromkeys(answer for answer in looked_up if isinstance(answer, EffectTarget)))
 
     def resolved(group: Group, field: Field) -> Field:
-        return replace(field, rse=found(field, group, field.rse), wse=found(field, group, field.wse))
+        rse, wse, locks = (found(field, group, targets) for targets in (field.rse, field.wse, field.while_zero))
+        return replace(field, rse=rse, wse=wse, while_zero=locks)
 
-    return {name: group.with_fields(partial(resolved, group)) for name, group in groups.items()}
+    return with_locks({name: group.with_fields(partial(resolved, group)) for name, group in groups.items()}, refusals)
+
+
+def with_locks(groups: Mapping[str, Group], refusals: list[Refusal]) -> dict[str, Group]:
+    """The groups, where writing a field that locks others touches them (wse): so it keeps its order to their writes."""
+    locked: dict[EffectTarget, list[EffectTarget]] = {}
+    for group in groups.values():
+        for field in group.fields:
+            own = EffectTarget(group.name, field.name)
+            for lock in field.while_zero:
+                if lock.member is None or lock == own:
+                    what = f"'{own}' may change while '{lock}' is 0, which is {'itself' if lock == own else 'a group'}"
+                    refusals.append(Refusal(field.place, what, "name the field that enables the peripheral"))
+                locked.setdefault(lock, []).append(own)
+
+    def locking(group: Group, field: Field) -> Field:
+        touched = () if field.mode is Mode.RO else tuple(locked.get(EffectTarget(group.name, field.name), ()))
+        return replace(field, wse=tuple(dict.fromkeys((*field.wse, *touched))))
+
+    return {name: group.with_fields(partial(locking, group)) for name, group in groups.items()}
 
 
 def _look_up(written: EffectTarget, group: Group, groups: Mapping[str, Group]) -> EffectTarget | tuple[str, str]:
@@ -109,8 +148,8 @@ def _look_up(written: EffectTarget, group: Group, groups: Mapping[str, Group]) -
 def _of_group(group: Group, name: str, also: Iterable[str] = ()) -> EffectTarget | tuple[str, str]:
     names = [member.name for member in group.members]
     if name not in names:
-        what = f"a side effect names '{name}', which is no member of '{group.name}'" + (" and no group" if also else "")
-        return (what if name else "a side effect names nothing"), _near(name, [*names, *also])
+        what = f"an attribute names '{name}', which is no member of '{group.name}'" + (" and no group" if also else "")
+        return (what if name else "an attribute names nothing"), _near(name, [*names, *also])
     member = group.member(name)
     return EffectTarget(member.group) if isinstance(member, Child) else EffectTarget(group.name, name)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from ctypes import byref, c_int, c_longlong, c_uint, c_ulonglong, c_void_p
 from functools import cache
@@ -9,6 +10,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from ...errors import EdgewrightError
+from ...text import printable
 from .description import Place, Span
 
 try:
@@ -119,7 +121,7 @@ def _uses(unit: Any) -> dict[tuple[str, int], int]:
     """Where each use of a macro ends, by file and beginning; of nested ones the outermost."""
     if unit not in _USES:
         ends: dict[tuple[str, int], int] = {}
-        for cursor in unit.cursor.get_children():
+        for cursor in top_level(unit):
             if cursor.kind is KINDS.MACRO_INSTANTIATION:
                 key = str(cursor.extent.start.file), int(cursor.extent.start.offset)
                 ends[key] = max(ends.get(key, 0), int(cursor.extent.end.offset))
@@ -135,6 +137,12 @@ def variable(declaration: Cursor) -> str:
     return f"{name}@{declaration.location.offset}"
 
 
+def is_variable(cursor: Cursor) -> bool:
+    """Whether an expression names a variable or a parameter."""
+    named = cursor.referenced if cursor.kind is KINDS.DECL_REF_EXPR else None
+    return named is not None and named.kind in (KINDS.VAR_DECL, KINDS.PARM_DECL)
+
+
 def spelling(name: str) -> str:
     """How a variable is spelled in the source."""
     return name.partition("@")[0]
@@ -144,7 +152,7 @@ def attributes(cursor: Cursor, text: bytes) -> list[str]:
     """The text of attributes that libclang does not know by name: of `weak`, `interrupt`, `cleanup` and the like."""
     return [
         text[slice(*span(child))].decode(errors="replace")
-        for child in cursor.get_children()
+        for child in children(cursor)
         if child.kind is KINDS.UNEXPOSED_ATTR
     ]
 
@@ -160,16 +168,46 @@ def place(cursor: Cursor) -> Place:
     return Place(location.file.name if location.file else "", location.line, location.column)
 
 
+def children(cursor: Cursor) -> list[Cursor]:
+    """The nodes directly below, asked of libclang only once: every pass over the tree sees the same objects."""
+    found: list[Cursor] | None = getattr(cursor, "_below", None)
+    if found is None:
+        found = cursor._below = list(cursor.get_children())
+    return found
+
+
+def top_level(unit: Any) -> list[Cursor]:
+    """The nodes directly below a unit, the same objects each time."""
+    found: list[Cursor] | None = getattr(unit, "_below", None)
+    if found is None:
+        found = unit._below = list(unit.cursor.get_children())
+    return found
+
+
 def expressions(cursor: Cursor) -> list[Cursor]:
     """The expressions directly below."""
-    return [child for child in cursor.get_children() if child.kind.is_expression()]
+    return [child for child in children(cursor) if child.kind.is_expression()]
 
 
 def bare(cursor: Cursor) -> Cursor:
     """The expression without parentheses and implicit conversions around it."""
-    while cursor.kind in TRANSPARENT and len(inside := expressions(cursor)) == 1:
-        cursor = inside[0]
+    while (inside := converted(cursor)) is not None:
+        cursor = inside
     return cursor
+
+
+def converted(cursor: Cursor) -> Cursor | None:
+    """The expression that parentheses or an implicit conversion stand around; None for every other node.
+
+    libclang has one kind for conversions and for all that it does not know, such as va_arg: a conversion has no text of
+    its own.
+    """
+    inside = expressions(cursor) if cursor.kind in TRANSPARENT else []
+    if len(inside) != 1:
+        return None
+    whole, inner = cursor.extent, inside[0].extent
+    is_same_text = (whole.begin_int_data, whole.end_int_data) == (inner.begin_int_data, inner.end_int_data)
+    return inside[0] if is_same_text or cursor.kind is KINDS.PAREN_EXPR else None
 
 
 def walk(cursor: Cursor) -> Iterator[Cursor]:
@@ -178,7 +216,7 @@ def walk(cursor: Cursor) -> Iterator[Cursor]:
     while waiting:  # not by recursion: a sum of a thousand terms is a thousand levels deep
         cursor = waiting.pop()
         yield cursor
-        waiting.extend(reversed(list(cursor.get_children())))
+        waiting.extend(reversed(children(cursor)))
 
 
 def group_of(kind: Any) -> str | None:
@@ -194,12 +232,22 @@ def group_of(kind: Any) -> str | None:
 
 def notes(cursor: Cursor) -> list[tuple[str, list[Cursor]]]:
     """The attributes that the support header gave a declaration, each with its arguments."""
-    found = [child for child in cursor.get_children() if child.kind is KINDS.ANNOTATE_ATTR]
+    found = [child for child in children(cursor) if child.kind is KINDS.ANNOTATE_ATTR]
     mine = [child for child in found if child.spelling.startswith(_NOTE)]
-    return [(child.spelling.removeprefix(_NOTE), list(child.get_children())) for child in mine]
+    return [(child.spelling.removeprefix(_NOTE), children(child)) for child in mine]
 
 
 _NOTE = "edgewright:"
+
+
+def remark(cursor: Cursor) -> str:
+    """What the comment above or behind a declaration says, as one line that may stand in another comment."""
+    said = re.sub(r"^[ \t]*(?:/[/*]+!?<?|\*+(?!/))|\*+/|[-=*#_]{3,}", " ", cursor.raw_comment or "", flags=re.MULTILINE)
+    line = " ".join(printable(re.sub(r"[@\\]brief\b|\s", " ", said)).split()).replace("/*", "/ *")
+    return line if len(line) <= _REMARK else f"{line[: _REMARK - 1].rstrip()}…"
+
+
+_REMARK = 240  # characters
 
 
 def is_group(cursor: Cursor) -> bool:

@@ -57,6 +57,7 @@ class Field:
     mode: Mode = Mode.RW
     rse: tuple[EffectTarget, ...] = ()
     wse: tuple[EffectTarget, ...] = ()
+    while_zero: tuple[EffectTarget, ...] = ()  # it may be written only while these fields are 0
     w1c: bool = False  # writing 1 clears
     w1s: bool = False  # writing 1 sets
     clear_on_read: bool = False
@@ -70,6 +71,7 @@ class Field:
     together: tuple[str, ...] = ()  # all fields of its group that are accessed at once, itself included
     gathers: tuple[str, ...] = ()  # a word with one bit of each element: the array, and the field of its groups
     is_gathered: bool = False  # its elements are bits of a word, and have no other place
+    about: str = field(default="", compare=False)  # the comment beside it
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,7 @@ class Child:
     group: str
     place: Place
     count: int | None = None
+    stride: int | None = None  # bytes from one element to the next, where the source states it
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,7 @@ class Group:
     name: str
     members: tuple[Field | Child, ...]
     place: Place
+    about: str = field(default="", compare=False)  # the comment above it
 
     def member(self, name: str) -> Field | Child:
         return next(member for member in self.members if member.name == name)
@@ -122,7 +126,12 @@ class Device:
     place: Place
     bus: Bus = Bus()
     unordered: bool = False  # its accesses need not keep their order to those of other devices
+    is_mapped: bool = False  # its address is known at run time: this one stands for it in documents and verification
     in_memory: bool = False  # it is memory: what is written at an address is read there, and nowhere else
+
+    @property
+    def where(self) -> str:
+        return "where it is mapped" if self.is_mapped else f"at 0x{self.address:08x}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +153,15 @@ class Description:
         buses = [device.bus for device in self.devices if group in self.inside(device.group)] or [Bus()]
         return Bus(min(bus.width for bus in buses), max(bus.narrowest for bus in buses))
 
-    def is_in_memory(self, group: str) -> bool:
-        """Whether some device that is memory holds such a group."""
-        return any(device.in_memory and group in self.inside(device.group) for device in self.devices)
+    def may_have_views(self, group: str) -> bool:
+        """Whether registers may have second addresses: not in memory, nor where a stride leaves no room for them."""
+        is_memory = any(device.in_memory and group in self.inside(device.group) for device in self.devices)
+        return not is_memory and self.stride_of(group) is None
+
+    def stride_of(self, group: str) -> int | None:
+        """The bytes from one such group to the next in an array, where some array states it."""
+        children = (child for home in self.groups.values() for child in home.children if child.group == group)
+        return next((child.stride for child in children if child.stride is not None), None)
 
     def inside(self, group: str) -> frozenset[str]:
         """The group and all groups in it."""
@@ -178,10 +193,11 @@ class Description:
             reading_acts=any(target != own for target in field.rse) or field.clear_on_read or field.fifo,
             writing_acts=bool(field.wse) or field.fifo,
             changes=changes,
-            by_hardware=changes or self._is_written_for(group, name),
+            by_hardware=changes or bool(field.while_zero) or self._is_written_for(group, name),
             neutral=field.mode is Mode.RO or flags,
             readable=field.mode is not Mode.WO,
             writable=field.mode is not Mode.RO,
+            is_locked=bool(field.while_zero),
             unguarded=field.unguarded,
             is_shared=field.shared_with_isr,
         )

@@ -13,7 +13,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .cursors import KINDS, Cursor, bare, binary_operator, is_group, notes, span, unary_operator, walk
+from .cursors import (
+    KINDS,
+    Cursor,
+    bare,
+    binary_operator,
+    children,
+    is_group,
+    notes,
+    span,
+    top_level,
+    unary_operator,
+    walk,
+)
 from .description import Span
 from .lexical import blanked
 from .nodes import ARRAYS, RECORD, acts
@@ -44,6 +56,11 @@ def desugar(units: Iterable[Any], files: Mapping[str, bytes], header: str) -> di
     return {name: _edited(text, edits.get(name, ())) for name, text in files.items()}
 
 
+def has_literal(text: bytes) -> bool:
+    """Whether a literal of a group stands in a file."""
+    return bool(_LITERAL.search(blanked(text)))
+
+
 def _edited(text: bytes, edits: Iterable[tuple[int, int, bytes]]) -> bytes:
     for first, last, new in sorted(edits, reverse=True):
         text = text[:first] + new + text[last:]
@@ -55,7 +72,7 @@ def _words(
 ) -> Iterator[tuple[str, Edits]]:
     """The edits for each use of `assign` and `read_and_clear` that is not inside another macro."""
     end = "", 0
-    for cursor in unit.cursor.get_children():
+    for cursor in top_level(unit):
         file = str(cursor.extent.start.file)
         if cursor.kind is not KINDS.MACRO_INSTANTIATION or file not in files:
             continue
@@ -142,13 +159,13 @@ def _commas(code: bytes, at: int) -> tuple[list[int], int]:
 def _literals(unit: Any, files: Mapping[str, bytes], codes: Mapping[str, bytes]) -> Iterator[tuple[str, Edits]]:
     """The edits for each assignment of a literal to a group."""
     names = {name for name, code in codes.items() if _LITERAL.search(code)}
-    for top in unit.cursor.get_children() if names else ():
+    for top in top_level(unit) if names else ():
         file = str(top.extent.start.file)
         if top.kind is not KINDS.FUNCTION_DECL or file not in names:
             continue
         for cursor in walk(top):
             if cursor.kind is KINDS.BINARY_OPERATOR and binary_operator(cursor) == "=":
-                target, value = map(bare, cursor.get_children())
+                target, value = map(bare, children(cursor))
                 if value.kind is KINDS.COMPOUND_LITERAL_EXPR:
                     yield file, _filled(files[file], codes[file], span(cursor), target, value)
 
@@ -162,8 +179,8 @@ def _filled(text: bytes, code: bytes, whole: Span, target: Cursor, value: Cursor
     """
     group = value.type.get_canonical().get_declaration()
     through = target.kind is KINDS.UNARY_OPERATOR and unary_operator(target) == "*"
-    place = bare(next(iter(target.get_children()))) if through else target
-    indices = [list(inner.get_children())[1] for inner in walk(place) if inner.kind is KINDS.ARRAY_SUBSCRIPT_EXPR]
+    place = bare(next(iter(children(target)))) if through else target
+    indices = [children(inner)[1] for inner in walk(place) if inner.kind is KINDS.ARRAY_SUBSCRIPT_EXPR]
     is_quiet = all(map(_has_no_effect, (value, *indices))) and not any(map(acts, walk(place)))
     name = text[slice(*span(place))].strip()
     first, last = span(value)
@@ -173,7 +190,7 @@ def _filled(text: bytes, code: bytes, whole: Span, target: Cursor, value: Cursor
         return []
     named = {item[1].decode() for item in re.finditer(rb"[{,]\s*\.\s*(\w+)", code[brace:end])}
     prefix = (name if not through or _POINTER.fullmatch(name) else b"(" + name + b")") + (b"->" if through else b".")
-    members = [member for member in group.get_children() if member.kind is KINDS.FIELD_DECL]
+    members = [member for member in children(group) if member.kind is KINDS.FIELD_DECL]
     rest = [member for member in members if member.spelling not in named and not _marks(member) & _UNMOVED]
     is_nested = any(member.type.get_canonical().kind in (RECORD, *ARRAYS) for member in members)
     if is_nested or any(_marks(member) & _ACTING for member in rest):

@@ -52,7 +52,9 @@ def _hint(message: str, words: list[str]) -> str:
     if "field has incomplete type" in message:
         return "a group cannot contain itself, and a group in a group is defined before it"
     if "'annotate' attribute" in message:
-        return "reset_value and pin take constants"
+        return "reset_value, pin and stride take constants"
+    if "compile-time constant" in message and {"make_device", "hal_make_device"}.intersection(words):
+        return "where the address is known at run time only, write mapped_device(Group, name)"
     keywords = sorted(_KEYWORDS.intersection(words))
     if keywords and message.startswith("expected"):
         names = ", ".join(f"'{word}'" for word in keywords)

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from .attributes import attributed, contradictions, with_targets
-from .cursors import KINDS, Cursor, cindex, is_group, notes, place, span, walk
+from .attributes import attributed, contradictions, stated_stride, with_targets
+from .cursors import KINDS, Cursor, children, cindex, is_group, notes, place, remark, span, walk
 from .description import Bus, Child, Description, Field, Group, Refusal, Refused
 from .devices import devices_of
 from .nodes import ARRAYS
-from .placement_rules import bond_faults, pin_faults, with_bonds
+from .placement_rules import bond_faults, pin_faults, stride_faults, with_bonds
 from .source import Source
 from .status_words import with_words
 
@@ -31,6 +31,7 @@ def describe(source: Source, bus: Bus | None = None) -> Description:
     groups = with_bonds(with_words(with_targets(groups, refusals), refusals), refusals)
     description = Description(groups, devices_of(source, groups, bus or Bus(), refusals))
     refusals += [*_torn(description), *_too_wide(description), *pin_faults(description), *bond_faults(description)]
+    refusals += stride_faults(description)
     if refusals:
         raise Refused(refusals)
     return description
@@ -65,13 +66,13 @@ def _group(cursor: Cursor, known: Mapping[str, Group], refusals: list[Refusal]) 
     if any(note != "group" for note, _ in notes(cursor)):  # clang takes what follows the brace for the group's
         refusals.append(Refusal(place(cursor), f"group '{name}' has attributes", "give them to its fields"))
     members: list[Field | Child] = []
-    for child in cursor.get_children():
+    for child in children(cursor):
         if child.kind is KINDS.UNION_DECL or (child.kind is KINDS.STRUCT_DECL and not _is_named(child)):
             refusals.append(Refusal(place(child), f"'{name}' has a member that is no field and no group", _ONLY))
         elif child.kind is KINDS.FIELD_DECL:
             member = _member(child, name, known, refusals)
             members += [member] if member else []
-    group = Group(name, tuple(members), place(cursor))
+    group = Group(name, tuple(members), place(cursor), remark(cursor))
     refusals += [] if members or refusals else [Refusal(group.place, f"group '{name}' is empty", _ONLY)]
     return _limited(group, known, refusals)
 
@@ -90,16 +91,15 @@ def _member(cursor: Cursor, group: str, known: Mapping[str, Group], refusals: li
     if (fault := _fault(cursor, kind, count)) is not None:
         refusals.append(Refusal(here, f"'{group}::{name}' {fault[0]}", fault[1]))
     elif bits := _bits(kind):
-        field = attributed(Field(name, bits, here, count), notes(cursor))
+        field = attributed(Field(name, bits, here, count, about=remark(cursor)), notes(cursor))
         faults = contradictions(field, notes(cursor))
         refusals += [Refusal(here, f"'{group}::{name}' {what}", hint) for what, hint in faults]
         return field
     elif (inner := kind.get_canonical().get_declaration().spelling) in known:
-        if notes(cursor):
-            refusals.append(
-                Refusal(here, f"'{group}::{name}' is a group and has attributes", "give them to its fields")
-            )
-        return Child(name, str(inner), here, count)
+        child = Child(name, str(inner), here, count)
+        stride, trouble = stated_stride(child, notes(cursor))
+        refusals += [Refusal(here, f"'{group}::{name}' {what}", hint) for what, hint in trouble]
+        return replace(child, stride=stride)
     else:
         refusals.append(Refusal(here, f"'{group}::{name}' is '{kind.spelling}', no field and no group", _ONLY))
     return None

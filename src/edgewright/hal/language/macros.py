@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from .cursors import KINDS
+from .cursors import KINDS, top_level
 from .description import Span
 from .lexical import blanked
 
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:[^\n\\]|\\.|\\\r?\n)*)", re.MULTILINE)
 _UNDEF = re.compile(r"^[ \t]*#[ \t]*undef[ \t]+(\w+)", re.MULTILINE)
 _CHOICE = re.compile(rb"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|else|endif)\b", re.MULTILINE)
+_PRAGMA = re.compile(rb"^[ \t]*#[ \t]*pragma\b|\b_Pragma\b", re.MULTILINE)
 LINE = "__LINE__"
 # Each use, or each place, has a value of its own.
 _OWN = frozenset((LINE, "__COUNTER__", "__INCLUDE_LEVEL__", "__TIMESTAMP__", "__FILE__", "__BASE_FILE__"))
@@ -28,6 +29,7 @@ class Macros:
     bodies: Mapping[str, str]  # all that a macro is defined as, put together
     uses: Mapping[str, list[tuple[int, int, str]]]  # by file: first byte, one past the last, name
     choices: Mapping[str, list[int]]  # by file: where a line of #if, #else or #endif begins
+    pragmas: Mapping[str, list[int]] = field(default_factory=dict)  # by file: where they begin, also those of macros
 
     def beginning(self, file: str, where: Span) -> list[tuple[int, int, str]]:
         """The uses that begin in a piece of text."""
@@ -37,11 +39,13 @@ class Macros:
 
     def before(self, file: str, text: bytes, at: int, names: frozenset[str]) -> int | None:
         """Where the use of one of these macros begins that stands directly before a place."""
-        for first, last, name in self.uses.get(file, []):
-            if first > at:
-                return None
-            if name in names and last <= at and not blanked(text[last:at], literals=False).strip():
-                return first
+        uses = self.uses.get(file, [])
+        for number in range(bisect_left(uses, (at, 0, "")) - 1, -1, -1):
+            first, last, name = uses[number]
+            if last > at:
+                continue
+            is_before = name in names and not blanked(text[last:at], literals=False).strip()
+            return first if is_before else None
         return None
 
     def is_unsteady(self, file: str, where: Span) -> bool:
@@ -52,6 +56,11 @@ class Macros:
         """The lines in the span that decide what is compiled (#if and the like)."""
         lines = self.choices.get(file, [])
         return lines[bisect_left(lines, where[0]) : bisect_left(lines, where[1])]
+
+    def pragmas_in(self, file: str, where: Span) -> bool:
+        """Whether a pragma stands in the span; what it does to code moved across it is known to the compiler alone."""
+        places = self.pragmas.get(file, [])
+        return bisect_left(places, where[0]) < bisect_left(places, where[1])
 
     def mentions(self, text: str, word: str, depth: int = 8) -> bool:
         """Whether a word stands in a text or in a macro that it uses."""
@@ -74,7 +83,17 @@ def macros_of(units: Iterable[Any], files: Mapping[str, bytes]) -> Macros:
             bodies[name] = f"{bodies.get(name, '')} {body}"
     _spread(unsteady, bodies)
     choices = {file: [found.start() for found in _CHOICE.finditer(blanked(content))] for file, content in files.items()}
-    return Macros(frozenset(unsteady), bodies, _uses(units, files), choices)
+    uses = _uses(units, files)
+    hiding = {"_Pragma"}
+    _spread(hiding, bodies)
+    pragmas = {
+        file: sorted(
+            {found.start() for found in _PRAGMA.finditer(blanked(content))}
+            | {first for first, _, name in uses.get(file, ()) if name in hiding}
+        )
+        for file, content in files.items()
+    }
+    return Macros(frozenset(unsteady), bodies, uses, choices, pragmas)
 
 
 def _spread(unsteady: set[str], bodies: Mapping[str, str]) -> None:
@@ -90,7 +109,7 @@ def _spread(unsteady: set[str], bodies: Mapping[str, str]) -> None:
 def _uses(units: Iterable[Any], files: Mapping[str, bytes]) -> dict[str, list[tuple[int, int, str]]]:
     found: dict[str, set[tuple[int, int, str]]] = {}
     for unit in units:
-        for cursor in unit.cursor.get_children():
+        for cursor in top_level(unit):
             if cursor.kind is KINDS.MACRO_INSTANTIATION and (file := str(cursor.extent.start.file)) in files:
                 use = int(cursor.extent.start.offset), int(cursor.extent.end.offset), str(cursor.spelling)
                 found.setdefault(file, set()).add(use)

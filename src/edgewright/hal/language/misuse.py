@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from . import access_checks, pointer_checks
 from .arguments import unused_arguments
-from .cursors import KINDS, Cursor, is_device, is_function, is_group, place, span
+from .cursors import KINDS, Cursor, is_device, is_function, is_group, place, span, top_level
 from .description import Description, Refusal
 from .nodes import Node, accesses, nodes
 from .source import Source
@@ -67,6 +67,6 @@ def _repeated(source: Source, description: Description) -> Iterator[Refusal]:
 def _functions_of_other_files(source: Source) -> Iterator[Cursor]:
     """Functions with a body that lie in none of the driver's files."""
     for unit in source.units:
-        for cursor in unit.cursor.get_children():
+        for cursor in top_level(unit):
             if is_function(cursor) and str(cursor.extent.start.file) not in source.files:
                 yield cursor

@@ -6,7 +6,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from .cursors import KINDS, TRANSPARENT, Cursor, bare, binary_operator, cindex, expressions, unary_operator, walk
+from .cursors import (
+    KINDS,
+    TRANSPARENT,
+    Cursor,
+    bare,
+    binary_operator,
+    children,
+    cindex,
+    expressions,
+    unary_operator,
+    walk,
+)
 from .description import Description, Field
 
 POINTER, RECORD = cindex.TypeKind.POINTER, cindex.TypeKind.RECORD
@@ -44,7 +55,7 @@ class Node:
 
     def is_first_of(self, node: Node) -> bool:
         """Whether this is (in) the first operand of a node."""
-        first = next(iter(node.cursor.get_children()), None)
+        first = next(iter(children(node.cursor)), None)
         below = self
         while below.parent is not None and below.parent is not node:
             below = below.parent
@@ -57,7 +68,7 @@ def nodes(cursor: Cursor) -> Iterator[Node]:
     while waiting:
         node = waiting.pop()
         yield node
-        waiting.extend(Node(child, node) for child in reversed(list(node.cursor.get_children())))
+        waiting.extend(Node(child, node) for child in reversed(children(node.cursor)))
 
 
 def record(kind: Any, description: Description) -> str | None:
@@ -109,6 +120,41 @@ def acts(cursor: Cursor) -> bool:
     if cursor.kind is KINDS.UNARY_OPERATOR:
         return unary_operator(cursor) in STEPS
     return cursor.kind in (KINDS.CALL_EXPR, KINDS.COMPOUND_ASSIGNMENT_OPERATOR, KINDS.StmtExpr)
+
+
+def discarded(cursor: Cursor) -> Iterator[Cursor]:
+    """The expressions whose values nobody uses where nobody uses the value of this one."""
+    inner = bare(cursor)
+    parts = children(inner)
+    operator = binary_operator(inner) if inner.kind is KINDS.BINARY_OPERATOR else ""
+    if inner.kind is KINDS.CSTYLE_CAST_EXPR and inner.type.get_canonical().spelling == "void":
+        parts = parts[-1:]
+    elif inner.kind is KINDS.CONDITIONAL_OPERATOR or operator in ("&&", "||"):
+        parts = parts[1:]
+    elif operator != ",":
+        yield inner
+        return
+    for part in parts:
+        yield from discarded(part)
+
+
+_LOOPS = (KINDS.WHILE_STMT, KINDS.DO_STMT, KINDS.FOR_STMT)
+_JUMPS = (KINDS.GOTO_STMT, KINDS.INDIRECT_GOTO_STMT, KINDS.LABEL_STMT)
+
+
+def jumps_out(cursor: Cursor) -> Iterator[Cursor]:
+    """Statements in a piece of code by which control may get into it or out of it, but for return."""
+    waiting = [(cursor, False, False)]
+    while waiting:
+        here, in_loop, in_switch = waiting.pop()
+        is_loose_break = here.kind is KINDS.BREAK_STMT and not (in_loop or in_switch)
+        is_loose_continue = here.kind is KINDS.CONTINUE_STMT and not in_loop
+        is_loose_case = here.kind in (KINDS.CASE_STMT, KINDS.DEFAULT_STMT) and not in_switch
+        if here.kind in _JUMPS or is_loose_break or is_loose_continue or is_loose_case:
+            yield here
+        in_loop |= here.kind in _LOOPS
+        in_switch |= here.kind is KINDS.SWITCH_STMT
+        waiting += [(child, in_loop, in_switch) for child in children(here)]
 
 
 def operand(cursor: Cursor) -> Cursor:

@@ -1,4 +1,5 @@
-"""Constraints on where fields lie: together(a, b) puts fields into one register, pin(byte, bit) fixes their bits."""
+"""Constraints on where fields lie: together(a, b) puts fields into one register, pin(byte, bit) fixes their bits, and
+stride(bytes) the distance between the elements of an array of groups."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import combinations
 
-from .description import Bus, Description, Field, Group, Refusal
+from .description import Bus, Child, Description, Field, Group, Refusal
 
 _FARTHEST = 1 << 20  # bytes: no group reaches so far
 
@@ -111,3 +112,27 @@ def _pinned_bits(field: Field) -> tuple[int, int]:
     assert field.pinned is not None
     first = 8 * field.pinned[0] + field.pinned[1]
     return first, first + field.bits
+
+
+def stride_faults(description: Description) -> Iterator[Refusal]:
+    """Strides that no layout can keep."""
+    for home in description.groups.values():
+        for child in home.children:
+            if child.stride is not None and (fault := _stride_fault(child, description)):
+                what = f"'{home.name}::{child.name}' has a stride of {child.stride} bytes, and {fault[0]}"
+                yield Refusal(child.place, what, fault[1])
+
+
+def _stride_fault(child: Child, description: Description) -> tuple[str, str] | None:
+    assert child.stride is not None
+    group, word = description.groups[child.group], description.bus_of(child.group).width // 8
+    if not 0 < child.stride < _FARTHEST or child.stride % word:
+        hint = f"take a multiple of {word}, or declare a narrower bus"
+        return f"the elements of an array begin at whole words of {8 * word} bits", hint
+    if (other := description.stride_of(child.group)) != child.stride:
+        return f"another array of '{child.group}' has one of {other}", "define a group for each"
+    ends = ((_pinned_bits(field)[1], field.name) for field in group.fields if field.pinned)
+    last, name = max(ends, default=(0, ""))
+    if last > 8 * child.stride:
+        return f"'{child.group}::{name}' ends at byte {-(-last // 8)}", "pin it lower, or take a larger stride"
+    return None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .contexts import is_context, is_registration
-from .cursors import KINDS, Cursor, bare, binary_operator, constant, expressions, place, unary_operator
+from .cursors import KINDS, Cursor, bare, binary_operator, children, constant, expressions, place, unary_operator
 from .description import Description, Refusal
 from .nodes import ARRAYS, POINTER, STEPS, Node, operand, owner, pointee, record, value
 
@@ -124,7 +124,7 @@ def _copied(node: Node, group: str) -> Iterator[Refusal]:
 
 def subscript_misuses(node: Node, description: Description) -> Iterator[Refusal]:
     """A pointer to a group that is indexed, as if other groups followed."""
-    parts = [bare(child) for child in node.cursor.get_children()]
+    parts = [bare(child) for child in children(node.cursor)]
     if owner(parts[0], description) is not None:
         return
     if owner(parts[-1], description) is not None and parts[-1].type.get_canonical().kind in ARRAYS:
@@ -149,7 +149,7 @@ def member_base_misuses(node: Node, description: Description) -> Iterator[Refusa
 def measure_misuses(node: Node, description: Description) -> Iterator[Refusal]:
     """sizeof and _Alignof of a group."""
     is_pointer = any(token.spelling == "*" for token in node.cursor.get_tokens())
-    for child in node.cursor.get_children():
+    for child in children(node.cursor):
         is_type = child.kind is KINDS.TYPE_REF and not is_pointer
         measured = child if is_type else bare(child) if child.kind.is_expression() else None
         if measured is not None and (group := value(measured.type, description)):

@@ -12,12 +12,13 @@ class Nature:
     reading_acts: bool  # reading does something: read alone, once for each read in the source, never speculatively
     writing_acts: bool  # writing does something whatever the value: no write that the source does not have
     changes: bool  # the peripheral changes it: two reads may differ though nothing was written
-    by_hardware: bool  # the peripheral writes it at times of its own: reading and writing it back could undo that
+    by_hardware: bool  # the peripheral writes it, or locks it, at times of its own: it is never read and written back
     neutral: bool  # writing 0 leaves it as it is (ro, w1c, w1s)
     readable: bool
     writable: bool
     unguarded: bool = False  # an interrupt may write it at any time, and nobody has allowed critical sections
     is_shared: bool = False  # with an interrupt routine
+    is_locked: bool = False  # while another field is not 0: then not even its own value may be written
 
     @property
     def acts(self) -> bool:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import EdgewrightError, InputError
-from .cursors import KINDS, Cursor, cindex, is_device, is_function, is_group, span, walk
+from .cursors import KINDS, Cursor, children, cindex, is_device, is_function, is_group, span, top_level, walk
 from .description import Span
-from .desugar import desugar
+from .desugar import desugar, has_literal
 from .diagnostics import check_compiled
 from .lexical import blanked, past_semicolon
 from .macros import Macros, macros_of
@@ -22,6 +22,7 @@ HEADER = Path(__file__).parent.parent / "include" / "edgewright_hal.h"
 STANDARD = HEADER.parent / "standard"
 # The 32-bit world of microcontrollers, with nothing of the machine that the tool runs on.
 _WORLD = ("-xc", "--target=riscv32-unknown-elf", "-ffreestanding", "-nostdinc", "-std=gnu11", "-w", "-ferror-limit=0")
+_COMMENTS = "-fparse-all-comments"  # also those that are not written for Doxygen
 _OURS = ("-DEDGEWRIGHT_HAL_ANALYSIS", "-isystem", str(HEADER.parent), "-isystem", str(STANDARD))
 _KEEP_GOING = 0x200  # CXTranslationUnit_KeepGoing, which the Python side does not name
 _DEEPEST = 250  # levels of nesting; whoever walks the tree by recursion needs a few frames for each
@@ -37,6 +38,8 @@ class Source:
     definitions: Mapping[str, tuple[Span, ...]]  # group definitions and make_device lines (with semicolon), by file
     cursors: tuple[Cursor, ...] = ()  # their declarations, each once though several units may include it
     again: tuple[Cursor, ...] = ()  # definitions of functions that a further unit includes
+    written: Mapping[str, bytes] = field(default_factory=dict)  # the files, `assign` not yet split
+    found: Mapping[str, str] = field(default_factory=dict)  # headers in folders of -I, by their paths below these
     macros: Macros = field(default_factory=lambda: Macros(frozenset(), {}, {}, {}))
 
     @cached_property
@@ -59,20 +62,24 @@ def read_source(paths: Sequence[Path], includes: Sequence[Path] = (), defines: S
     for unit in units:
         files |= {name: read_text(Path(name)) for name in _headers(unit) if name not in files}
     texts = desugar(units, files, HEADER.name)
+    # Compilers copy literals in pieces of their own choice, so that a struct in memory says nothing about fields.
+    written = {name: texts[name] if has_literal(text) else text for name, text in files.items()}
     if changed := {name: text.decode() for name, text in texts.items() if text != files[name]}:
         files, units = texts, tuple(_parse(path, flags, changed) for path in main)
     check_compiled(units, files)
     cursors, again = _declarations(units, files)
     _check(main, cursors)
     macros = macros_of(units, files)
-    return Source(main, files, units, _definitions(cursors, files), cursors, again, macros)
+    return Source(
+        main, files, units, _definitions(cursors, files), cursors, again, written, _found(units, includes), macros
+    )
 
 
 def _declarations(units: Sequence[Any], files: Container[str]) -> tuple[tuple[Cursor, ...], tuple[Cursor, ...]]:
     """The declarations in the driver's files, and functions that other units see there too."""
     seen = set()
     first, again = [], []
-    for cursor in (cursor for unit in units for cursor in unit.cursor.get_children()):
+    for cursor in (cursor for unit in units for cursor in top_level(unit)):
         if cursor.kind.is_declaration() and (file := _file(cursor)) in files:
             key = file, *span(cursor), cursor.kind, cursor.spelling
             if key not in seen:
@@ -98,7 +105,7 @@ def _unit(path: Path, flags: Sequence[str], texts: Mapping[str, str] | None) -> 
     given = list((texts or {}).items())
     options = _KEEP_GOING | cindex.TranslationUnit.PARSE_DETAILED_PROCESSING_RECORD
     try:
-        return cindex.Index.create().parse(str(path), [*_WORLD, *flags, *_OURS], given, options)
+        return cindex.Index.create().parse(str(path), [*_WORLD, _COMMENTS, *flags, *_OURS], given, options)
     except cindex.LibclangError as error:
         raise EdgewrightError(f"libclang cannot be loaded; pip install 'edgewright[hal]' ({error})") from error
     except UnicodeEncodeError as error:
@@ -113,6 +120,19 @@ def _headers(unit: Any) -> list[str]:
     included = [entry.include for entry in unit.get_includes()]
     names = [file.name for file in included if not _is_system(unit, file)]
     return [name for name in dict.fromkeys(names) if Path(name).name != HEADER.name]
+
+
+def _found(units: Sequence[Any], includes: Sequence[Path]) -> dict[str, str]:
+    """The headers that a folder for includes leads to, and no path from the file that includes them."""
+    paths: dict[str, str] = {}
+    for entry in (entry for unit in units for entry in unit.get_includes()):
+        file = Path(entry.include.name)
+        for folder in includes:
+            below = file.relative_to(folder) if file.is_relative_to(folder) else None
+            if below is not None and Path(entry.source.name).parent / below != file:
+                paths.setdefault(str(file), below.as_posix())
+                break
+    return paths
 
 
 def _is_system(unit: Any, file: Any) -> bool:
@@ -139,14 +159,14 @@ def _check_depth(top: Cursor) -> None:
         if depth > _DEEPEST:
             at = cursor.location
             raise InputError(f"{at.file}:{at.line}:{at.column}: nested more than {_DEEPEST} deep; simplify it")
-        waiting += [(child, depth + 1) for child in cursor.get_children()]
+        waiting += [(child, depth + 1) for child in children(cursor)]
 
 
 def _definitions(cursors: Sequence[Cursor], files: Mapping[str, bytes]) -> dict[str, tuple[Span, ...]]:
     """Where groups, devices and buses are declared, each with its semicolon, by file."""
     found: dict[str, list[Span]] = {}
     for cursor in cursors:
-        is_said = any(named_device(cursor, word) for word in (UNORDERED, IN_MEMORY, BUS_WIDTH))
+        is_said = any(named_device(cursor, word) for word in (MAPPED, UNORDERED, IN_MEMORY, BUS_WIDTH))
         if is_group(cursor) or is_device(cursor) or is_said:
             start, end = span(cursor)
             file = _file(cursor)
@@ -155,14 +175,14 @@ def _definitions(cursors: Sequence[Cursor], files: Mapping[str, bytes]) -> dict[
 
 
 def named_device(cursor: Cursor, word: str) -> str | None:
-    """The device that a declaration names, if it is what unordered(...), in_memory(...) or bus(...) becomes."""
-    first = next(iter(cursor.get_children()), None)
+    """The device that a declaration names, if one of the words for devices becomes it: unordered(...), bus(...)."""
+    first = next(iter(children(cursor)), None)
     if cursor.kind is not KINDS.ENUM_DECL or first is None or not first.spelling.startswith(word):
         return None
     return str(first.spelling).removeprefix(word)
 
 
-UNORDERED, IN_MEMORY = "edgewright_unordered_", "edgewright_in_memory_"
+MAPPED, UNORDERED, IN_MEMORY = "edgewright_mapped_", "edgewright_unordered_", "edgewright_in_memory_"
 BUS_WIDTH = "edgewright_bus_width_of_"  # followed by the narrowest access
 
 

@@ -38,9 +38,15 @@ def assemble(description: Description, spaces: Spaces, cells: Cells, how: Assemb
     indexed = {area.space for space in spaces.values() for area in space.areas if area.counts}
     for name, space in spaces.items():
         bus = description.bus_of(name)
-        padded = how.power_of_two and name in indexed
-        placed[name] = _place(space, cells[name], bus, how, placed, padded)
+        padded = how.power_of_two and name in indexed and not is_spaced(description, space)
+        found = _place(space, cells[name], bus, how, placed, padded)
+        placed[name] = replace(found, size=max(found.size, description.stride_of(name) or 0))
     return Layout(placed, how.made_by)
+
+
+def is_spaced(description: Description, space: Space) -> bool:
+    """Whether hardware says how far apart the elements of a space lie: by their stride, or by pins of its fields."""
+    return description.stride_of(space.name) is not None or any(slot.field.pinned for slot in space.slots)
 
 
 @dataclass(slots=True)

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import TypeAlias
 
-from ortools.sat.python import cp_model
-
+from ...cpsat import cp_model
 from ..analysis.spaces import Slot, Space
 from .assembly import shaped
 from .cells import Cell, width_for
@@ -19,8 +18,8 @@ from .cost import AccessPattern, LayoutGoal
 from .layout import Piece
 from .rules import Rules
 
-Literal: TypeAlias = cp_model.IntVar
-Linear: TypeAlias = cp_model.LinearExprT
+Literal: TypeAlias = "cp_model.IntVar"
+Linear: TypeAlias = "cp_model.LinearExprT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ class LayoutPart:
     patterns: tuple[AccessPattern, ...]
     free: tuple[str, ...]  # slots to place: neither pinned nor wider than the bus
     settled: int  # bytes of all other registers
-    least_end: int  # one past the last pinned byte
+    least_end: int  # one past the last pinned byte, and the stride where one is stated
     padded: bool  # its size is a power of two
 
 
@@ -55,7 +54,7 @@ class Model:
     """A model under construction, with its objective in parts."""
 
     goal: LayoutGoal
-    cp: cp_model.CpModel = field(default_factory=cp_model.CpModel)
+    cp: cp_model.CpModel = field(default_factory=lambda: cp_model.CpModel())
     terms: list[tuple[int, Literal]] = field(default_factory=list)
 
     def new(self, name: str) -> Literal:

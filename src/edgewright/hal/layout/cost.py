@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib import resources
@@ -19,7 +19,7 @@ from importlib import resources
 from ..analysis.spaces import Joint, Legs, Space, Spaces, parted
 from ..language.description import Description
 from .layout import Layout, Piece, Register
-from .rules import rewrites
+from .rules import put_back
 
 DEFAULT = "rv32imc"
 
@@ -121,28 +121,61 @@ def cost_of(
     for name, placed in layout.spaces.items():
         for register in placed.registers:
             patterns = dict.fromkeys(w for piece in register.pieces for w in touching.get((name, piece.slot), ()))
+            costs = RegisterCosts.of(description, spaces[name], register, sizes)
             for pattern in (part for whole in patterns for part in whole.inside(register.slots)):
                 has_view = placed.view_of(register, pattern.slots) is not None
-                here, bus = register_cost(description, spaces[name], register, pattern, sizes, has_view)
+                here, bus = costs.of_pattern(pattern, has_view)
                 code, accesses = code + here, accesses + bus
     return Cost(code, accesses, layout.map_bytes(description))
 
 
-def register_cost(
-    description: Description, space: Space, register: Register, pattern: AccessPattern, sizes: CodeBytes, has_view: bool
-) -> tuple[int, int]:
-    """Bytes of code and bus accesses that a pattern needs for one of the registers it touches."""
-    pieces = [piece for piece in register.pieces if piece.slot in pattern.slots]
-    is_partial = pattern.writes and rewrites(register, pattern.slots | pattern.known, space, description)
-    is_rewritten = is_partial and not has_view
-    known = 0 if is_partial else sum(piece.slot in pattern.known for piece in register.pieces)
-    once = sizes.access + (sizes.join * (len(pieces) + known - 1) if pattern.writes else 0)
-    if is_rewritten:
-        is_shared = any(space.slot(slot).field.shared_with_isr for slot in register.slots)
-        once += sizes.rewrite + (sizes.critical if is_shared else 0)
-    once += sum(_shift_bytes(register, piece, pattern.writes, is_rewritten, sizes) for piece in pieces)
-    code = once * pattern.times + _indexing(register, pattern, sizes) * pattern.indexed
-    return code, (2 if is_rewritten else 1) * pattern.weight
+@dataclass(frozen=True, slots=True)
+class RegisterCosts:
+    """What patterns cost that touch a register: what does not depend on the pattern is found once."""
+
+    sizes: CodeBytes
+    slots: frozenset[str]
+    kept: frozenset[str]  # slots that a write must put back unless it writes them
+    is_in_lanes: bool  # then other elements lie there too
+    is_shared: bool  # with an interrupt routine
+    reading: Mapping[str, int]  # bytes of the shifts and masks of each slot
+    writing: Mapping[str, int]
+    rewriting: Mapping[str, int]
+    read_index: int  # bytes of an index
+    write_index: int
+
+    @classmethod
+    def of(cls, description: Description, space: Space, register: Register, sizes: CodeBytes) -> RegisterCosts:
+        slots = register.slots
+        return cls(
+            sizes,
+            slots,
+            put_back(register, (), space, description),
+            register.lanes > 1,
+            any(space.slot(slot).field.shared_with_isr for slot in slots),
+            {piece.slot: _shift_bytes(register, piece, False, False, sizes) for piece in register.pieces},
+            {piece.slot: _shift_bytes(register, piece, True, False, sizes) for piece in register.pieces},
+            {piece.slot: _shift_bytes(register, piece, True, True, sizes) for piece in register.pieces},
+            _indexing(register, False, sizes),
+            _indexing(register, True, sizes),
+        )
+
+    def of_pattern(self, pattern: AccessPattern, has_view: bool) -> tuple[int, int]:
+        """Bytes of code and bus accesses."""
+        sizes, once = self.sizes, self.sizes.access
+        hit = pattern.slots & self.slots
+        if not pattern.writes:
+            once += sum(self.reading[slot] for slot in hit)
+            return once * pattern.times + self.read_index * pattern.indexed, pattern.weight
+        is_partial = bool(self.kept if self.is_in_lanes else self.kept - pattern.slots - pattern.known)
+        known = 0 if is_partial else len(self.slots & pattern.known)
+        once += sizes.join * (len(hit) + known - 1)
+        is_rewritten = is_partial and not has_view
+        if is_rewritten:
+            once += sizes.rewrite + (sizes.critical if self.is_shared else 0)
+        shifts = self.rewriting if is_rewritten else self.writing
+        once += sum(shifts[slot] for slot in hit)
+        return once * pattern.times + self.write_index * pattern.indexed, (2 if is_rewritten else 1) * pattern.weight
 
 
 def _shift_bytes(register: Register, piece: Piece, writes: bool, is_rewritten: bool, sizes: CodeBytes) -> int:
@@ -153,13 +186,11 @@ def _shift_bytes(register: Register, piece: Piece, writes: bool, is_rewritten: b
     return shift + (0 if writes or alone or top else sizes.mask)
 
 
-def _indexing(register: Register, pattern: AccessPattern, sizes: CodeBytes) -> int:
+def _indexing(register: Register, writes: bool, sizes: CodeBytes) -> int:
     several = any(count > 1 for count in register.counts)
     if register.lanes == 1:
         return sizes.index if several else 0
-    return (sizes.lane_write if pattern.writes else sizes.lane_read) + (
-        sizes.index + sizes.lane_words if several else 0
-    )
+    return (sizes.lane_write if writes else sizes.lane_read) + (sizes.index + sizes.lane_words if several else 0)
 
 
 # What one byte of code, one bus access (ten for each loop around it) and one byte of the map weigh. Where one is

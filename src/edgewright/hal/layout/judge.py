@@ -32,7 +32,8 @@ def checked(description: Description, spaces: Spaces, layout: Layout, joints: Se
     found = faults(description, spaces, layout, joints)
     if found:
         raise Infeasible(
-            f"the layout breaks a rule: {found[0]}. Change the pins of these fields, or the addresses of the devices."
+            f"the layout breaks a rule: {found[0]}. "
+            f"Change the pins or the stride of these fields, or the addresses of the devices."
         )
     return layout
 
@@ -56,8 +57,10 @@ def _space_faults(description: Description, space: Space, layout: Layout, joints
             whole = [write for write in writes if not _is_viewed(placed, register, write)]
             yield from _rule_faults(description, space, register, whole)
     yield from _view_faults(placed)
-    if placed.views and description.is_in_memory(space.name):
-        yield f"{len(placed.views)} views of memory, which has one address for each byte"
+    if (stride := description.stride_of(space.name)) not in (None, placed.size):
+        yield f"its elements lie {placed.size} bytes apart, and a stride of {stride} is stated"
+    if placed.views and not description.may_have_views(space.name):
+        yield f"{len(placed.views)} views of memory or of elements with a stride, which have no second addresses"
     yield from _slot_faults(space, placed)
     yield from _together_faults(space, placed)
     yield from _area_faults(space, placed, layout)
@@ -171,7 +174,7 @@ def _use_faults(
         what = f"writing {', '.join(sorted(written & set(inside)))} is a read-modify-write"
         for name, nature in beside.items():
             if not nature.restorable:
-                yield f"{what} that cannot put back {name}"
+                yield f"{what} that cannot put back {name}{_LOCKED if nature.is_locked else ''}"
         for name, nature in inside.items():
             if beside and nature.reading_acts:
                 yield f"{what}, and reading {name} acts"
@@ -188,11 +191,14 @@ def _rewrite_faults(
     what = f"writing {', '.join(sorted(written & set(inside)))} is a read-modify-write"
     for name, nature in inside.items():
         if nature.by_hardware:
-            yield f"{what} of a register with {name}, which the hardware changes"
+            yield f"{what} of a register with {name}{_LOCKED if nature.is_locked else ', which the hardware changes'}"
         if nature.unguarded:
             yield f"{what} of a register with {name}, which an interrupt routine writes, unmarked"
         if nature.reading_acts or (name in beside and not nature.restorable):
             yield f"{what} that cannot put back {name}"
+
+
+_LOCKED = ", which may be written only while another field is 0"
 
 
 def _acts_written(nature: Nature) -> bool:

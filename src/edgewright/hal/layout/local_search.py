@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from .assembly import Assembly, registers_of
 from .cells import Cell
 from .constraint_model import LayoutPart
-from .cost import AccessPattern, register_cost, touching_slots
+from .cost import AccessPattern, RegisterCosts, touching_slots
 from .problem import RegisterLayoutProblem
 from .rules import Rules
 
@@ -102,9 +102,10 @@ class Search:
             (register, _), *_ = registers_of(space, self._cell(name, key), rules.bus, self.how)
             code = accesses = 0
             has_views = rules.views and key[1] == 1
-            patterns = dict.fromkeys(pattern for slot in key[0] for pattern in self.touching.get((name, slot), ()))
-            for pattern in (part for whole in patterns for part in whole.inside(key[0])):
-                here, bus = register_cost(self.problem.description, space, register, pattern, goal.sizes, has_views)
+            costs = RegisterCosts.of(self.problem.description, space, register, goal.sizes)
+            patterns = {id(pattern): pattern for slot in key[0] for pattern in self.touching.get((name, slot), ())}
+            for pattern in (part for whole in patterns.values() for part in whole.inside(key[0])):
+                here, bus = costs.of_pattern(pattern, has_views)
                 code, accesses = code + here, accesses + bus
             addresses = 1 + (len(rules.partial(key[0])) if has_views else 0)
             self.known[name, key] = goal.weights[0] * code + goal.weights[1] * accesses, register.end * addresses

@@ -55,10 +55,15 @@ class _SolvingTime:
 def lay_out_optimal(
     description: Description, spaces: Spaces, joints: Sequence[Joint], goal: LayoutGoal, patience: float = PATIENCE
 ) -> Layout:
-    """The layout of least cost for a goal, after so much deterministic time; Infeasible where none keeps its limit."""
+    """The layout of least cost for a goal, after so much deterministic time; Infeasible where none keeps its limit.
+
+    Without any time it is what local search finds.
+    """
     problem = RegisterLayoutProblem.of(description, spaces, joints, goal)
     if goal.max_map is None:
         start = _searched(problem)
+        if not patience:
+            return _finish(problem, _Found(start, None))
         return _finish(problem, _better(problem, start, _each_by_itself(problem, start, patience)))
     if goal.has_views:
         return _within_limit(problem, patience)

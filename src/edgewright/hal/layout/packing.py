@@ -20,7 +20,7 @@ def by_gain(rules: Mapping[str, Rules], patterns: Sequence[AccessPattern], sizes
         if len(slots) < 2:
             return in_order(space, slots, width)
         names = frozenset(slot.name for slot in slots)
-        here = tuple(dict.fromkeys(pattern for name in names for pattern in touching.get((space.name, name), ())))
+        here = tuple({id(one): one for name in names for one in touching.get((space.name, name), ())}.values())
         kept = {name for name in names if rules[space.name].kept(name)}
         partial = () if rules[space.name].views else here
         writes = (part for pattern in partial if pattern.writes for part in pattern.inside(names))

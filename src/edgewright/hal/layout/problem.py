@@ -9,7 +9,7 @@ from math import prod
 
 from ..analysis.spaces import Joint, Space, Spaces
 from ..language.description import Description
-from .assembly import Assembly, assemble, space_size
+from .assembly import Assembly, assemble, is_spaced, space_size
 from .cells import Cell, Cells, pinned_cells
 from .constraint_model import LayoutPart
 from .cost import AccessPattern, LayoutGoal, access_patterns
@@ -95,7 +95,7 @@ class RegisterLayoutProblem:
 
     def part(self, name: str) -> LayoutPart:
         """A space with what is settled about it."""
-        space, fixed = self.spaces[name], self.fixed(name)
+        space, fixed, stride = self.spaces[name], self.fixed(name), self.description.stride_of(name) or 0
         placed = {slot for cell in fixed for slot in cell.slots}
         bare = {name: replace(space, areas=())}
         registers = assemble(self.description, bare, {name: fixed}, self.how()).spaces[name].registers
@@ -106,8 +106,8 @@ class RegisterLayoutProblem:
             tuple(pattern for pattern in self.patterns if pattern.space == name),
             tuple(slot.name for slot in space.slots if slot.name not in placed),
             sum(register.end - register.offset for register in registers),
-            max((register.end for register in registers if register.pieces[0].slot in pinned), default=0),
-            self.goal.power_of_two and self._is_indexed(name),
+            max([stride, *(register.end for register in registers if register.pieces[0].slot in pinned)]),
+            self.goal.power_of_two and self._is_indexed(name) and not is_spaced(self.description, space),
         )
 
     def assembled(self, cells: Cells) -> Layout:
@@ -155,7 +155,8 @@ class RegisterLayoutProblem:
         areas = sum(2 * self.most(self.spaces[area.space]) * prod(area.counts) for area in space.areas)
         written = [space.slot(slot) for w in self.patterns if w.writes and w.space == space.name for slot in w.slots]
         views = sum(word * _padded(slot.counts) for slot in written) if self.rules[space.name].views else 0
-        return 2 * (slots + views + pins + 8 * word) + areas
+        stride = self.description.stride_of(space.name) or 0
+        return 2 * (slots + views + pins + stride + 8 * word) + areas
 
     def simple_bound(self) -> float:
         """No layout costs less: each pattern takes one access, and the map at least the bits of all fields."""

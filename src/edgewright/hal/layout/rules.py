@@ -36,7 +36,7 @@ class Rules:
             {slot.name: description.nature(slot.group, slot.field.name) for slot in space.slots},
             tuple(writes),
             bonds_of(space),
-            views and not description.is_in_memory(space.name),
+            views and description.may_have_views(space.name),
         )
 
     def bond(self, name: str) -> frozenset[str]:

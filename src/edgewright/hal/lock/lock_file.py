@@ -87,7 +87,8 @@ def _field(field: Field) -> dict[str, Any]:
     said: dict[str, Any] = {mark: True for mark in marks if getattr(field, mark)}
     if field.mode is not Mode.RW:
         said[field.mode.value] = True
-    said |= {side: [str(target) for target in getattr(field, side)] for side in ("rse", "wse") if getattr(field, side)}
+    named = {kind: [str(target) for target in getattr(field, kind)] for kind in ("rse", "wse", "while_zero")}
+    said |= {kind: targets for kind, targets in named.items() if targets}
     return {"bits": field.bits, **({} if field.count is None else {"count": field.count}), **said}
 
 

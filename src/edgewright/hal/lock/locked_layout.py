@@ -45,7 +45,7 @@ def contradictions(description: Description, lock: Lock) -> Iterator[str]:
         group, address = lock.devices.get(device.name, (device.group, device.address))
         if group != device.group:
             yield f"{device.place}: device '{device.name}' is a {device.group}, not a {group}"
-        if address != device.address:
+        if address != device.address and not device.is_mapped:
             yield f"{device.place}: device '{device.name}' is at 0x{device.address:X}, not 0x{address:X}"
     for name, group_now in description.groups.items():
         for field in group_now.fields:
@@ -96,7 +96,8 @@ class _Locking:
         for area in (area for area in space.areas if area.name not in {place.area for place in areas}):
             areas.append(_appended(area, end, placed))
             end = _area_end(area, areas[-1], placed)
-        size = max(space_size(end, self.description.bus_of(space.name), False), self._distance(space.name))
+        words = space_size(end, self.description.bus_of(space.name), False)
+        size = max(words, self._distance(space.name), self.description.stride_of(space.name) or 0)
         views = tuple(self._views(space, registers))
         return SpaceLayout(space.name, (*registers, *added), tuple(areas), size, views)
 
@@ -106,7 +107,7 @@ class _Locking:
         known = self.lock.spaces[space.name].views if space.name in self.lock.spaces else ()
         for offset, names in known:
             found = tuple(slots[name] for name in names if name in slots)
-            is_there = found and len(found) == len(names) and not self.description.is_in_memory(space.name)
+            is_there = found and len(found) == len(names) and self.description.may_have_views(space.name)
             if is_there and any(register.lanes == 1 and set(found) < register.slots for register in registers):
                 yield WriteView(offset, found)
 

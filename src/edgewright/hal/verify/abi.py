@@ -20,6 +20,7 @@ class Type:
     callback: Signature | None = None  # it points to a function
     values: tuple[int, ...] = ()  # the only ones that it has, for an enumeration
     inside: tuple[tuple[int, Type], ...] = ()  # it points to a struct with pointers at these bytes
+    objects: tuple[str, ...] = ()  # variables of the driver that it may point to
     flags: tuple[int, ...] = ()  # bytes of what it points to that are `bool`: nothing but 0 and 1 may be there
 
     @property

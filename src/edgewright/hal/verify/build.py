@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ...board.elf import Elf, read_elf
 from ...board.toolchain import FLAGS, Toolchain, toolchain
-from ...errors import InputError
+from ...errors import EdgewrightError, InputError
 from ...platform.target import TARGETS, Architecture, Target
 from ..language.description import Device
 from ..language.source import STANDARD
@@ -88,20 +88,36 @@ NAMED(_Bool, own_compare, (__SIZE_TYPE__ n, void *at, char *expected, void *from
 _LINK = """
 SECTIONS {{
   . = {code:#x};
-  .text : {{ *(.text .text.*) }}
+  .text.stubs : {{ *(.text) }}
+  {rooms[0]}
+  .text : {{ *(.text.*) }}
   .rodata : {{ *(.rodata .rodata.* .srodata .srodata.*) }}
   . = {data:#x};
+  {rooms[1]}
   .data : {{ *(.data .data.* .sdata .sdata.*) }}
   .bss : {{ *(.bss .bss.* .sbss .sbss.* COMMON) }}
   /DISCARD/ : {{ *(.ARM.exidx* .eh_frame* .note*) }}
 }}
 """
+# What keeps its address in all images, from which byte of the window on; stubs and support come before.
+_KINDS = ((0x8000, (".text.", ".rodata.", ".srodata.")), (DATA, (".data.", ".sdata.", ".bss.", ".sbss.")))
+_GRAIN = 64  # bytes that rooms are multiples of
 # Every function stays a function under its own name: the prototype sees which HAL function makes an access.
 _APART = ("-DEDGEWRIGHT_INLINE=", "-fno-inline", "-fno-ipa-cp", "-fno-ipa-sra", "-fno-ipa-icf", "-fno-partial-inlining")
 _APART_CLANG = ("-DEDGEWRIGHT_INLINE=", "-fno-inline", "-Dinline=__attribute__((used,noinline))")
 HOOKS = ("HAL_ENTER_CRITICAL()=((void)0)", "HAL_EXIT_CRITICAL()=((void)0)")  # where interrupts do not matter
 _NAMES = re.compile(r"[A-Za-z]\w*|_[A-Za-z0-9]\w*")
 _OWN = ("memcpy", "memmove", "memset", "memcmp")
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A compiled driver: where its parts lie depends on the images that it is compared with."""
+
+    objects: tuple[bytes, ...]
+    parts: tuple[Elf, ...]
+    target: Target
+    stubs: frozenset[str]  # functions that the driver calls and does not define
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,24 +161,80 @@ def build(
     inline: bool = True,
     includes: Sequence[Path] = (),
     defines: Sequence[str] = (),
-    callbacks: Sequence[str] = (),
 ) -> Built:
-    """The driver's files as one image, at -Os; `inline=False` inlines none."""
+    """The driver's files as one image."""
+    return link([compile_image(files, target, inline, includes, defines)], base)[0]
+
+
+def compile_image(
+    files: Mapping[str, str],
+    target: Target,
+    inline: bool = True,
+    includes: Sequence[Path] = (),
+    defines: Sequence[str] = (),
+    callbacks: Sequence[str] = (),
+) -> Image:
+    """The driver's files at -Os; `inline=False` inlines no function."""
     compiler = toolchain(target)
     flags = [*FLAGS, "-std=gnu11", "-Os", "-w", "-I.", *(f"-I{path.resolve()}" for path in includes)]
-    flags += [f"-D{define}" for define in defines]
+    flags += [f"-D{define}" for define in ("EDGEWRIGHT_HAL_PROTOTYPE", *defines)]
     flags += ["-idirafter", str(STANDARD)]  # headers such as string.h, where the compiler came without a library
     if not inline:
         flags += _APART if compiler.is_gcc else _APART_CLANG
     with tempfile.TemporaryDirectory(prefix="edgewright-hal-") as name:
         folder = Path(name)
-        objects = _compile(compiler, folder, files, flags)
-        parts = [read_elf(folder / path) for path in objects]
+        objects = [folder / path for path in _compile(compiler, folder, files, flags)]
+        parts = tuple(map(read_elf, objects))
         stubs = _undefined(parts) | frozenset(callbacks)
-        is_atomic = any(name.startswith("__atomic_") for part in parts for name in part.symbols)
-        support = (_SUPPORT if set(_OWN) & stubs else "") + (_ATOMICS if is_atomic else "")
-        _link(compiler, folder, objects, stubs, support, base)
-        return _built(read_elf(folder / "image.elf"), parts, stubs - set(_OWN), target, compiler.name, base)
+        return Image(tuple(path.read_bytes() for path in objects), parts, target, stubs)
+
+
+def link(images: Sequence[Image], base: int) -> list[Built]:
+    """The images, with each function and variable that all of them have at one address, so that these are equal."""
+    rooms = _rooms(images, base)
+    stubs = frozenset[str]().union(*(image.stubs for image in images))
+    return [_linked(image, stubs, rooms, base) for image in images]
+
+
+def _rooms(images: Sequence[Image], base: int) -> list[str]:
+    """For code and for variables: the part of a linker script that gives each section its place."""
+    sizes: list[dict[str, tuple[int, int]]] = []
+    for image in images:
+        found: dict[str, tuple[int, int]] = {}
+        for section in (section for part in image.parts for section in part.sections if section.is_allocated):
+            size, alignment = found.get(section.name, (0, _GRAIN))
+            alignment = max(alignment, section.alignment)
+            found[section.name] = size + -(-section.size // alignment) * alignment, alignment
+        sizes.append(found)
+    common = sorted(set.intersection(*map(set, sizes))) if len(images) > 1 else []
+    return [
+        _room_script([name for name in common if name.startswith(kinds)], sizes, base + start)
+        for start, kinds in _KINDS
+    ]
+
+
+def _room_script(names: Sequence[str], sizes: Sequence[Mapping[str, tuple[int, int]]], at: int) -> str:
+    lines = []
+    for name in names:
+        size, alignment = (max(found[name][n] for found in sizes) for n in (0, 1))
+        at = -(-at // alignment) * alignment
+        lines.append(f"{name} {at:#x} : {{ *({name}) }}")
+        at += size
+    return "\n  ".join(lines)
+
+
+def _linked(image: Image, stubs: frozenset[str], rooms: Sequence[str], base: int) -> Built:
+    compiler = toolchain(image.target)
+    is_atomic = any(name.startswith("__atomic_") for part in image.parts for name in part.symbols)
+    support = (_SUPPORT if set(_OWN) & stubs else "") + (_ATOMICS if is_atomic else "")
+    with tempfile.TemporaryDirectory(prefix="edgewright-hal-") as name:
+        folder = Path(name)
+        objects = [f"{number}.o" for number in range(len(image.objects))]
+        for path, content in zip(objects, image.objects, strict=True):
+            (folder / path).write_bytes(content)
+        _link(compiler, folder, objects, stubs, support, base, rooms)
+        elf = read_elf(folder / "image.elf")
+    return _built(elf, image.parts, stubs - set(_OWN), image.target, compiler.name, base)
 
 
 def _compile(compiler: Toolchain, folder: Path, files: Mapping[str, str], flags: Sequence[str]) -> list[str]:
@@ -172,8 +244,22 @@ def _compile(compiler: Toolchain, folder: Path, files: Mapping[str, str], flags:
     sources = sorted(name for name in files if name.endswith(".c"))
     objects = [f"{number}.o" for number in range(len(sources))]
     for source, result in zip(sources, objects, strict=True):
-        compiler.run([*flags, "-c", source, "-o", result], folder)
+        try:
+            compiler.run([*flags, "-c", source, "-o", result], folder)
+        except EdgewrightError as error:
+            raise InputError(_compile_errors(str(error), compiler.name)) from error
     return objects
+
+
+_ERROR = re.compile(r"^(?P<place>[^\s:][^:\n]*:\d+:\d+): (?:fatal )?error: (?P<what>.*)$", re.MULTILINE)
+_MOST_ERRORS = 5
+
+
+def _compile_errors(said: str, compiler: str) -> str:
+    """What a compiler refuses, by place; its command line helps nobody."""
+    found = [f"{one['place']}: {one['what']}" for one in _ERROR.finditer(said)][:_MOST_ERRORS]
+    told = found or [line for line in said.splitlines()[1:] if line.strip()][-1:]
+    return "\n".join([*told, f"{compiler} does not compile the driver, though it is valid for the analysis"])
 
 
 def _undefined(parts: Sequence[Elf]) -> frozenset[str]:
@@ -184,16 +270,29 @@ def _undefined(parts: Sequence[Elf]) -> frozenset[str]:
 
 
 def _link(
-    compiler: Toolchain, folder: Path, objects: Sequence[str], stubs: Iterable[str], support: str, base: int
+    compiler: Toolchain,
+    folder: Path,
+    objects: Sequence[str],
+    stubs: Iterable[str],
+    support: str,
+    base: int,
+    rooms: Sequence[str],
 ) -> None:
     text = "".join(f'void {name}(void) {{ __asm__ volatile("nop"); }}\n' for name in sorted(set(stubs) - set(_OWN)))
     (folder / "own_of_prototype.c").write_text(text + support)
-    (folder / "prototype.ld").write_text(_LINK.format(code=base, data=base + DATA))
+    (folder / "prototype.ld").write_text(_LINK.format(code=base, data=base + DATA, rooms=rooms))
     flags = ["-Os", "-w", "-fno-builtin"]
     if compiler.is_gcc:
         flags += ["-fno-tree-loop-distribute-patterns", "-fno-ipa-icf"]
     link = ["-g", "-static", "-Wl,-T,prototype.ld", "-Wl,-e,0", "-Wl,--no-gc-sections", "-o", "image.elf"]
-    compiler.run([*flags, "own_of_prototype.c", *objects, *link, *compiler.helpers], folder)
+    command = [*flags, "own_of_prototype.c", *objects, *link, *compiler.helpers]
+    try:
+        compiler.run(command, folder)
+    except EdgewrightError as error:
+        if "relocation truncated" not in str(error):
+            raise
+        # A jump was made short, and then moved away from its target within the room of its function.
+        compiler.run([*command, "-Wl,--no-relax"], folder)
 
 
 def _built(elf: Elf, parts: Sequence[Elf], stubs: frozenset[str], target: Target, compiler: str, base: int) -> Built:

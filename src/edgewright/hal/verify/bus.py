@@ -7,14 +7,14 @@ that shares a register it should not share shows that way.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..generate.c_text import ones
 from ..language.description import Description
 from ..layout.layout import FieldAt, RegisterAt
 from .order import BusEvent
-from .peripheral import ModelField, Peripheral
+from .peripheral import ModelField, Peripheral, seeded
 from .verification import Fault, StopReason
 
 Config = dict[tuple[str, str], tuple[int, int]]  # device and field: how often written (by hardware fields), value
@@ -57,11 +57,27 @@ class BusAccess:
 
 
 @dataclass(frozen=True, slots=True)
+class Noted:
+    """What is no access to a register: a call of unknown code, or an access to a volatile variable."""
+
+    kind: str  # "call", "foreign"
+    what: str
+    value: object
+
+    def __str__(self) -> str:
+        return str(Event(self.kind, self.what, self.value))
+
+
+Happening = BusAccess | Noted
+
+
+@dataclass(frozen=True, slots=True)
 class Promise:
     """What the source promises of the accesses that the running HAL function makes."""
 
     moment: str = ""  # it happens with all of its moment
     snapshot: str = ""  # it is as of the read that opens the snapshot
+    is_flush: bool = False  # it lets earlier writes arrive
     opening: Mapping[int, frozenset[int]] = field(default_factory=dict)  # that read: first bits, by address
 
 
@@ -75,7 +91,7 @@ class ModelBus:
     ) -> None:
         self.models = models
         self.events: list[Event] = []
-        self.log: list[BusAccess] = []
+        self.log: list[Happening] = []
         self.config: Config = {}
         # Bits (first of each field) that the running HAL function asks for, by address; None: all of any register.
         self.asked: Mapping[int, frozenset[int]] | None = None
@@ -93,6 +109,19 @@ class ModelBus:
         self._parts: dict[tuple[bool, str, str], tuple[int, frozenset[int]]] = {}
         self._taken: dict[str, dict[tuple[str, str], int]] = {}  # by snapshot, what changing fields held then
         self._opened: Counter[str] = Counter()
+
+    def use(self, seed: int) -> None:
+        """Leaves drawn values in all fields that software alone changes, as if it had written them before.
+
+        Devices with a model of their own are left as they are after power-on.
+        """
+        for device, model in self.models.items():
+            for name, model_field in model.model_fields.items() if type(model) is Peripheral else ():
+                if model_field.nature.restorable:
+                    value = seeded(model_field.field.bits, seed, device, name, "used")
+                    model.state[name] = value
+                    if value != model_field.field.reset & model_field.mask:
+                        self.config[device, name] = 0, value
 
     @property
     def pages(self) -> frozenset[int]:
@@ -122,7 +151,9 @@ class ModelBus:
                 self._taken[self.promise.snapshot][register.device, at.name] = part
             part = part >> at.low & ones(at.size)
             value |= part << at.bit
-            if model_field.nature.reading_acts or (wanted and known is None and model_field.nature.may_differ):
+            self._outdate(register.device, model_field.on_read)
+            is_seen = model_field.nature.may_differ or self.promise.is_flush
+            if model_field.nature.reading_acts or (wanted and known is None and is_seen):
                 self._step("read", register.device, at, model_field, part)
         self.log.append(BusAccess(False, address, bits, value))
         return value
@@ -138,6 +169,12 @@ class ModelBus:
             if model_field.nature.may_differ and not model_field.nature.reading_acts
         }
 
+    def _outdate(self, device: str, names: Iterable[str]) -> None:
+        """What was changed since is in no snapshot any more."""
+        for taken in self._taken.values():
+            for name in names:
+                taken.pop((device, name), None)
+
     def write(self, address: int, bits: int, value: int) -> None:
         self._now += 1
         if self._is_foreign(address):
@@ -152,6 +189,7 @@ class ModelBus:
             part = value >> at.bit & ones(at.size)
             wanted = self.written is None or at.bit in self.written.get(address, frozenset())
             if wanted:
+                self._outdate(register.device, (at.name, *model_field.on_write))
                 self._step("write", register.device, at, model_field, part)
             elif model_field.field.shared_with_isr and model_field.nature.kept and not self.critical:
                 what = f"{register.device}.{at.name} is read and put back outside a critical section"
@@ -175,6 +213,7 @@ class ModelBus:
     def record(self, kind: str, what: str, value: object, device: str = "") -> None:
         if kind in ("call", "foreign"):
             self._now += 1
+            self.log.append(Noted(kind, what, value))
             self.steps.append(BusEvent(kind, what, value, "", False, self._now))
         self.events.append(Event(kind, what, value, self._stored_for(device) if kind != "read" else {}))
 
@@ -276,10 +315,10 @@ class ModelBus:
 class Replay:
     """A bus that gives the answers of an earlier run, and insists on the same accesses."""
 
-    def __init__(self, log: Sequence[BusAccess], pages: frozenset[int]) -> None:
+    def __init__(self, log: Sequence[Happening], pages: frozenset[int]) -> None:
         self.pages = pages
         self.accesses = 0
-        self._log = log
+        self.log = [access for access in log if isinstance(access, BusAccess)]
 
     def read(self, address: int, bits: int) -> int:
         return self._next(BusAccess(False, address, bits, 0)).value
@@ -293,14 +332,14 @@ class Replay:
 
     def missing(self) -> Fault | None:
         """The first access that the earlier run made and this one did not."""
-        if self.accesses == len(self._log):
+        if self.accesses == len(self.log):
             return None
-        return Fault(StopReason.WRONG, f"{self._log[self.accesses]} is missing once functions are inlined")
+        return Fault(StopReason.WRONG, f"{self.log[self.accesses]} is missing once functions are inlined")
 
     def _next(self, access: BusAccess) -> BusAccess:
-        if self.accesses == len(self._log):
+        if self.accesses == len(self.log):
             raise Fault(StopReason.WRONG, f"{access} once functions are inlined, and none without")
-        expected = self._log[self.accesses]
+        expected = self.log[self.accesses]
         if (expected.is_write, expected.address, expected.bits) != (access.is_write, access.address, access.bits):
             raise Fault(StopReason.WRONG, f"{access} instead of {expected} once functions are inlined")
         self.accesses += 1

@@ -15,11 +15,16 @@ from .abi import Signature, Type
 _INTERESTING = (0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 31, 32, 100, 127, 128, 255, 256, 0x7FFF, 0xFFFF, 0x10000)
 
 
+ANY, EDGE = -1, -2  # instead of how small numbers are to be: every value is as likely, or 0 and others at an end
+_OWN_OBJECTS = 0.8  # of calls that take a pointer to a struct of which the driver has variables
+
+
 class ArgumentKind(Enum):
     NUMBER = "number"
     GROUP = "group"  # a pointer to an instance of a group, by its name
     BUFFER = "buffer"  # a pointer to memory of its own
     CALLBACK = "callback"  # a pointer to an unknown function
+    OBJECT = "object"  # a pointer to a variable of the driver, by its name
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +36,7 @@ class Argument:
         match self.kind:
             case ArgumentKind.NUMBER:
                 return str(self.value)
-            case ArgumentKind.GROUP:
+            case ArgumentKind.GROUP | ArgumentKind.OBJECT:
                 return f"&{self.value}"
         return f"{self.kind.value} {self.value}"
 
@@ -50,7 +55,7 @@ class DrawnCall:
 def draw_call(
     signature: Signature, bounds: Mapping[str, int], instances: Mapping[str, list[str]], random: Random, small: int
 ) -> DrawnCall:
-    """A call with drawn arguments; the higher `small`, the smaller the numbers."""
+    """A call with drawn arguments; the higher `small`, the smaller the numbers; or ANY or EDGE."""
     arguments = tuple(
         _draw(number, type_, bounds.get(name), instances, random, small)
         for number, (name, type_) in enumerate(signature.parameters)
@@ -63,6 +68,8 @@ def _draw(
 ) -> Argument:
     if type_.group is not None:
         return Argument(ArgumentKind.GROUP, random.choice(instances[type_.group]))
+    if type_.objects and random.random() < _OWN_OBJECTS:
+        return Argument(ArgumentKind.OBJECT, random.choice(type_.objects))
     if type_.is_pointer:
         return Argument(ArgumentKind.CALLBACK if type_.callback else ArgumentKind.BUFFER, number)
     if type_.values and bound is None:
@@ -73,6 +80,8 @@ def _draw(
 def _number(bits: int, bound: int | None, random: Random, small: int) -> int:
     if bound is not None:
         return random.randrange(bound)
+    if small in (ANY, EDGE):
+        return random.getrandbits(bits) if small == ANY else random.choice((0, 0, 1, (1 << bits) - 1))
     if small:
         return random.randrange(max(8 >> small, 2))
     ones = (1 << bits) - 1

@@ -8,12 +8,14 @@ from random import Random
 
 from .abi import Signature
 from .bus import Event
-from .calls import DrawnCall, draw_call
+from .calls import ANY, EDGE, DrawnCall, draw_call
 from .order import disorder
 from .prototype import Outcome, Prototype
 from .verification import Counts, Difference, FunctionCheck, StopReason
+from .written import Written
 
 SEQUENCE = 4  # calls on one state before the devices are reset
+USED = 8  # least number of calls on devices that were used before
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,8 @@ class Runnable:
 
 @dataclass(slots=True)
 class _Tally:
+    ran: set[str]
+    written: Written | None
     calls: int = 0
     unfinished: int = 0
     left_out: str = ""
@@ -36,13 +40,23 @@ class _Tally:
 
 
 def compare(
-    naive: Prototype, optimised: Prototype, functions: Sequence[Runnable], calls: int, seed: int
-) -> tuple[tuple[FunctionCheck, ...], tuple[Difference, ...]]:
-    """Every function called so many times on both, in sequences, some after a call of another function."""
+    naive: Prototype,
+    optimised: Prototype,
+    functions: Sequence[Runnable],
+    calls: int,
+    seed: int,
+    written: Written | None = None,
+) -> tuple[tuple[FunctionCheck, ...], tuple[Difference, ...], frozenset[str]]:
+    """Every function called so many times on both, in sequences, some after a call of another function.
+
+    For each sequence there is one more call on devices that were used before, with 0 or any other number, not counted.
+    The last value names the functions that ran in calls that were compared.
+    """
+    ran: set[str] = set()
     checked: list[FunctionCheck] = []
     differences: dict[str, Difference] = {}  # the first of each function
     for function in functions:
-        tally = _Tally()
+        tally = _Tally(ran, written)
         naive.reached.clear()
         difference = _compare_one(naive, optimised, function, functions, calls, seed, tally)
         if difference:
@@ -52,7 +66,7 @@ def compare(
         small = replace(tally.optimised, code_bytes=_code(optimised, name))
         unreached = tuple(access for called, access in function.asked.items() if called not in naive.reached)
         checked.append(FunctionCheck(name, tally.calls, plain, small, tally.unfinished, tally.left_out, unreached))
-    return tuple(checked), tuple(differences.values())
+    return tuple(checked), tuple(differences.values()), frozenset(ran)
 
 
 def _compare_one(
@@ -70,12 +84,17 @@ def _compare_one(
         tally.left_out = f"not called: {problem}"
         return None
     random = Random(f"{seed} {name}")
-    for number in range(-(-calls // SEQUENCE)):
-        start = seed * 1000 + number
-        naive.reset(start)
-        optimised.reset(start)
-        for call in _sequence(function, others if number % 2 else (), naive, random, tally):
-            story = _step(naive, optimised, call, tally, call.signature.name == name)
+    fresh = -(-calls // SEQUENCE)
+    for number in range(fresh + max(fresh, USED)):
+        start, is_used = seed * 1000 + number, number >= fresh
+        used = (EDGE, ANY)[number % 2] if is_used else 0
+        naive.reset(start, is_used)
+        optimised.reset(start, is_used)
+        if tally.written:
+            tally.written.reset(start)
+        for call in _sequence(function, others if number % 2 else (), naive, random, tally, used):
+            counts = call.signature.name == name and not is_used
+            story = _step(naive, optimised, call, tally, counts)
             if story:
                 return Difference(call.signature.name, str(call), story)
             if story is None:
@@ -84,30 +103,53 @@ def _compare_one(
 
 
 def _sequence(
-    function: Runnable, others: Sequence[Runnable], naive: Prototype, random: Random, tally: _Tally
+    function: Runnable, others: Sequence[Runnable], naive: Prototype, random: Random, tally: _Tally, used: int
 ) -> Iterator[DrawnCall]:
     there = {space: list(found.values()) for space, found in naive.instances.items()}
     able = [o for o in others if not o.signature.problem and not _without_instance(o.signature, naive)]
-    if able:
+    if able and not used:
         other = random.choice(able)
         yield draw_call(other.signature, other.bounds, there, random, 1)
-    for _ in range(SEQUENCE):
-        yield draw_call(function.signature, function.bounds, there, random, tally.small)
+    for _ in range(1 if used else SEQUENCE):
+        yield draw_call(function.signature, function.bounds, there, random, tally.small or used)
 
 
 def _step(naive: Prototype, optimised: Prototype, call: DrawnCall, tally: _Tally, counts: bool) -> str | None:
     """Runs one call on both: a description of the difference, "" where they agree, None where the sequence must end."""
+    naive.entered.clear()
     expected = naive.run(call)
-    if expected.fault and expected.fault.reason is not StopReason.ENDLESS:
+    if expected.fault and expected.fault.reason is StopReason.WRONG:
+        return f"with one register for each field: {expected.fault}"
+    if expected.fault and expected.fault.reason is StopReason.UNDEFINED:
         if counts:
             tally.left_out = f"some calls have no meaning: {call}: {expected.fault}"
             tally.small = min(tally.small + 1, 2)
         return None
     found = optimised.run(call)
-    story = difference_of(expected, found)
+    as_written = _against_source(tally.written, call, expected)
+    is_loose = tally.written is not None and tally.written.is_loose(naive.entered)
+    story = ("" if is_loose else as_written) or difference_of(expected, found)
+    tally.ran |= naive.entered
     if not story and counts:
         _count(tally, expected, found)
-    return None if expected.fault and not story else story
+    is_over = expected.fault or (is_loose and as_written)
+    return None if is_over and not story else story
+
+
+def _against_source(written: Written | None, call: DrawnCall, naive: Outcome) -> str:
+    """How the naive design differs from the source as it was written, or nothing."""
+    if written is None:
+        return ""
+    result, fault, memory = written.run(call, naive.log, naive.fault is not None)
+    if fault and fault.reason is StopReason.ENDLESS and naive.fault:
+        return ""
+    if fault:
+        return str(fault)
+    if naive.fault:
+        return f"the source as written ends, and the design does not: {naive.fault}"
+    if result != naive.result:
+        return f"returns {naive.result} instead of {result}, as the source was written"
+    return _final(memory, naive.memory or {})
 
 
 def _count(tally: _Tally, expected: Outcome, found: Outcome) -> None:
@@ -194,5 +236,4 @@ def _without_instance(signature: Signature, prototype: Prototype) -> str:
 
 
 def _code(prototype: Prototype, name: str) -> int:
-    built = prototype.variant.inlined or prototype.variant.outlined
-    return built.code.get(name, 0)
+    return prototype.built.code.get(name, 0)

@@ -10,7 +10,17 @@ from typing import Any
 from clang import cindex
 
 from ..language.contexts import contexts_of
-from ..language.cursors import KINDS, Cursor, attributes, constant, is_device, is_function, is_volatile, walk
+from ..language.cursors import (
+    KINDS,
+    Cursor,
+    attributes,
+    constant,
+    is_device,
+    is_function,
+    is_volatile,
+    top_level,
+    walk,
+)
 from ..language.description import Description
 from ..language.nodes import operand
 from ..language.source import Source
@@ -42,11 +52,12 @@ class _NoScalar(Exception):
 def signatures_of(source: Source, description: Description) -> dict[str, Signature]:
     """All functions that the driver's files declare, by name."""
     found: dict[str, Signature] = {}
+    objects = _objects(source)
     for unit in source.units:
-        for cursor in unit.cursor.get_children():
+        for cursor in top_level(unit):
             if cursor.kind is KINDS.FUNCTION_DECL:
                 name = str(cursor.spelling)
-                known = _signature(cursor, description)
+                known = _signature(cursor, description, objects)
                 contexts = contexts_of(cursor, description) if cursor.is_definition() else {}
                 if contexts or name not in found or not any(type_.group for _, type_ in found[name].parameters):
                     found[name] = _with_contexts(known, contexts)
@@ -66,7 +77,7 @@ def exported(source: Source) -> frozenset[str]:
     return frozenset(
         str(cursor.spelling)
         for unit in source.units
-        for cursor in unit.cursor.get_children()
+        for cursor in top_level(unit)
         if is_function(cursor) and cursor.storage_class is not cindex.StorageClass.STATIC
     )
 
@@ -103,10 +114,51 @@ def watched_variables(source: Source) -> frozenset[str]:
     return frozenset(str(cursor.spelling) for cursor in variables if is_volatile(cursor))
 
 
-def _signature(cursor: Cursor, description: Description) -> Signature:
+def _is_own_variable(cursor: Cursor) -> bool:
+    """Whether a declaration defines a variable of the driver; C lets it stand there without a value."""
+    is_elsewhere = cursor.storage_class is cindex.StorageClass.EXTERN and not cursor.is_definition()
+    return cursor.kind is KINDS.VAR_DECL and not is_elsewhere and not is_device(cursor)
+
+
+def kept_pointers(source: Source, description: Description) -> dict[str, tuple[tuple[int, str], ...]]:
+    """Pointers to groups in the driver's variables: for each variable their first bytes, and the groups."""
+    found = {}
+    for cursor in source.cursors:
+        if _is_own_variable(cursor):
+            kind = cursor.type.get_canonical()
+            inner = list(_inside(kind, description)) if kind.kind is _KIND.RECORD else []
+            inner += [(0, _pointer(kind, description))] if kind.kind is _KIND.POINTER else []
+            if pointers := tuple((at, type_.group) for at, type_ in inner if type_.group is not None):
+                found[str(cursor.spelling)] = pointers
+    return found
+
+
+def _objects(source: Source) -> dict[str, tuple[str, ...]]:
+    """The variables that the driver's files define outside of functions, by the name of their struct."""
+    found: dict[str, dict[str, None]] = {}
+    for cursor in source.cursors:
+        if _is_own_variable(cursor):
+            kind = cursor.type.get_canonical()
+            if name := _struct(kind.element_type if kind.kind is _KIND.CONSTANTARRAY else kind):
+                found.setdefault(name, {})[str(cursor.spelling)] = None
+    return {name: tuple(names) for name, names in found.items()}
+
+
+def _struct(kind: Any) -> str:
+    plain = kind.get_canonical()
+    return str(plain.get_declaration().type.spelling) if plain.kind is _KIND.RECORD else ""
+
+
+def _signature(cursor: Cursor, description: Description, objects: Mapping[str, tuple[str, ...]]) -> Signature:
     name = str(cursor.spelling)
     try:
-        parameters = tuple((str(a.spelling), _type(a.type, description)) for a in cursor.get_arguments())
+        parameters = tuple(
+            (
+                str(a.spelling),
+                replace(_type(a.type, description), objects=objects.get(_struct(a.type.get_pointee()), ())),
+            )
+            for a in cursor.get_arguments()
+        )
         return Signature(name, _type(cursor.result_type, description), parameters)
     except _NoScalar as error:
         return Signature(name, Type(0), (), f"it has a parameter or result of type '{error}'")

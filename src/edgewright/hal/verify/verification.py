@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum
 
@@ -49,6 +50,15 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
+class Uncompared:
+    """A function with accesses that no call was compared of."""
+
+    function: str
+    reason: str
+    is_dead: bool = False  # nothing can ever call it
+
+
+@dataclass(frozen=True, slots=True)
 class Verification:
     target: str
     compiler: str
@@ -58,11 +68,16 @@ class Verification:
     naive_code_bytes: int
     optimised_code_bytes: int
     has_accesses: bool = True  # whether there was anything to compare
+    uncompared: tuple[Uncompared, ...] = ()
 
     @property
     def is_equal(self) -> bool:
         """Whether something was compared, and nothing differs."""
         return not self.differences and not self.is_empty
+
+    def unproven(self, excluded: Collection[str] = ()) -> tuple[Uncompared, ...]:
+        """The functions of which nothing is known, but for those that the user excluded."""
+        return tuple(one for one in self.uncompared if not one.is_dead and one.function not in excluded)
 
     @property
     def is_empty(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +12,7 @@ from ...board.toolchain import toolchain
 from ...board.unicorn import require_unicorn
 from ...errors import EdgewrightError
 from ..analysis.functions import Function
+from ..analysis.interrupts import address_taken
 from ..design import Analysis, Design
 from ..design_flow import naive
 from ..generate import generate, rewritten
@@ -19,14 +20,16 @@ from ..generate.calls import Call, Marks, call_for, marks_of, names_of, needed_c
 from ..language.lexical import blanked
 from ..language.macros import LINE
 from .abi import Signature, Type
-from .build import HOOKS, build, free_window, target_named
+from .build import HOOKS, compile_image, free_window, link, target_named
+from .caller import CALLBACKS
 from .calls import bounds_of
 from .compare import Runnable, compare
 from .peripheral import Models, models_for
-from .prototype import CALLBACKS, CRITICAL, Prototype, Variant
+from .prototype import CRITICAL, Prototype, Variant
 from .requests import requests_of
-from .signatures import exported, foreign_pages, signatures_of, watched_variables, weak_functions
-from .verification import Difference, Verification
+from .signatures import exported, foreign_pages, kept_pointers, signatures_of, watched_variables, weak_functions
+from .verification import Difference, FunctionCheck, Uncompared, Verification
+from .written import Written, WrittenSource, written_source
 
 # With no function inlined, the prototype watches critical sections; they are not measured.
 _WATCHED = (
@@ -57,12 +60,15 @@ def verify(
     """
     models_for(model or (), analysis.description)  # before the work: it may not fit
 
+    weak = sorted(weak_functions(analysis.source))
+
     def compared(more: Sequence[str], measure: bool, calls: int) -> Verification:
         variants = [
             variant_of(one, target, measure=measure, includes=includes, defines=[*defines, *more])
             for one in (naive(analysis), design)
         ]
-        return compare_variants(analysis, variants[0], variants[1], model or (), calls, seed)
+        written = written_source(analysis, target, includes, [*defines, *more], weak)
+        return compare_variants(analysis, variants[0], variants[1], model or (), calls, seed, written)
 
     found = compared((), measure, calls)
     differences = [*found.differences, *text_faults(analysis, rewritten(design))]
@@ -84,15 +90,36 @@ def missing_tools(target: str) -> str:
 
 
 def compare_variants(
-    analysis: Analysis, plain: Variant, optimised: Variant, models: Models = (), calls: int = 32, seed: int = 0
+    analysis: Analysis,
+    plain: Variant,
+    optimised: Variant,
+    models: Models = (),
+    calls: int = 32,
+    seed: int = 0,
+    written: WrittenSource | None = None,
 ) -> Verification:
-    """The driver's functions on both variants; the first is right by definition."""
+    """The driver's functions on both variants; the first is right where it does what the source as written does."""
     signatures = signatures_of(analysis.source, analysis.description)
     by_device = models_for(models, analysis.description)
-    prototypes = [Prototype(variant, signatures, by_device) for variant in (plain, optimised)]
-    functions = _runnable(analysis, signatures)
-    checked, differences = compare(prototypes[0], prototypes[1], functions, calls, seed)
-    built = [variant.inlined or variant.outlined for variant in (plain, optimised)]
+    images = [image for one in (plain, optimised) for image in (one.outlined, one.inlined) if image is not None]
+    images += [written.image] if written else []
+    base = free_window([*plain.description.devices, *optimised.description.devices], _largest(plain, optimised))
+    linked = dict(zip(map(id, images), link(images, base), strict=True))
+    symbols = frozenset.intersection(*(frozenset(built.elf.symbols) for built in linked.values()))
+    signatures = {name: _with_objects_in(signature, symbols) for name, signature in signatures.items()}
+    prototypes = [
+        Prototype(
+            one, linked[id(one.outlined)], linked[id(one.inlined)] if one.inlined else None, signatures, by_device
+        )
+        for one in (plain, optimised)
+    ]
+    functions = _runnable(analysis, signatures, symbols)
+    reference = None
+    if written:
+        registers, image = prototypes[0].registers, linked[id(written.image)]
+        reference = Written(written, image, registers, signatures, plain.foreign, plain.watched, plain.pointers)
+    checked, differences, ran = compare(prototypes[0], prototypes[1], functions, calls, seed, reference)
+    built = [prototype.built for prototype in prototypes]
     sizes = [one.code_bytes for one in built]
     return Verification(
         built[0].target.name,
@@ -103,7 +130,40 @@ def compare_variants(
         sizes[0],
         sizes[1],
         any(function.accesses for function in analysis.functions),
+        tuple(_uncompared(analysis, checked, ran)),
     )
+
+
+def _largest(*variants: Variant) -> int:
+    """Bytes around the devices that the driver's code keeps clear of."""
+    spaces = [(one.layout.spaces[device.group]) for one in variants for device in one.description.devices]
+    return max((space.size for space in spaces), default=0) + 4096
+
+
+def _with_objects_in(signature: Signature, symbols: frozenset[str]) -> Signature:
+    """The signature, with pointers to those variables only that are in every image."""
+    parameters = tuple(
+        (name, replace(type_, objects=tuple(one for one in type_.objects if one in symbols)))
+        for name, type_ in signature.parameters
+    )
+    return replace(signature, parameters=parameters)
+
+
+def _uncompared(analysis: Analysis, checked: Sequence[FunctionCheck], ran: frozenset[str]) -> Iterator[Uncompared]:
+    """The functions with accesses that no compared call went through, and why."""
+    known = {check.function: check for check in checked}
+    called = {usr for function in analysis.functions for usr in function.calls} | address_taken(analysis.source)
+    for function in analysis.functions:
+        check = known.get(function.name)
+        if not function.accesses or (check and (check.calls or check.unfinished)):
+            continue
+        if function.name.partition(" (")[0] in ran:
+            continue
+        if function.is_static and function.usr not in called:
+            yield Uncompared(function.name, "nothing calls it", is_dead=True)
+        else:
+            why = check.left_out if check else "it is static, and no function that was called calls it"
+            yield Uncompared(function.name, why or "no call of it ended")
 
 
 def variant_of(
@@ -114,20 +174,27 @@ def variant_of(
     marks = marks_of(analysis)
     files = generate(design, "driver", marks)
     stubs = (*CALLBACKS, *sorted(weak_functions(analysis.source)))
-    devices = analysis.description.devices
-    largest = max((design.layout.spaces[device.group].size for device in devices), default=0)
-    base = free_window(devices, largest + 4096)
-    built = [
-        build(files, processor, base, inline, includes, [*(HOOKS if inline else _WATCHED), *defines], stubs)
+    images = [
+        compile_image(files, processor, inline, includes, [*(HOOKS if inline else _WATCHED), *defines], stubs)
         if measure or not inline
         else None
         for inline in (False, True)
     ]
-    assert built[0] is not None
+    assert images[0] is not None
     requests = requests_of(analysis.spaces, names_of(needed_calls(design, marks)))
     foreign = foreign_pages(analysis.source)
     watched = watched_variables(analysis.source)
-    return Variant(analysis.description, analysis.spaces, design.layout, requests, built[0], built[1], foreign, watched)
+    return Variant(
+        analysis.description,
+        analysis.spaces,
+        design.layout,
+        requests,
+        images[0],
+        images[1],
+        foreign,
+        watched,
+        kept_pointers(analysis.source, analysis.description),
+    )
 
 
 def _asked(analysis: Analysis, function: Function, names: Mapping[Call, str], marks: Marks) -> dict[str, str]:
@@ -139,8 +206,11 @@ def _asked(analysis: Analysis, function: Function, names: Mapping[Call, str], ma
     return found
 
 
-def _runnable(analysis: Analysis, signatures: dict[str, Signature]) -> list[Runnable]:
-    known, marks = exported(analysis.source), marks_of(analysis)
+def _runnable(analysis: Analysis, signatures: dict[str, Signature], symbols: frozenset[str]) -> list[Runnable]:
+    """The functions that code elsewhere can call: by their names, or through tables and callbacks."""
+    marks, taken = marks_of(analysis), address_taken(analysis.source)
+    pointed = {f.name for f in analysis.functions if f.is_static and f.usr in taken and f.accesses}
+    known = (exported(analysis.source) | pointed) & symbols
     names = names_of(needed_calls(naive(analysis), marks))
     return [
         Runnable(
@@ -155,6 +225,7 @@ def _runnable(analysis: Analysis, signatures: dict[str, Signature]) -> list[Runn
 
 _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*((?:if|ifdef|ifndef|elif|else|endif|define|undef)\b[^\n]*)", re.MULTILINE)
 _TESTED = re.compile(r"^(?:ifdef|ifndef)\s+(\w+)|\bdefined\s*\(?\s*(\w+)")
+_NAME = re.compile(r"\w+")
 _LINE_USE = re.compile(rf"\b{LINE}\b")
 
 
@@ -175,15 +246,44 @@ def text_faults(analysis: Analysis, generated: Mapping[str, str]) -> Iterator[Di
 
 
 def choices(analysis: Analysis, defines: Sequence[str] = ()) -> tuple[str, ...]:
-    """The macros on which it depends what is left out of functions with accesses, and which nobody defines."""
-    given = {define.partition("=")[0] for define in defines} | set(analysis.source.macros.bodies)
+    """The macros that nobody defines and that decide what functions with accesses say: by what they leave out, and by
+    the macros that are defined under them."""
+    macros = analysis.source.macros
+    given = {define.partition("=")[0] for define in defines} | set(macros.bodies)
+    guards = {name: tested for name, tested in _guards(analysis.source.files.values()).items() if tested}
     found: dict[str, None] = {}
+    behind: dict[str, None] = {}
     for function in analysis.functions:
         if function.accesses:
             body = analysis.source.files[function.file][slice(*function.body)]
-            tested = (_TESTED.findall(line) for line in _directives(body))
-            found |= dict.fromkeys(name for names in tested for pair in names for name in pair if name)
-    return tuple(name for name in found if name not in given)
+            found |= dict.fromkeys(name for line in _directives(body) for name in _tested(line))
+            text = _code(body)
+            used = [name for name in guards if macros.mentions(text, name)]
+            behind |= dict.fromkeys(name for one in used for name in guards[one])
+    return tuple(name for name in found | behind if name not in given)
+
+
+def _guards(files: Iterable[bytes]) -> dict[str, set[str]]:
+    """For each macro that is defined, the macros that conditions around its definitions test."""
+    found: dict[str, set[str]] = {}
+    for content in files:
+        around: list[set[str]] = []
+        for line in _directives(content):
+            word, _, rest = line.partition(" ")
+            if word in ("if", "ifdef", "ifndef"):
+                around.append(_tested(line))
+            elif word == "endif" and around:
+                around.pop()
+            elif word == "elif" and around:
+                around[-1] |= _tested(line)
+            elif word == "define":
+                name = _NAME.match(rest)
+                found.setdefault(name.group() if name else rest, set()).update(*around)
+    return found
+
+
+def _tested(line: str) -> set[str]:
+    return {name for pair in _TESTED.findall(line) for name in pair if name}
 
 
 def _directives(text: bytes) -> list[str]:

@@ -1,4 +1,5 @@
-/* An odd number of channels by kernels for pairs: the first pair is (0, 1) and the second one (1, 2). */
+/* An odd number of channels by kernels for pairs: the first pair is (0, 1) and the second one (1, 2). A single channel
+ * has a partner whose results nobody takes. */
 #ifndef EW_DSP_ODD_H
 #define EW_DSP_ODD_H
 
@@ -9,6 +10,13 @@
     { \
         ew_dsp_work part = *work; \
         part.count = 2; \
+        if (work->count == 1) { \
+            uint8_t first[2], second[2]; \
+            pairs(&part, columns, first, second); \
+            *one = first[0]; \
+            *two = second[0]; \
+            return; \
+        } \
         pairs(&part, columns, one, two); \
         part.count = work->count - 1; \
         part.weights += EW_DSP_PITCH(work); \

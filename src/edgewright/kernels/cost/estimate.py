@@ -42,10 +42,6 @@ class Estimate:
     source: str  # what the model was fitted to
     guessed: tuple[str, ...]  # layers of a kind that was never measured
 
-    def seconds(self, clock_hz: float, per_cycle: float = 1.0) -> float:
-        """Time at a clock and a number of instructions per cycle, which is itself a guess about the core."""
-        return self.instructions / (clock_hz * per_cycle)
-
 
 def estimate(plan: Plan, target: Target | str, *, zig: bool | None = None) -> Estimate:
     """The instructions of one run of the plan on the target, by the kernels that it selects.

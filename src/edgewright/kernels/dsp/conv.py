@@ -92,10 +92,8 @@ def _dense_window(site: Site) -> ConvColumns:
 
 
 def _fits(site: Site, window: ConvColumns) -> bool:
-    """Whether there are two channels at least, and all of them can be packed."""
-    if not window.fits_table or any(channels.count < 2 for channels in site.ranges):
-        return False
-    return packs(site, window.runs, group=2, is_raw=False)
+    """Whether all channels can be packed."""
+    return window.fits_table and packs(site, window.runs, group=2, is_raw=False)
 
 
 def offers_conv(site: Site) -> Iterator[Offer]:

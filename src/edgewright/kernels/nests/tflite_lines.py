@@ -6,20 +6,23 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...network import DType
+from ...network import DType, Region
 from ...network.kernels.tflite_fixed import quantize_multiplier
 from ...network.kernels.tflite_functions import step_table
-from ...network.kernels.tflite_lines import difference_scale, reduce_factor
+from ...network.kernels.tflite_lines import difference_scale, exponentials, reduce_factor
 from ...network.kernels.tflite_scales import scale, zero
 from ...network.operators import L2Normalize, LogSoftmax, Reduce, ReduceKind, Softmax
 from ..call import CCall
-from ..kernel import Kernel, Offer, where
+from ..cost.elements import plain_work
+from ..cost.work import KernelWork
+from ..kernel import Kernel, Offer, of_region, where
 from ..printing.constants import number
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, summand
 from ..site import Site
 from .tflite import applies, centred, placed
 
+TABLE_PAYS = 64  # elements of a softmax
 Statement = Callable[[str, str, str], str]  # (line of the input, line of the output, "first, last") -> C
 
 
@@ -33,6 +36,25 @@ def write_softmax(call: CCall, _: Offer, c: CWriter) -> None:
     call.use(f"tflite_{name}")
     table = _line_table(call, op.beta)
     _write_lines(call, c, ("uint8_t", ctype), lambda x, y, span: f"ew_{name}(&{table}, {x}, {y}, {span});")
+
+
+def suits_softmax_table(site: Site) -> bool:
+    """Bytes to bytes, so many that a kibibyte of exponentials pays."""
+    return suits_softmax(site) and site.result.dtype.bytes == 1 and site.result.size >= TABLE_PAYS
+
+
+def write_softmax_table(call: CCall, _: Offer, c: CWriter) -> None:
+    op, x = call.op_as(Softmax), call.inputs[0].tensor
+    call.use("tflite_softmax_table")
+    exps = exponentials(op.beta, x).astype(np.int32)
+    name = call.module.constants.add(exps, "exp of a byte's distance to the largest")
+    table = call.module.table("ew_softmax_table_line", [*_shape(call), _flip(call), len(exps), name])
+    _write_lines(call, c, ("uint8_t", "uint8_t"), lambda x, y, span: f"ew_softmax_table(&{table}, {x}, {y}, {span});")
+
+
+def softmax_table_work(site: Site, region: Region) -> KernelWork:
+    work = plain_work(site, region)
+    return KernelWork(f"table-{work.kind}", work.amounts)
 
 
 def _line_table(call: CCall, beta: float) -> str:
@@ -140,6 +162,13 @@ def _fold(call: CCall, op: Reduce) -> tuple[str, Callable[[str], str], str]:
     return f"{ctype} total = 0;", lambda e: f"total += {centred(call, 0, e)};", placed(call, steps)
 
 
+SOFTMAX_TABLE = Kernel(
+    "softmax_tflite_table",
+    (Softmax,),
+    where(suits_softmax_table),
+    write_softmax_table,
+    work=of_region(softmax_table_work),
+)
 SOFTMAX = Kernel("softmax_tflite", (Softmax,), where(suits_softmax), write_softmax)
 WIDE_SOFTMAX = Kernel("softmax_tflite_16", (Softmax,), where(suits_wide_softmax), write_wide_softmax)
 LOG_SOFTMAX = Kernel("log_softmax_tflite", (LogSoftmax,), where(applies), write_log_softmax)

@@ -20,6 +20,7 @@ Stored = Callable[[Array], Array]  # sums (channels, n) to stored values, each r
 INT32_MAX = (1 << 31) - 1
 MOST_SHIFT = 20  # a stored value has 9 bits with its sign: shifted by this, it stays far from 31
 MOST_KNOWN = 4096  # answers that are remembered
+TOGETHER = 64  # multipliers that are tried at the same time, of all channels
 TRIES = 9, 1025  # multipliers: around the nearest one for all channels, then among all slopes for stubborn ones
 
 
@@ -237,6 +238,11 @@ class _Limits:
     shifts: Array
     bits: int  # of the product that are kept below its upper half
 
+    @property
+    def largest(self) -> int:
+        """What product and offset may add up to."""
+        return INT32_MAX << max(self.bits - 1, 0)
+
     def search(self, channels: Array, is_partial: bool = False) -> Array:
         """(channels, 2): a multiplier and an offset for each channel, -1 where there is none.
 
@@ -263,13 +269,15 @@ class _Limits:
         slopes = middle[:, None] + half[:, None] * spread
         candidates = np.rint(slopes * 2.0 ** (32 + self.shifts[channels, None] - self.left)).astype(np.int64)
         result = np.full((len(channels), 2), -1, np.int64)
-        for column in range(tries):
-            open_ = np.nonzero(result[:, 0] < 0)[0]
-            if not len(open_):
-                break
-            multiplier = candidates[open_, column]
-            passes, offset = self._offsets(channels[open_], multiplier)
-            result[open_[passes]] = np.stack([multiplier, offset], axis=1)[passes]
+        bounds, column = self._bounds(channels), 0
+        while column < tries and len(open_ := np.nonzero(result[:, 0] < 0)[0]):
+            width = max(1, TOGETHER // len(open_)) if column else 1  # the first one passes most often
+            multiplier = candidates[open_, column : column + width]
+            passes, offset = self._offsets(multiplier, *(each[open_, None] for each in bounds))
+            able = np.nonzero(passes.any(axis=1))[0]
+            first = passes[able].argmax(axis=1)
+            result[open_[able]] = np.stack([multiplier[able, first], offset[able, first]], axis=1)
+            column += width
         return result
 
     def _slopes(self, channels: Array) -> tuple[Array, Array]:
@@ -278,53 +286,71 @@ class _Limits:
         The room that a slope leaves for the line's height is a concave function: its peak is found by thirds.
         """
         low, high = np.zeros(len(channels)), 2 * self.rule.scale[channels]
+        room = self._room(channels)
         left, right = low, high
         for _ in range(80):
             a, b = left + (right - left) / 3, right - (right - left) / 3
-            is_right = self._room(channels, a) < self._room(channels, b)
+            is_right = room(a) < room(b)
             left, right = np.where(is_right, a, left), np.where(is_right, right, b)
         peak = (left + right) / 2
-        if np.any(self._room(channels, peak) <= 0):
+        if np.any(room(peak) <= 0):
             return peak, peak
-        return self._edge(channels, peak, low), self._edge(channels, peak, high)
+        return _edge(room, peak, low), _edge(room, peak, high)
 
-    def _edge(self, channels: Array, inside: Array, outside: Array) -> Array:
-        """The slope between these two at which a line just stops passing all thresholds, by bisection."""
-        for _ in range(45):
-            middle = (inside + outside) / 2
-            has_room = self._room(channels, middle) > 0
-            inside, outside = np.where(has_room, middle, inside), np.where(has_room, outside, middle)
-        return inside
-
-    def _room(self, channels: Array, slope: Array) -> Array:
-        """How far a line of this slope can be moved up and down between the thresholds, in output steps."""
+    def _room(self, channels: Array) -> Callable[[Array], Array]:
+        """How far lines of given slopes can be moved up and down between the thresholds, in output steps."""
         first, last, base = (v[channels, None] for v in (self.rule.first, self.rule.last, self.base))
         least, value = self.least[channels], np.arange(self.rule.low + 1, self.rule.high + 1)[None, :]
         step = 0 if self.drop is None else self.drop[channels, None] / 2.0 ** self.shifts[channels, None]
         above, below = np.minimum(least, last) - base, np.maximum(least - 1, first) - base
-        at_least = np.where(least <= last, value - slope[:, None] * above + step * (above < 0), -np.inf)
-        at_most = np.where(least > first, value - slope[:, None] * below + step * (below < 0), np.inf)
-        return at_most.min(axis=1, initial=1e9) - at_least.max(axis=1, initial=-1e9)
+        lowest = np.where(least <= last, step * (above < 0), -np.inf)
+        highest = np.where(least > first, step * (below < 0), np.inf)
 
-    def _offsets(self, channels: Array, multiplier: Array) -> tuple[Array, Array]:
-        """Whether an offset fits each multiplier, and one in the middle of those that do."""
-        first, last = self.rule.first[channels, None], self.rule.last[channels, None]
-        least = self.least[channels]
+        def room(slope: Array) -> Array:
+            at_least = value - slope[:, None] * above + lowest
+            at_most = value - slope[:, None] * below + highest
+            return np.asarray(at_most.min(axis=1, initial=1e9) - at_least.max(axis=1, initial=-1e9))
+
+        return room
+
+    def _bounds(self, channels: Array) -> tuple[Array, Array, Array, Array]:
+        """Shifted sums of each channel and the least that product and offset must add up to there; sums and the most.
+
+        The last column is the end of the range, where what they add up to must not overflow.
+        """
+        first, last, base = (v[channels, None] for v in (self.rule.first, self.rule.last, self.base))
+        least, most = self.least[channels], self.largest
         values = np.arange(self.rule.low + 1, self.rule.high + 1, dtype=np.int64)[None, :]
-        steps, wide = values << (self.shifts[channels, None] + self.bits), multiplier[:, None]
-        # Of what product and offset add up to, at the ends too.
-        limit = INT32_MAX << max(self.bits - 1, 0)
-        at_least = np.where(least <= last, steps - self._product(channels, np.minimum(least, last), wide), -limit)
-        at_most = np.where(
-            least > first, steps - 1 - self._product(channels, np.maximum(least - 1, first), wide), limit
-        )
-        lower = np.maximum(at_least.max(axis=1, initial=-limit), -limit - self._product(channels, first, wide)[:, 0])
-        upper = np.minimum(at_most.min(axis=1, initial=limit), limit - self._product(channels, last, wide)[:, 0])
+        steps = values << (self.shifts[channels, None] + self.bits)
+        low = self._demands(channels, np.minimum(least, last) - base, steps, first - base, -most, least <= last)
+        high = self._demands(channels, np.maximum(least - 1, first) - base, steps - 1, last - base, most, least > first)
+        return *low, *high
+
+    def _demands(
+        self, channels: Array, sums: Array, totals: Array, end: Array, limit: int, is_demanded: Array
+    ) -> tuple[Array, Array]:
+        """The sums, shifted, with their totals; the limit where nothing is demanded."""
+        sums, totals = (np.hstack(each) for each in ((sums, end), (totals, np.full_like(end, limit))))
+        if self.drop is not None:
+            totals = totals + np.where(sums < 0, self.drop[channels, None] << self.bits, 0)
+        asked = np.hstack((is_demanded, np.ones_like(end, bool)))
+        return np.where(asked, sums << self.left, 0), np.where(asked, totals, limit)
+
+    def _offsets(
+        self, multiplier: Array, low_sums: Array, low_totals: Array, high_sums: Array, high_totals: Array
+    ) -> tuple[Array, Array]:
+        """(channels, n): whether an offset fits each multiplier, and one in the middle of those that do."""
+        wide, cut = multiplier[:, :, None], 32 - self.bits
+        lower = (low_totals - ((low_sums * wide) >> cut)).max(axis=2, initial=-self.largest)
+        upper = (high_totals - ((high_sums * wide) >> cut)).min(axis=2, initial=self.largest)
         fits = (multiplier >= 0) & (multiplier <= INT32_MAX) & (lower <= upper)
         return fits, lower + ((upper - lower) >> 1)
 
-    def _product(self, channels: Array, sums: Array, multiplier: Array) -> Array:
-        """The upper half of the product, and `bits` below."""
-        sums = sums - self.base[channels, None]
-        product = ((sums << self.left) * multiplier) >> (32 - self.bits)
-        return product if self.drop is None else product - np.where(sums < 0, self.drop[channels, None] << self.bits, 0)
+
+def _edge(room: Callable[[Array], Array], inside: Array, outside: Array) -> Array:
+    """The slope between these two at which a line just stops passing all thresholds, by bisection."""
+    for _ in range(45):
+        middle = (inside + outside) / 2
+        has_room = room(middle) > 0
+        inside, outside = np.where(has_room, middle, inside), np.where(has_room, outside, middle)
+    return inside

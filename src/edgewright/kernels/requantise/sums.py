@@ -12,7 +12,7 @@ from ...network.kernels.operand import Operand
 from ...network.kernels.scales import number, saturated
 from ...network.kernels.tflite_fixed import multiply, rounded
 from ...network.kernels.tflite_scales import activation_range, channel_multipliers, channel_scales
-from ...network.operators import Clamp, Conv2d, Dense
+from ...network.operators import Clamp, Conv2d, ConvTranspose2d, Dense
 from ...network.region import Region
 from ...network.tensor import DType
 from ...program.options import Rounding
@@ -38,7 +38,7 @@ def requantised(site: Site) -> Requantised | None:
 
 def _found(site: Site) -> Requantised | None:
     op = site.op
-    if not isinstance(op, Conv2d | Dense) or not _is_plain(site):
+    if not isinstance(op, Conv2d | ConvTranspose2d | Dense) or not _is_plain(site):
         return None
     x, weights = site.inputs[0].tensor, site.weights.reshape(len(site.weights), -1)
     bias = np.zeros(len(weights), np.int64)

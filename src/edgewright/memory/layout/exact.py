@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from edgewright.cpsat import cp_model, repeatable_solver, solve
+from edgewright.cpsat import cp_model, has_solver, repeatable_solver, solve
 from edgewright.memory.layout.grid import Grid
 
 
@@ -34,6 +34,8 @@ def fit(grid: Grid, limit: int, order: Sequence[int], budget: Budget) -> tuple[S
     """
     if any(grid.ceiling(i, limit) < (box.fixed or 0) for i, box in enumerate(grid.boxes)):
         return Status.IMPOSSIBLE, []
+    if not has_solver():
+        return Status.GAVE_UP, []
     model, offset = _placements(grid, limit)
     model.add_decision_strategy([offset[i] for i in order], cp_model.CHOOSE_LOWEST_MIN, cp_model.SELECT_MIN_VALUE)
     solver = _solver(budget)
@@ -53,6 +55,8 @@ def minimise(
     `cliques` are groups of boxes that must not overlap, in addition to those that are alive at one time: they say
     nothing new, but let the solver reason about more than two boxes at once.
     """
+    if not has_solver():
+        return list(known), bound
     limit = grid.peak(known)
     model, offset = _placements(grid, limit)
     rooms = [model.new_fixed_size_interval_var(o, box.size, "") for o, box in zip(offset, grid.boxes, strict=True)]

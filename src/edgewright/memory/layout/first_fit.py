@@ -72,10 +72,17 @@ def best_first_fit(grid: Grid, enough: int, climb: bool) -> tuple[list[int], str
 def first_fit(grid: Grid, order: Sequence[int]) -> list[int]:
     """Offsets (units): each box in turn at the lowest place its already placed rivals leave. Fixed ones go first."""
     offsets = [-1 if box.fixed is None else box.fixed for box in grid.boxes]
+    _place_rest(grid, order, offsets)
+    return offsets
+
+
+def _place_rest(grid: Grid, order: Sequence[int], offsets: list[int], limit: int | None = None) -> bool:
+    """Places these boxes beside those that have offsets already; False as soon as one ends above `limit` bytes."""
+    boxes, rivals = grid.boxes, grid.rivals
     for i in order:
-        if grid.boxes[i].fixed is not None:
+        if boxes[i].fixed is not None:
             continue
-        taken = [(offsets[j] - drop, offsets[j] + lift) for j, drop, lift in grid.rivals[i] if offsets[j] >= 0]
+        taken = [(at - drop, at + lift) for j, drop, lift in rivals[i] if (at := offsets[j]) >= 0]
         taken.sort()
         here = 0
         for low, high in taken:
@@ -83,8 +90,10 @@ def first_fit(grid: Grid, order: Sequence[int]) -> list[int]:
                 break
             if high > here:
                 here = high
+        if limit is not None and here * grid.unit + boxes[i].top > limit:
+            return False
         offsets[i] = here
-    return offsets
+    return True
 
 
 def _climb(grid: Grid, order: list[int], enough: int, rng: random.Random) -> list[int]:
@@ -101,13 +110,16 @@ def _climb(grid: Grid, order: list[int], enough: int, rng: random.Random) -> lis
         earlier = sorted(rank[j] for j, _, _ in grid.rivals[i] if rank[j] < rank[i])
         if not earlier:
             break
-        trial = list(order)
-        trial.remove(i)
-        trial.insert(rng.choice(earlier), i)
-        trial_offsets = first_fit(grid, trial)
-        trial_peak = grid.peak(trial_offsets)
-        if trial_peak <= peak or rng.random() < 0.02:  # a rare step up leaves a dead end
-            order, offsets, peak = trial, trial_offsets, trial_peak
+        at = rng.choice(earlier)
+        rest = [i, *order[at : rank[i]], *order[rank[i] + 1 :]]
+        trial, placed = [*order[:at], *rest], list(offsets)
+        for j in rest:  # those before it stay where they are
+            placed[j] = -1 if grid.boxes[j].fixed is None else placed[j]
+        fits = _place_rest(grid, rest, placed, peak)
+        if not fits and rng.random() < 0.02:  # a rare step up leaves a dead end
+            fits, placed = True, first_fit(grid, trial)
+        if fits:
+            order, offsets, peak = trial, placed, grid.peak(placed)
         if peak < best_peak:
             best, best_peak = offsets, peak
     return best

@@ -30,14 +30,15 @@ _SEARCHES = (  # what solves MiniMalloc's instances, quickest first
 class LayoutEffort(Enum):
     """How hard to try for a fit and for a proof: rounds of searches."""
 
-    QUICK = 0  # first fit alone
+    FIRST_FIT = -1  # for whether something fits: no search for a placement
+    QUICK = 0  # first fit alone; one round of searches for a placement that fits
     NORMAL = 2
     THOROUGH = 4  # for what is shown in the end
 
     @property
     def proof(self) -> Budget:
         """What the final search for the optimum may cost."""
-        scale = 4**self.value
+        scale = 1 << 2 * max(0, self.value)
         return Budget(_FIRST.conflicts * scale, _FIRST.work * scale / 4)
 
 
@@ -137,7 +138,8 @@ def _within(part: LayoutProblem, grid: Grid, bound: int, capacity: int, effort: 
     offsets, method = best_first_fit(grid, capacity, climb=False)
     if (peak := grid.peak(offsets)) <= capacity:
         return _Answer(offsets, peak, bound, method)
-    status, found = _search(grid, capacity, max(1, effort.value), offsets)
+    rounds = 0 if effort is LayoutEffort.FIRST_FIT else max(1, effort.value)
+    status, found = _search(grid, capacity, rounds, offsets)
     if found is not None:
         return replace(found, bound=bound)
     if status is Status.IMPOSSIBLE:
@@ -151,7 +153,7 @@ def _search(
     """A placement within `limit` bytes: `near` repaired, else short searches in rotation, each round a longer one."""
     if (fixed := repair(grid, near, limit, _FIRST)) is not None:
         return Status.FOUND, _Answer(fixed, grid.peak(fixed), 0, "first fit, repaired")
-    searches = list(_ways(grid))[:most]
+    searches = list(_ways(grid))[:most] if rounds else []
     for n in range(rounds):
         budget = Budget(_FIRST.conflicts * 4**n, _FIRST.work * 4**n)
         for merge, coarse, order in searches:

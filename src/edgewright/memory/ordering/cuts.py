@@ -6,8 +6,9 @@ Choosing an order, and drawing conclusions from several bounds, are left to `bea
 from collections.abc import Sequence
 
 import numpy as np
-from ortools.graph.python import max_flow
 
+from edgewright.cpsat import EXTRA, has_solver
+from edgewright.lazy import load_package
 from edgewright.memory.ordering.lattice import Lattice, bits, indices, mask_of
 
 
@@ -58,7 +59,8 @@ class MinCuts:
     def least(self, step: int, ran: int, waits: int) -> tuple[int, int]:
         """(bytes, executed set): the least the step can need, with `ran` executed and `waits` not, and a witness.
 
-        The witness is the executed set of the cut; whether it can be reached is not asked.
+        The witness is the executed set of the cut; whether it can be reached is not asked. Without OR-Tools, the least
+        is what the step itself holds.
         """
         lattice, move = self.lattice, self.lattice.moves[step]
         capacity = self._capacity.copy()
@@ -69,6 +71,9 @@ class MinCuts:
                 capacity[self.store_arc[x]] = 0
         need -= sum(min(size, sum(part for _, part in parts)) for size, parts in move.shares)
 
+        if not has_solver():
+            return need, ran
+        max_flow = load_package("ortools.graph.python.max_flow", EXTRA)
         flow = max_flow.SimpleMaxFlow()
         flow.add_arcs_with_capacity(self._tail, self._head, capacity)
         for steps, from_source in ((ran, True), (waits | 1 << step, False)):

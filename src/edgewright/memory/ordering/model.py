@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from edgewright.cpsat import cp_model, repeatable_solver, solve
+from edgewright.cpsat import cp_model, has_solver, repeatable_solver, solve
 from edgewright.memory.ordering.problem import OrderProblem
 
 MOST_STEPS = 48  # beyond this the programme proves nothing in reasonable time
@@ -17,6 +17,8 @@ def improve(
     problem: OrderProblem, start: Sequence[int], bound: int, effort: float
 ) -> tuple[tuple[int, ...] | None, int]:
     """(a better order than `start` or None, a proven bound), within `effort` deterministic seconds."""
+    if not has_solver():
+        return None, bound
     count = len(problem.steps)
     position = {step: at for at, step in enumerate(start)}
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import permutations, product
 
-from edgewright.cpsat import cp_model, repeatable_solver, solve
+from edgewright.cpsat import cp_model, has_solver, repeatable_solver, solve
 from edgewright.memory.ordering.branches import Branches
 from edgewright.memory.ordering.hills import Chain, Climb, climbs, resting_places
 from edgewright.memory.ordering.lattice import Lattice
@@ -129,7 +129,7 @@ class _Programme:
     def solve(self, least: int, known: int, effort: float) -> tuple[tuple[int, ...] | None, int, int]:
         """(order or None, its peak, bound): the best with a peak of at least `least` and below `known`."""
         chains = self.branches.chains
-        if not self.is_small:
+        if not self.is_small or not has_solver():
             return None, known, least
 
         # Variables: an option for each chain, the legs that follow from it, and the peak.

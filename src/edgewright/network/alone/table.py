@@ -71,6 +71,14 @@ def _dynamic_range(op: ops.DynamicRange, out: Region, shapes: Sequence[Shape]) -
     return _whole_axis(op, out, shapes, len(out.bounds) - 1, "scale, inverse and zero point belong together")
 
 
+def _custom(op: ops.Custom, out: Region, shapes: Sequence[Shape]) -> Answer:
+    for axis in range(len(out.bounds)):
+        answer = _whole_axis(op, out, shapes, axis, "what a custom operator computes may depend on where it lies")
+        if isinstance(answer, WidenedRegion):
+            return answer
+    return unchanged(op, out, shapes)
+
+
 def _non_max_suppression(op: ops.NonMaxSuppression, out: Region, shapes: Sequence[Shape]) -> Answer:
     return _whole_axis(op, out, shapes, 0, "each box depends on all better ones")
 
@@ -102,6 +110,7 @@ ALONE: Mapping[type, Callable[..., Answer]] = {  # those whose regions depend on
     ops.Lrn: _lrn,
     ops.LstmStep: _lstm_step,
     ops.TopK: _top_k,
+    ops.Custom: _custom,
     ops.NonMaxSuppression: _non_max_suppression,
     # moving elements
     ops.Reshape: moves.reshape,

@@ -79,6 +79,18 @@ def run_layer(network: Network, layer: Layer, values: Mapping[str, Array]) -> Ar
         raise
 
 
+def by_name(network: Network, inputs: Mapping[str, Array] | Array) -> Mapping[str, Array]:
+    """The inputs by their names; a bare array is the value of the only input."""
+    if isinstance(inputs, Mapping):
+        return inputs
+    if len(network.inputs) != 1:
+        names = ", ".join(network.inputs)
+        raise InputError(
+            f"'{network.name}' takes {len(network.inputs)} inputs ({names}); give a mapping from names to arrays"
+        )
+    return {network.inputs[0]: np.asarray(inputs)}
+
+
 def checked_input(tensor: Tensor, inputs: Mapping[str, Array]) -> Array:
     """The value given for an input, when it has the right type and shape."""
     if tensor.name not in inputs:

@@ -9,6 +9,7 @@ import numpy as np
 from .. import operators as ops
 from . import dynamic, linear, rearrange, recurrent, reduce, resize
 from .activations import activate
+from .custom import custom
 from .elementwise import COMPARE, binary, converted, of_floats, select
 from .linear import max_windows
 from .operand import Kernel, of_values
@@ -59,5 +60,6 @@ KERNELS: Mapping[type, Kernel] = {
     ops.DepthToSpace: rearrange.depth_to_space,
     ops.Gather: rearrange.gather,
     ops.GatherElements: rearrange.gather_elements,
+    ops.Custom: custom,
     ops.Resize: resize.resize,
 }

@@ -97,6 +97,13 @@ def difference_scale(beta: float, x: Tensor) -> tuple[int, int, int]:
     return factor, shift, -radius
 
 
+def exponentials(beta: float, x: Tensor) -> Array:
+    """By the distance of a byte to the largest one of its line: exp as Q0, as far as distances count."""
+    factor, shift, least = difference_scale(beta, x)
+    below = -np.arange(min(255, -least) + 1, dtype=np.int64)
+    return FIXED_32.exp_of_negative(multiply(below, factor, shift), _INPUT_BITS)
+
+
 def l2_normalize(op: L2Normalize, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
     """The output's scale is 1/128 and its zero point the middle, whatever the file says."""
     values = centred(operands[0])

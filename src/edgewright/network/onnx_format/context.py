@@ -9,13 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from ...errors import ModelError, Unsupported
+from ...errors import Unsupported
 from .. import operators as ops
 from ..builder import Builder, unused_name
 from ..network import Layer
 from ..region import Shape
+from ..stray_numbers import require_numbers, takes_infinities
 from ..tensor import Array, DType, Quant, Tensor
-from .tensors import ModelBytes, check_shape, is_finite
+from .tensors import ModelBytes, check_shape
 
 # Layers that keep stored values as they are, so that a quantisation known behind them holds before them too.
 _MOVES = (
@@ -41,6 +42,8 @@ class Context:
         self.reserved = written | given  # and those of its inputs and initializers
         self._operands: dict[tuple[object, ...], str] = {}
         self._derived: dict[tuple[object, ...], Value] = {}
+        self.shifted: set[str] = set()  # tensors of uint16, which are kept as int16 with another zero point
+        self._checked: set[tuple[str, bool]] = set()  # constants, where infinities are numbers or not
         self._alive: list[Value] = []  # what the keys of both refer to by id
 
     # What a value looks like
@@ -77,11 +80,27 @@ class Context:
         operands = [self.operand(value) for value in inputs]
         for operand in operands:
             self._check_quant(op, operand, name)
+            if operand in self.builder.constants:
+                self._check_numbers(op, operand)
         shape = check_shape(self.builder.output_shape(op, operands, name), f"layer '{name}'")
         if prod(shape) == 0:
             raise Unsupported(f"layer '{name}' gives an empty tensor {list(shape)}")
         output = self.unused_name(name)
+        if not self.shifted.isdisjoint(operands):
+            self._move_shifted(op, name, output)
         return Computed(self.builder.layer(op, operands, name, output=output, dtype=dtype, quant=quant))
+
+    def _move_shifted(self, op: ops.Op, name: str, output: str) -> None:
+        if isinstance(op, (*_MOVES, ops.Concat)):
+            self.shifted.add(output)
+        elif not isinstance(op, ops.Dequantize):
+            raise Unsupported(f"layer '{name}' computes with stored uint16; put a DequantizeLinear before it")
+
+    def _check_numbers(self, op: ops.Op, constant: str) -> None:
+        key = constant, takes_infinities(op)
+        if key not in self._checked:
+            require_numbers(op, constant, self.builder.constants[constant], self.source.release)
+            self._checked.add(key)
 
     def _check_quant(self, op: ops.Op, operand: str, name: str) -> None:
         quant = self.builder.tensors[operand].quant
@@ -111,8 +130,6 @@ class Context:
     def constant(self, name: str, data: Array, quant: Quant | None, key: tuple[object, ...], owner: Value) -> str:
         """The network's tensor for these values, added once for each key (which starts with the owner's id)."""
         if key not in self._operands:
-            if not is_finite(data, self.source):
-                raise ModelError(f"tensor '{name}' holds NaN or infinite values; export the model again")
             plain_dtype(data, name)
             is_free = name not in self.builder.tensors and name not in self.written
             spare = name if is_free else self.unused_name(name)
@@ -139,6 +156,8 @@ class Context:
         builder = self.builder
         assert new not in builder.tensors
         builder.tensors[new] = replace(builder.tensors.pop(old), name=new)
+        if old in self.shifted:
+            self.shifted.add(new)
         for i, layer in enumerate(builder.layers[first_layer:], first_layer):
             inputs = tuple(new if name == old else name for name in layer.inputs)
             output = new if layer.output == old else layer.output

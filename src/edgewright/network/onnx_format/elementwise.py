@@ -171,7 +171,11 @@ def _aligned(node: OnnxNode, a: Value, b: Value) -> Value:
         return b
     axis += len(x) if axis < 0 else 0
     if not 0 <= axis <= len(x) - len(y):
-        raise node.error(f"axis {axis} does not place {list(y)} in {list(x)}")
+        try:
+            broadcast_shape([x, y])  # as of opset 7, which some converters write before
+        except ValueError:
+            raise node.error(f"axis {axis} does not place {list(y)} in {list(x)}") from None
+        return b
     return node.reshaped(b, (*y, *(1,) * (len(x) - len(y) - axis)), "aligned")
 
 

@@ -1,4 +1,4 @@
-"""Models of float16, bfloat16 and double as models of float32, which is how we compute them.
+"""Models of float16, bfloat16 and double as models of float32, which is how we compute them; and spectra in double.
 
 A runtime that rounds every tensor to 16 bits is no reference for code that does not, and some layers of these types it
 does not know: it is handed the same model in float32, with the weights that the file holds.
@@ -14,7 +14,8 @@ from onnx import numpy_helper
 from ..tensor import Array
 from .tensors import WIDENED
 
-_FLOAT = onnx.TensorProto.FLOAT
+_FLOAT, _DOUBLE = onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE
+_SPECTRA, _REAL_INPUTS = ("STFT",), (0, 2)  # operators, and their inputs of real numbers
 # Attributes that name an element type; that of QuantizeLinear and others is an integer's.
 _TYPE_ATTRIBUTES = ("to", "dtype")
 
@@ -45,6 +46,32 @@ def make_float32(model: onnx.ModelProto) -> None:
             if tensor.data_type in WIDENED:
                 values: Array = numpy_helper.to_array(tensor).astype("float32")
                 tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
+
+
+def has_spectra(model: onnx.ModelProto) -> bool:
+    return any(node.op_type in _SPECTRA for graph in _graphs(model.graph) for node in graph.node)
+
+
+def compute_spectra_in_double(model: onnx.ModelProto) -> None:
+    """Puts casts around each STFT of a float32 model, in place.
+
+    onnxruntime's, in float32, is 40 times further from the exact result than the sums that we compute, and the
+    logarithm that usually follows makes that more than what is allowed.
+    """
+    for graph in _graphs(model.graph):
+        for node in [node for node in graph.node if node.op_type in _SPECTRA]:
+            place = list(graph.node).index(node)
+            casts = []
+            for number in _REAL_INPUTS:
+                if number < len(node.input) and node.input[number]:
+                    wide = f"{node.output[0]}/double{number}"
+                    casts.append(onnx.helper.make_node("Cast", [node.input[number]], [wide], to=_DOUBLE))
+                    node.input[number] = wide
+            output, wide = node.output[0], f"{node.output[0]}/double"
+            node.output[0] = wide
+            graph.node.insert(place + 1, onnx.helper.make_node("Cast", [wide], [output], to=_FLOAT))
+            for cast in casts:
+                graph.node.insert(place, cast)
 
 
 def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from math import prod
 
 import numpy as np
 import onnx
@@ -15,9 +17,11 @@ import onnx.defs
 import onnx.helper
 
 from ...errors import ModelError, Unsupported
-from ..operators import Concat, Reshape
+from ..operators import Concat, Reshape, Select
+from ..operators.custom import DESCRIBE, find_custom
 from ..tensor import Array
 from .context import Absent, AbsentInput, Computed, Constant, Context, NodeProblem, Value
+from .custom import custom
 from .fold import folded
 from .node import OnnxNode
 from .order import sorted_nodes
@@ -28,6 +32,7 @@ from .wire import ByteSpan, Key
 MOST_NODES = 1_000_000  # after inlining; calls of calls can grow without bound
 MOST_CALLS = 40  # nested
 MOST_ROUNDS = 200  # of a loop, which become layers
+BRANCHES = ("then_branch", "else_branch")  # of an If
 
 FunctionKey = tuple[str, str, str]  # domain, name, overload
 
@@ -167,10 +172,13 @@ class GraphReader:
             return inline(call)
         if (known := self._fold(call)) is not None:
             return known
+        described = f"{call.domain}.{kind}" if call.domain else kind
+        if importer is None and find_custom(described):
+            importer = partial(custom, name=described)
         if importer is None:
             function = self._schema_function(call)
             if function is None:
-                raise Unsupported(ADVICE.get(kind, "") if not call.domain else "")
+                raise Unsupported(DESCRIBE if call.domain not in OPERATORS else ADVICE.get(kind, ""))
             return self._call(function, call)
         outputs = tuple(call.proto.output)
         node = OnnxNode(kind, call.name, call.opset, call.inputs, outputs, call.attributes, self.context, call.extents)
@@ -263,16 +271,40 @@ class GraphReader:
         return [self.lookup(output, inner) for output in function.output]
 
     def _branch(self, call: NodeCall) -> list[Value]:
-        """The outputs of the branch that a constant condition chooses."""
+        """The outputs of the branch that a constant condition chooses; else of both, of which one is taken."""
         condition = call.inputs[0] if call.inputs else None
-        if not isinstance(condition, Constant):
-            raise Unsupported("the condition must be constant; make the input that it depends on an initializer")
-        if condition.data.size != 1:
+        if condition is None or prod(self.context.shape(condition)) != 1:
             raise ModelError(f"the condition of If '{call.name}' is not one value")
-        branch = "then_branch" if condition.data.reshape(-1)[0] else "else_branch"
-        if branch not in call.attributes or call.attributes[branch].type != onnx.AttributeProto.GRAPH:
-            raise ModelError(f"If '{call.name}' has no {branch}")
-        return self._inner(call.attributes[branch].g, [], call.scope, call.name)
+        for branch in BRANCHES:
+            if branch not in call.attributes or call.attributes[branch].type != onnx.AttributeProto.GRAPH:
+                raise ModelError(f"If '{call.name}' has no {branch}")
+        graphs = [call.attributes[branch].g for branch in BRANCHES]
+        if isinstance(condition, Constant):
+            graph = graphs[0] if condition.data.reshape(-1)[0] else graphs[1]
+            return self._inner(graph, [], call.scope, call.name)
+        both = [
+            self._inner(graph, [], call.scope, f"{call.name}/{branch}")
+            for graph, branch in zip(graphs, BRANCHES, strict=True)
+        ]
+        if len(both[0]) != len(both[1]):
+            raise ModelError(f"the branches of If '{call.name}' give {len(both[0])} and {len(both[1])} outputs")
+        pairs = zip(*both, strict=True)
+        return [self._either(condition, pair, f"{call.name}/output{i}") for i, pair in enumerate(pairs)]
+
+    def _either(self, condition: Value, branches: tuple[Value, Value], name: str) -> Value:
+        """What one of two branches gives, both of which are computed."""
+        if absent := [value for value in branches if isinstance(value, Absent)]:
+            return absent[0]
+        one, other = map(self.context.tensor, branches)
+        if one.shape != other.shape or one.dtype is not other.dtype or one.quant or other.quant:
+            raise Unsupported(
+                f"its condition is computed, and its branches give {one} and {other}: make the input that the "
+                "condition depends on an initializer"
+            )
+        shape = (1,) * len(one.shape)
+        if self.context.shape(condition) != shape:
+            condition = self.context.layer(Reshape(shape), [condition], f"{name}/condition")
+        return self.context.layer(Select(), [condition, *branches], name, dtype=one.dtype)
 
     def _loop(self, call: NodeCall) -> list[Value]:
         """The outputs of a loop whose number of rounds is known: its body again and again."""

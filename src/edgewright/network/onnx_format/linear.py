@@ -22,6 +22,8 @@ def gemm(node: OnnxNode) -> Value:
     if len(node.shape(a)) != 2 or len(node.shape(b)) != 2:
         raise node.error(f"needs matrices, not {list(node.shape(a))} and {list(node.shape(b))}")
     alpha, beta = node.real("alpha", 1.0), node.real("beta", 1.0)
+    if node.opset < 7:
+        node.flag("broadcast")  # C broadcasts in any case
     if node.flag("transA"):
         a = node.transposed(a, (1, 0), "a")
     if isinstance(b, Computed):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import prod
 
 import numpy as np
+import onnx
 
 from .. import operators as ops
 from ..network import Arithmetic
@@ -23,10 +24,19 @@ from .windows import averaging, conv_operator, convolution, image_in, image_out,
 _STORED = (DType.INT8, DType.UINT8, DType.INT16, DType.INT32)
 
 
+def _signed(data: Array) -> Array:
+    """uint16 as int16, which stands for the same real numbers where the zero point moves along; others as they are."""
+    return (data.astype(np.int32) - 32768).astype(np.int16) if data.dtype == np.uint16 else data
+
+
+def _zero_dtype(node: OnnxNode, zero: Value) -> DType:
+    return plain_dtype(_signed(node.array(zero, "zero point")), "zero point")
+
+
 def read_quant(node: OnnxNode, scale: Value, zero: Value | None, axis: int | None = None) -> Quant:
     """Scale and zero point; along `axis` when there are several."""
     scales = node.array(scale, "scale")
-    zeros = np.zeros(scales.shape, np.int8) if zero is None else node.array(zero, "zero point")
+    zeros = np.zeros(scales.shape, np.int8) if zero is None else _signed(node.array(zero, "zero point"))
     if not np.issubdtype(scales.dtype, np.floating) or not np.issubdtype(zeros.dtype, np.integer):
         raise node.unsupported(f"scale {scales.dtype.name} with zero point {zeros.dtype.name}")
     if scales.size == 0 or scales.size != zeros.size or scales.ndim > 1:
@@ -54,16 +64,27 @@ def _axis_quant(node: OnnxNode, shape: tuple[int, ...]) -> Quant:
 def quantize_linear(node: OnnxNode) -> Value:
     x, zero = node.input(0), node.optional(2)
     quant = _axis_quant(node, node.shape(x))
-    dtype = DType.UINT8 if zero is None else plain_dtype(node.array(zero, "zero point"), "zero point")
-    if node.integer("output_dtype", 0):
-        dtype = dtype_of(node.integer("output_dtype", 0), "output")
+    dtype = DType.UINT8 if zero is None else _zero_dtype(node, zero)
+    stated = node.integer("output_dtype", 0)
+    if stated and zero is None:
+        if stated == onnx.TensorProto.UINT16:
+            dtype, quant = DType.INT16, Quant(quant.scale, (-32768,) * len(quant.scale), quant.axis)
+        else:
+            dtype = dtype_of(stated, "output")
     if dtype not in (DType.INT8, DType.UINT8, DType.INT16):
         raise node.unsupported(f"quantising to {dtype.value}")
     if node.tensor(x).dtype is not DType.FLOAT32:
         raise node.unsupported(f"quantising {node.tensor(x).dtype.value}")
     if isinstance(x, Constant) and x.data.size <= 16 * FOLD_LIMIT:
         return Constant(node.outputs[0], quantized(x.data, quant, dtype))
-    return node.layer(ops.Quantize(), [x], dtype=dtype, quant=quant)
+    y = node.layer(ops.Quantize(), [x], dtype=dtype, quant=quant)
+    if dtype is DType.INT16 and (stated == onnx.TensorProto.UINT16 or _is_uint16(node, zero)):
+        node.context.shifted.add(y.tensor)
+    return y
+
+
+def _is_uint16(node: OnnxNode, zero: Value | None) -> bool:
+    return zero is not None and node.array(zero, "zero point").dtype == np.uint16
 
 
 def quantized(data: Array, quant: Quant, dtype: DType) -> Array:
@@ -78,6 +99,10 @@ def dequantize_linear(node: OnnxNode) -> Value:
     quant = _axis_quant(node, node.shape(x))
     if dtype_of(node.integer("output_dtype", 0) or 1, "output") is not DType.FLOAT32:
         raise node.unsupported("dequantising to other types than float")
+    if isinstance(x, Constant) and x.data.dtype == np.uint16:
+        if node.optional(2) is None:
+            quant = Quant(quant.scale, (-32768,) * len(quant.scale), quant.axis)
+        x = Constant(x.name, _signed(x.data))
     dtype = plain_dtype(x.data, x.name) if isinstance(x, Constant) else node.tensor(x).dtype
     if dtype not in _STORED:
         raise node.unsupported(f"dequantising {dtype.value}")

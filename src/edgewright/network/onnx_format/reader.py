@@ -19,11 +19,12 @@ from google.protobuf.message import DecodeError, Message  # type: ignore[import-
 from ...errors import InputError, ModelError, Unsupported
 from ..builder import Builder
 from ..network import Arithmetic, Network, Origin
-from ..open_shapes import OpenInput, open_shapes_message
+from ..open_shapes import OpenInput, open_shapes_error
 from ..operators import Reshape
 from ..region import Shape
 from .context import Absent, Computed, Context, NodeProblem
 from .graph import GraphReader, Scope, function_table, opset_versions
+from .sizes import KnownSizes, expected_sizes, known_sizes
 from .tensors import WIDENED, ModelBytes, check_shape, dtype_of, element_type_name
 from .wire import ByteSpan, Skeleton, split
 
@@ -131,7 +132,7 @@ def _read_model(
     for sparse in graph.sparse_initializer:
         problem = NodeProblem("sparse initializer", sparse.values.name)
         scope.values[sparse.values.name] = Absent(problem)
-    for name in _read_inputs(graph, scope, builder, shapes, title):
+    for name in _read_inputs(model, scope, builder, shapes, title):
         scope.values[name] = Computed(name)
     reader = GraphReader(context, function_table(model.functions))
     reader.read(graph.node, scope)
@@ -159,15 +160,16 @@ def _initializers(graph: onnx.GraphProto, skeleton: Skeleton) -> dict[str, tuple
 
 
 def _read_inputs(
-    graph: onnx.GraphProto, scope: Scope, builder: Builder, shapes: dict[str, Shape], title: str
+    model: onnx.ModelProto, scope: Scope, builder: Builder, shapes: dict[str, Shape], title: str
 ) -> list[str]:
     """The inputs that are no initializers (files before IR version 4 list those too)."""
+    graph = model.graph
     names = [value.name for value in graph.input if value.name not in scope.initializers]
     if len(set(names)) < len(names) or "" in names:
         raise ModelError(f"'{title}' has inputs without a name, or two of the same name: {names}")
     if unknown := sorted(set(shapes) - set(names)):
         raise InputError(f"a shape is given for '{unknown[0]}', but the inputs of '{title}' are {names}")
-    _check_open(graph, scope, shapes, title)
+    known = _known_sizes(model, names, shapes, title)
     for value in graph.input:
         if value.name in scope.initializers:
             continue
@@ -179,14 +181,13 @@ def _read_inputs(
         if tensor.elem_type in WIDENED:
             was = element_type_name(tensor.elem_type).lower()
             builder.notes.append(f"input '{value.name}': {was} in the file, taken as float32")
-        builder.input(value.name, _input_shape(value, builder, shapes.get(value.name)), dtype)
+        builder.input(value.name, _input_shape(value, builder, shapes.get(value.name), known), dtype)
     return names
 
 
-def _input_shape(value: onnx.ValueInfoProto, builder: Builder, given: Shape | None) -> Shape:
-    """The shape of an input: stated, given, or stated but for the batch, which becomes 1."""
-    tensor = value.type.tensor_type
-    stated = [_size(dim) for dim in tensor.shape.dim] if tensor.HasField("shape") else None
+def _input_shape(value: onnx.ValueInfoProto, builder: Builder, given: Shape | None, known: KnownSizes) -> Shape:
+    """The shape of an input: given, or stated, with sizes that follow from the model in place of open ones."""
+    stated = _stated(value)
     where = f"input '{value.name}'"
     if given is not None:
         given = tuple(int(size) for size in given)
@@ -198,26 +199,30 @@ def _input_shape(value: onnx.ValueInfoProto, builder: Builder, given: Shape | No
             builder.notes.append(f"{where}: {_dims(stated)} in the file, taken as {_dims(given)}")
         return check_shape(given, where)
     assert stated is not None, where  # what is open is refused before
-    if stated and not isinstance(stated[0], int):
-        builder.notes.append(f"{where}: batch size '{stated[0]}' set to 1")
-        stated = [1, *stated[1:]]
-    return check_shape(tuple(size for size in stated if isinstance(size, int)), where)
+    builder.notes += known.notes(value.name, stated)
+    return check_shape(tuple(int(size) for size in known.shape(value.name, stated)), where)
 
 
-def _check_open(graph: onnx.GraphProto, scope: Scope, shapes: dict[str, Shape], title: str) -> None:
-    """An error that names every input whose sizes are neither stated nor given; a batch is taken as 1."""
+def _known_sizes(model: onnx.ModelProto, names: Sequence[str], shapes: Mapping[str, Shape], title: str) -> KnownSizes:
+    """Open sizes that need not be asked for; an error names every input with others, and options that set them."""
+    values = {value.name: value for value in model.graph.input if value.type.HasField("tensor_type")}
+    stated = {name: _stated(values[name]) for name in names if name in values}
+    known = known_sizes(model, {name: sizes for name, sizes in stated.items() if sizes is not None}, shapes)
     found = []
-    for value in graph.input:
-        tensor = value.type.tensor_type
-        if value.name in scope.initializers or value.name in shapes or not value.type.HasField("tensor_type"):
+    for name, sizes in stated.items():
+        if name in shapes or (sizes is not None and all(isinstance(s, int) for s in known.shape(name, sizes))):
             continue
-        sizes = tuple(_size(dim) for dim in tensor.shape.dim) if tensor.HasField("shape") else None
-        if sizes is None or any(isinstance(size, str) for size in sizes[1:]):
-            is_float = tensor.elem_type in (onnx.TensorProto.FLOAT, *WIDENED)
-            found.append(OpenInput(value.name, sizes, is_float, expected_sizes(graph, value.name)))
+        is_float = values[name].type.tensor_type.elem_type in (onnx.TensorProto.FLOAT, *WIDENED)
+        expected = expected_sizes(model.graph, name) if sizes is None else known.shape(name, sizes, fitting=True)
+        found.append(OpenInput(name, sizes, is_float, expected))
     if found:
-        control = control_flow(graph)
-        raise ModelError(open_shapes_message(title, found, channels_last=False, control=control))
+        raise open_shapes_error(title, found, channels_last=False, control=control_flow(model.graph))
+    return known
+
+
+def _stated(value: onnx.ValueInfoProto) -> tuple[int | str, ...] | None:
+    tensor = value.type.tensor_type
+    return tuple(_size(dim) for dim in tensor.shape.dim) if tensor.HasField("shape") else None
 
 
 def _size(dim: onnx.TensorShapeProto.Dimension) -> int | str:
@@ -242,6 +247,8 @@ def _bind_outputs(outputs: list[str], reader: GraphReader, scope: Scope, title: 
         if prod(shape) == 0:
             raise Unsupported(f"output '{name}' of '{title}' is an empty tensor {list(shape)}")
         tensor = reader.context.operand(value)
+        if tensor in reader.context.shifted:
+            raise Unsupported(f"output '{name}' of '{title}' is uint16; put a DequantizeLinear behind it")
         if tensor != name:  # an input, a constant, or a tensor that goes by several names
             reader.context.builder.layer(Reshape(shape), [tensor], f"{name}/identity", output=name)
     return outputs
@@ -261,25 +268,6 @@ def _describe(problems: Iterable[NodeProblem], title: str) -> str:
 
 
 CONTROL = ("If", "Loop", "Scan", "SequenceMap")
-
-
-def expected_sizes(graph: onnx.GraphProto, name: str) -> tuple[int | str, ...] | None:
-    """The sizes that the layer reading an input has weights for, '?' where it takes any; None where none tells."""
-    weights = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
-    readers = {name}
-    for node in graph.node:
-        if not node.input or node.input[0] not in readers:
-            continue
-        if node.op_type in ("QuantizeLinear", "DequantizeLinear", "Cast", "Identity", "Mul", "Sub", "Add", "Div"):
-            readers.update(node.output)  # of the same shape
-        shape = weights.get(node.input[1], ()) if len(node.input) > 1 else ()
-        if node.op_type == "Conv" and len(shape) > 2:
-            groups = next((attribute.i for attribute in node.attribute if attribute.name == "group"), 1)
-            return ("?", shape[1] * max(groups, 1), *("?" for _ in shape[2:]))
-        if node.op_type in ("Gemm", "MatMul") and len(shape) == 2:
-            is_turned = any(attribute.name == "transB" and attribute.i for attribute in node.attribute)
-            return ("?", shape[1] if is_turned else shape[0])
-    return None
 
 
 def control_flow(graph: onnx.GraphProto) -> Mapping[str, int]:

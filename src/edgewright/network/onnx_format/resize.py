@@ -23,6 +23,9 @@ from .windows import image_in, image_out
 
 _MODES = {"nearest": ResizeMode.NEAREST, "linear": ResizeMode.LINEAR, "bilinear": ResizeMode.LINEAR}
 
+# Roundings of places that lie half a pixel further on than those of half_pixel, as roundings of the latter.
+_HALF_A_PIXEL_ON = {"floor": "round_prefer_ceil", "round_prefer_floor": "ceil"}
+
 
 def upsample(node: OnnxNode) -> Value:
     """Upsample, and Resize of opset 10: scales only, places counted from the corner.
@@ -50,9 +53,11 @@ def resize(node: OnnxNode) -> Value:
     is_cubic = node.text("mode", "nearest") == "cubic"
     mode = ResizeMode.LINEAR if is_cubic else _mode(node, "nearest")
     coordinates = node.text("coordinate_transformation_mode", "half_pixel")
+    nearest = node.text("nearest_mode", "round_prefer_floor")
+    if coordinates == "tf_half_pixel_for_nn" and mode is ResizeMode.NEAREST and nearest in _HALF_A_PIXEL_ON:
+        coordinates, nearest = "half_pixel", _HALF_A_PIXEL_ON[nearest]
     if coordinates not in {choice.value for choice in Coordinates}:
         raise node.unsupported(f"coordinate_transformation_mode '{coordinates}' is not supported")
-    nearest = node.text("nearest_mode", "round_prefer_floor")
     if nearest not in {choice.value for choice in NearestMode}:
         raise node.error(f"nearest_mode '{nearest}' is not known")
     if node.text("keep_aspect_ratio_policy", "stretch") != "stretch":

@@ -8,7 +8,20 @@ from math import inf
 
 from .. import operators as ops
 from ..onnx_names import COMPARISONS, REDUCTIONS, UNARY
-from . import constants, elementwise, fused, linear, normalise, quantised, rearrange, recurrent, resize, windows
+from . import (
+    constants,
+    elementwise,
+    fused,
+    linear,
+    normalise,
+    picking,
+    quantised,
+    rearrange,
+    recurrent,
+    resize,
+    windows,
+    withdrawn,
+)
 from .elementwise import Importer
 
 ADD, SUB, MUL, DIV, MIN, MAX = (ops.BinaryKind[name] for name in ("ADD", "SUB", "MUL", "DIV", "MIN", "MAX"))
@@ -19,6 +32,7 @@ STANDARD: Mapping[str, Importer] = {
     **{name: partial(linear.reduce, kind=kind) for kind, name in REDUCTIONS.items()},
     **{kind.value.capitalize(): partial(elementwise.binary, kind=kind) for kind in (ADD, SUB, MUL, DIV)},
     **{name: partial(elementwise.chain, kind=kind) for name, kind in (("Max", MAX), ("Min", MIN), ("Sum", ADD))},
+    "Affine": withdrawn.affine,
     "ArgMax": partial(linear.arg_max, least=False),
     "ArgMin": partial(linear.arg_max, least=True),
     "AveragePool": lambda node: windows.averaging(node, node.input(0)),
@@ -26,7 +40,7 @@ STANDARD: Mapping[str, Importer] = {
     "Cast": elementwise.cast,
     "CastLike": elementwise.cast_like,
     "Clip": elementwise.clip,
-    "Compress": rearrange.compress,
+    "Compress": picking.compress,
     "Concat": rearrange.concat,
     "Constant": constants.constant,
     "ConstantOfShape": constants.constant_of_shape,
@@ -34,6 +48,7 @@ STANDARD: Mapping[str, Importer] = {
     "ConvInteger": quantised.conv_integer,
     "ConvTranspose": windows.conv_transpose,
     "Cosh": partial(elementwise.hyperbolic, kind=ADD),
+    "Crop": withdrawn.crop,
     "CumSum": linear.cum_sum,
     "DepthToSpace": rearrange.depth_to_space,
     "DequantizeLinear": quantised.dequantize_linear,
@@ -44,9 +59,9 @@ STANDARD: Mapping[str, Importer] = {
     "EyeLike": constants.eye_like,
     "Expand": rearrange.expand,
     "Flatten": rearrange.flatten,
-    "Gather": rearrange.gather,
-    "GatherElements": rearrange.gather_elements,
-    "GatherND": rearrange.gather_nd,
+    "Gather": picking.gather,
+    "GatherElements": picking.gather_elements,
+    "GatherND": picking.gather_nd,
     "Gelu": elementwise.gelu,
     "GRU": recurrent.gru,
     "Gemm": linear.gemm,
@@ -57,6 +72,7 @@ STANDARD: Mapping[str, Importer] = {
     "HardSigmoid": lambda node: elementwise.parametric(node, ops.HardSigmoid, "alpha", "beta"),
     "Hardmax": elementwise.hardmax,
     "Identity": lambda node: node.input(0),
+    "ImageScaler": withdrawn.image_scaler,
     "InstanceNormalization": normalise.instance_norm,
     "IsNaN": lambda node: elementwise.compared(node, ops.CompareKind.NOT_EQUAL, node.input(0), node.input(0)),
     "LRN": normalise.lrn,
@@ -83,10 +99,11 @@ STANDARD: Mapping[str, Importer] = {
     "Relu": partial(elementwise.clamp, low=0.0, high=inf),
     "Reshape": rearrange.reshape,
     "Resize": resize.resize,
-    "ReverseSequence": rearrange.reverse_sequence,
+    "ReverseSequence": picking.reverse_sequence,
     "STFT": linear.stft,
-    "ScatterElements": rearrange.scatter_elements,
-    "ScatterND": rearrange.scatter_nd,
+    "ScaledTanh": withdrawn.scaled_tanh,
+    "ScatterElements": picking.scatter_elements,
+    "ScatterND": picking.scatter_nd,
     "Selu": elementwise.selu,
     "Shape": constants.shape_of,
     "Sinh": partial(elementwise.hyperbolic, kind=SUB),

@@ -183,20 +183,3 @@ def _plain(flat: Array, element_type: int) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):
             return flat.astype(np.float32)
     return flat
-
-
-def is_finite(data: Array, source: ModelBytes) -> bool:
-    """Whether no element is NaN or infinite; looks at memory once and in chunks of 16 MB."""
-    if not np.issubdtype(data.dtype, np.floating) or data.size == 0:
-        return True
-    once = data[tuple(slice(0, 1) if stride == 0 else slice(None) for stride in data.strides)]
-    once = once.transpose(sorted(range(once.ndim), key=lambda axis: -abs(once.strides[axis])))  # memory order
-    if not once.flags.c_contiguous:  # made by folding, hence small
-        return bool(np.isfinite(once).all())
-    flat, step = once.reshape(-1), 1 << 22
-    for start in range(0, flat.size, step):
-        if not np.isfinite(flat[start : start + step]).all():
-            return False
-        if flat.size > step:
-            source.release()
-    return True

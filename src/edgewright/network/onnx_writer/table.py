@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from ...errors import Unsupported
 from .. import operators as ops
 from . import dynamic, elementwise, rearrange, windows
 from .elementwise import activate
@@ -19,6 +20,10 @@ IMAGES = (
 
 def _gather(node: NodeWriter, op: ops.Gather | ops.GatherElements) -> str:
     return node.add(type(op).__name__, [node.input(), node.graph.value(node.layer.inputs[1])], axis=op.axis)
+
+
+def _refused(node: NodeWriter, op: ops.Custom) -> str:
+    raise Unsupported(f"layer '{node.layer.name}' is a custom operator ({op.name}), which ONNX files cannot hold")
 
 
 WRITERS: Mapping[type, Callable[..., str]] = {
@@ -67,6 +72,7 @@ WRITERS: Mapping[type, Callable[..., str]] = {
     ops.DepthToSpace: lambda node, op: node.add(
         "DepthToSpace", [node.input()], blocksize=op.block, mode="CRD" if op.channel_major else "DCR"
     ),
+    ops.Custom: _refused,
     ops.Gather: _gather,
     ops.GatherElements: _gather,
     ops.Resize: rearrange.resize,

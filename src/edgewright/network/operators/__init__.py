@@ -1,6 +1,7 @@
 """The operators: one frozen class each. `Op` is the closed set, so that a test can ask every one for its kernel."""
 
 from .base import Grain, Operator
+from .custom import Custom
 from .dynamic import DynamicProduct, DynamicQuantize, DynamicRange
 from .elementwise import (
     ACTIVATIONS,
@@ -49,8 +50,8 @@ from .sums import BETWEEN_PARTS, FinishSums, PartialSum
 from .window import AvgPool2d, Conv2d, ConvTranspose2d, MaxPool2d, Pads, Pair
 
 Op = (
-    Activation | ArgMax | AvgPool2d | BatchNorm | Binary | Cast | Compare | Concat | Conv2d | ConvTranspose2d | Dense
-    | DepthToSpace | Dequantize | DynamicProduct | DynamicQuantize | DynamicRange | Expand | FinishSums | Gather
+    Activation | ArgMax | AvgPool2d | BatchNorm | Binary | Cast | Compare | Concat | Conv2d | ConvTranspose2d | Custom
+    | Dense | DepthToSpace | Dequantize | DynamicProduct | DynamicQuantize | DynamicRange | Expand | FinishSums | Gather
     | GatherElements | L2Normalize | LogSoftmax | Lrn | LstmStep | MatMul | MaxPool2d | NonMaxSuppression | Pad
     | PartialSum | PRelu | Quantize | Reduce | Reshape | Resize | Select | Slice | Softmax | SpaceToDepth | Tile | TopK
     | Transpose
@@ -58,7 +59,7 @@ Op = (
 
 __all__ = [
     "ACTIVATIONS", "BETWEEN_PARTS", "Activation", "ArgMax", "AvgPool2d", "BatchNorm", "Binary", "BinaryKind",
-    "Cast", "Clamp", "Compare", "CompareKind", "Concat", "Conv2d", "ConvTranspose2d", "Coordinates", "Dense",
+    "Cast", "Clamp", "Compare", "CompareKind", "Concat", "Conv2d", "ConvTranspose2d", "Coordinates", "Custom", "Dense",
     "DepthToSpace", "Dequantize", "DynamicProduct", "DynamicQuantize", "DynamicRange", "Elementwise", "Elu",
     "Expand", "FinishSums", "Gather", "GatherElements", "Grain", "HardSigmoid", "L2Normalize", "LeakyRelu",
     "LogSoftmax", "Lrn", "LstmPart", "LstmStep", "MatMul", "MaxPool2d", "NearestMode", "NonMaxSuppression", "Op",

@@ -11,10 +11,11 @@ from dataclasses import replace
 import tflite
 
 from ...errors import Unsupported
-from ..operators import Reshape
+from ..operators import Reshape, Select
 from .import_state import ImportState, LayerImport
 
 MOST_ROUNDS = 200  # each is a dozen layers, and planning takes longer than in proportion
+_TAGS = {"then": True, "else": False}
 MOST_TENSORS = 50_000  # of all loops, which may stand inside each other
 
 
@@ -32,11 +33,26 @@ def while_(layer: LayerImport) -> None:
 
 
 def if_(layer: LayerImport) -> None:
+    """The branch that a constant condition chooses; else both are computed, and of two outputs one is taken."""
     options = layer.options(tflite.IfOptions)
-    values = [layer.input(i) for i in range(len(layer.operator.inputs))]
-    is_then = _is_true(layer, values[:1])
-    index = options.ThenSubgraphIndex() if is_then else options.ElseSubgraphIndex()
-    _emit_all(layer, _InlinedGraph(layer, index).outputs(values[1:], "branch"))
+    condition, *values = (layer.input(i) for i in range(len(layer.operator.inputs)))
+    indices = {True: options.ThenSubgraphIndex(), False: options.ElseSubgraphIndex()}
+    if (known := layer.state.builder.constants.get(condition)) is not None:
+        return _emit_all(layer, _InlinedGraph(layer, indices[bool(known.all())]).outputs(values, "branch"))
+    held = dict(layer.state.variables.values)
+    both = [_InlinedGraph(layer, indices[is_true]).outputs(values, tag) for tag, is_true in _TAGS.items()]
+    if layer.state.variables.values != held:
+        raise Unsupported("the condition is computed at run time, and a branch assigns a variable")
+    tensors = layer.state.builder.tensors
+    if len(both[0]) != len(layer.outputs) or len(both[1]) != len(layer.outputs):
+        raise layer.error(f"{len(both[0])} and {len(both[1])} values for {len(layer.outputs)} outputs")
+    for i, (a, b) in enumerate(zip(*both, strict=True)):
+        if tensors[a].shape != tensors[b].shape:
+            shapes = f"{tensors[a].shape} and {tensors[b].shape}"
+            raise Unsupported(f"the condition is computed at run time, and its branches give {shapes}")
+        one = (1,) * len(tensors[a].shape)
+        chosen = layer.inner(Reshape(one), [condition], f"condition{i}")
+        layer.emit(Select(), [chosen, a, b], i)
 
 
 def call_once(layer: LayerImport) -> None:

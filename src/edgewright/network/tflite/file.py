@@ -21,6 +21,7 @@ import tflite
 from ...errors import InputError, ModelError, Unsupported
 from ..region import Shape
 from ..tensor import MOST_ELEMENTS, Array, DType, Quant
+from .sparse import dense
 
 # What is raised when an offset leads out of the file, or a length or an option is absurd.
 DAMAGE = (struct.error, IndexError, ValueError, TypeError, ArithmeticError)
@@ -30,6 +31,7 @@ _MOST_PARTS = 1 << 15  # tensors or operators: far above any real model, low eno
 _MOST_NUMBERS = 1 << 23
 _INDEX_COST = 15  # numbers: reading an operator's input takes longer than reading one
 _MOST_AXES = 8
+_MOST_SPARSE = 1 << 26  # elements of all sparse tensors, which a short file could claim
 
 _EMPTY_TABLE = struct.pack("<HHi", 4, 4, 4)  # no fields, so every option has its default
 
@@ -140,6 +142,7 @@ class _Parser:
         self.content = content
         self.name = name
         self.budget = _MOST_NUMBERS
+        self.sparse_budget = _MOST_SPARSE
 
     def model(self) -> ModelFile:
         model = tflite.Model.GetRootAs(self.content, 0)
@@ -229,10 +232,18 @@ class _Parser:
         if -1 in shape:
             signature, shape = shape, tuple(max(size, 1) for size in shape)
         dtype = _DTYPES.get(tensor.Type())
-        special = "variable" if tensor.IsVariable() else "sparse" if tensor.Sparsity() is not None else ""
-        data = None
-        if dtype is not None and not special:
-            data = self._data(name, shape, dtype, model, tensor.Buffer(), buffers)
+        sparsity, data = tensor.Sparsity(), None
+        special = "variable" if tensor.IsVariable() else "sparse" if sparsity is not None else ""
+        if dtype is not None and special != "variable":
+            raw = self._raw(name, model, tensor.Buffer(), buffers)
+            if sparsity is not None and raw is not None and 0 not in shape:
+                self._spend_sparse(prod(shape))
+                data, special = (
+                    dense(shape, sparsity, raw[: raw.size // dtype.bytes * dtype.bytes].view(dtype.numpy)),
+                    "",
+                )
+            elif not special:
+                data = self._data(name, shape, dtype, raw)
         return FileTensor(
             name=name,
             shape=shape,
@@ -244,7 +255,13 @@ class _Parser:
             special=special,
         )
 
-    def _data(self, name: str, shape: Shape, dtype: DType, model: Any, buffer: int, buffers: int) -> Array | None:
+    def _spend_sparse(self, elements: int) -> None:
+        self.sparse_budget -= elements
+        if self.sparse_budget < 0:
+            raise ValueError(f"its sparse tensors would have more than {_MOST_SPARSE} elements")
+
+    def _raw(self, name: str, model: Any, buffer: int, buffers: int) -> Array | None:
+        """The bytes of a buffer; None where it has none."""
         if not 0 <= buffer < buffers:
             raise ValueError(f"tensor '{name}' is kept in buffer {buffer} of {buffers}")
         table = model.Buffers(buffer)
@@ -255,7 +272,10 @@ class _Parser:
             raw = np.frombuffer(self.content, np.uint8, stop - start, start)
         else:
             raw = table.DataAsNumpy()
-        if isinstance(raw, int) or raw.size == 0:
+        return None if isinstance(raw, int) or raw.size == 0 else raw
+
+    def _data(self, name: str, shape: Shape, dtype: DType, raw: Array | None) -> Array | None:
+        if raw is None:
             return np.zeros(shape, dtype.numpy) if 0 in shape else None
         wanted = prod(shape) * dtype.bytes
         if raw.size != wanted:

@@ -18,10 +18,9 @@ from ..kernels.tflite_lines import difference_scale
 from ..network import Arithmetic, Origin
 from ..operators import Clamp, Conv2d, ConvTranspose2d, Dense, LogSoftmax, Op, Softmax
 from ..region import Shape
+from ..stray_numbers import require_numbers
 from ..tensor import MOST_ELEMENTS, Array, DType, Quant, Tensor
 from .file import FileOperator, FileTensor, ModelFile, distinct
-
-_CHUNK = 1 << 22  # elements looked at together, so that a scan needs little memory
 
 
 def require_size(name: str, shape: Shape) -> None:
@@ -29,18 +28,6 @@ def require_size(name: str, shape: Shape) -> None:
         raise ModelError(f"tensor '{name}' would have {prod(shape)} elements (shape {shape})")
     if min(shape, default=1) < 1:
         raise ModelError(f"tensor '{name}' has no elements (shape {shape})")
-
-
-def require_finite(name: str, value: Array) -> None:
-    """Refuses weights that are no numbers. A single infinity may be meant, as what a maximum is padded with."""
-    if not np.issubdtype(value.dtype, np.floating) or 0 in value.strides:
-        return
-    if value.size == 1 and not np.isnan(value).any():
-        return
-    flat = value.reshape(-1)
-    for start in range(0, flat.size, _CHUNK):
-        if not np.isfinite(flat[start : start + _CHUNK]).all():
-            raise ModelError(f"the constant '{name}' holds NaN or infinite values. Export the model again.")
 
 
 def require_kernel(op: Op, tensors: Sequence[Tensor], result: Tensor) -> None:
@@ -138,7 +125,6 @@ class ImportState:
         return self.names[tensor]
 
     def add_constant(self, name: str, value: Array, quant: Quant | None = None) -> str:
-        require_finite(name, value)
         return self.builder.constant(name, value, quant)
 
     def derived(self, tensor: int, how: str, value: Array, quant: Quant | None) -> str:
@@ -161,6 +147,8 @@ class ImportState:
         tensors, result = [self.builder.tensors[i] for i in inputs], Tensor(output, shape, dtype, quant)
         require_kernel(op, tensors, result)
         values = [self.builder.constants[i] for i in inputs if i in self.builder.constants]
+        for i, value in zip([i for i in inputs if i in self.builder.constants], values, strict=True):
+            require_numbers(op, i, value)
         if len(values) == len(inputs) and max(prod(s) for s in (*shapes, shape)) <= _MOST_FOLDED:
             return self.add_constant(output, compute_whole(op, values, tensors, result, Arithmetic.TFLITE), quant)
         return self.builder.layer(op, inputs, name, output=output, dtype=dtype, quant=quant)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 
+from ...errors import Unsupported
 from .. import operators as ops
 from ..operators import BinaryKind, Clamp, CompareKind, ReduceKind, ResizeMode, Unary, UnaryKind
+from ..operators.custom import DESCRIBE, find_custom, to_json
 from . import arithmetic, control, convolution, detection, rearrange, recurrent, shapes, states
 from .import_state import LayerImport
 
@@ -92,6 +95,7 @@ IMPORTERS: dict[str, Importer] = {
     "FILL": shapes.fill,
     "RANGE": shapes.range_,
     "ZEROS_LIKE": shapes.zeros_like,
+    "DENSIFY": shapes.densify,
     # control flow
     "WHILE": control.while_,
     "IF": control.if_,
@@ -143,4 +147,24 @@ _ADVICE: dict[str, str] = {
 
 def advice(kind: str) -> str:
     """What to do about an operator that is not read, besides cutting it off."""
-    return _PLAIN if kind.startswith("custom operator 'Flex") else _ADVICE.get(kind, "")
+    if kind.startswith("custom operator 'Flex"):
+        return _PLAIN
+    return DESCRIBE if kind.startswith("custom operator") else _ADVICE.get(kind, "")
+
+
+_CUSTOM = re.compile(r"custom operator '(.*)'", re.S)
+
+
+def importer_of(kind: str) -> Importer | None:
+    """What reads an operator: ours, or a file of the user's that describes it."""
+    if kind in IMPORTERS:
+        return IMPORTERS[kind]
+    named = _CUSTOM.fullmatch(kind)
+    return partial(_custom, name=named[1]) if named and find_custom(named[1]) else None
+
+
+def _custom(layer: LayerImport, name: str) -> None:
+    if len(layer.outputs) != 1 or layer.result().quant is not None:
+        raise Unsupported("a custom operator has one output, of plain numbers")
+    inputs = [layer.input(i) for i in range(len(layer.operator.inputs))]
+    layer.emit(ops.Custom(name, to_json({"options": layer.operator.custom})), inputs)

@@ -10,11 +10,11 @@ from pathlib import Path
 from ...errors import ModelError, Unsupported
 from ..builder import Builder
 from ..network import Arithmetic, Network, Origin, execution_order
-from ..open_shapes import OpenInput, open_shapes_message
+from ..open_shapes import OpenInput, open_shapes_error
 from ..region import Shape
 from .file import ModelFile, damage_named, parse, read_bytes
 from .import_state import ImportState, LayerImport, require_size
-from .importers import IMPORTERS, advice
+from .importers import advice, importer_of
 from .states import kept_states
 
 _NAMES_SHOWN = 4  # layers named for each thing that is not handled
@@ -80,7 +80,7 @@ def _check_open(file: ModelFile, chosen: Mapping[int, Shape], title: str) -> Non
         if -1 in tensor.signature[1:] and (tensor.data is None or not tensor.data.size)
     ]
     if found:
-        raise ModelError(open_shapes_message(title, found, channels_last=True))
+        raise open_shapes_error(title, found, channels_last=True)
 
 
 def _index_by_name(shapes: Mapping[str, Shape], file: ModelFile) -> dict[int, Shape]:
@@ -100,7 +100,7 @@ def _read_operators(state: ImportState) -> dict[str, list[str]]:
         operator = file.operators[index]
         if index in state.done:
             continue
-        if operator.kind not in IMPORTERS:
+        if importer_of(operator.kind) is None:
             problems.setdefault(operator.kind, []).append(state.labels[index])
             lost.update(operator.outputs)
             continue
@@ -119,7 +119,9 @@ def _add_layer(state: ImportState, index: int) -> None:
     layer = LayerImport(state, index)
     kind = layer.operator.kind
     with damage_named(f"layer '{layer.label}' ({kind})"):
-        IMPORTERS[kind](layer)
+        importer = importer_of(kind)
+        assert importer is not None
+        importer(layer)
 
 
 def _report(model: str, problems: Mapping[str, list[str]]) -> str:

@@ -79,3 +79,8 @@ def range_(layer: LayerImport) -> None:
 
 def zeros_like(layer: LayerImport) -> None:
     layer.emit_constant(np.broadcast_to(np.zeros((), layer.result().dtype.numpy), layer.shape()))
+
+
+def densify(layer: LayerImport) -> None:
+    """Sparse constants are ordinary ones once the file is parsed."""
+    layer.emit_constant(layer.value(0, "sparse tensor"), layer.result().quant)

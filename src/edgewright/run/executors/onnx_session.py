@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import InputError
+from ...lazy import load_package
 from ...program.deployment import Part
 from ..machine import resident_bytes
 from ..ring import FrameSlot
@@ -16,11 +17,7 @@ from ..ring import FrameSlot
 
 def load_onnxruntime() -> Any:
     """The module; an error that says how to get it."""
-    try:
-        import onnxruntime
-    except ImportError as error:
-        raise InputError("onnxruntime is to run this, and is not installed: pip install onnxruntime") from error
-    return onnxruntime
+    return load_package("onnxruntime", "reference")
 
 
 def open_session(model: str | bytes, threads: int) -> Any:

@@ -1,0 +1,125 @@
+"""Places for devices on this machine: network namespaces with cables of a given rate, and cgroups with CPU quotas."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+FAST_MBIT = 500
+BRIDGE, NET = "ewbridge", "10.77.0."
+CGROUP_1, CGROUP_2 = Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup")
+PERIOD_US = 10_000
+
+
+def run(*command: object) -> str:
+    done = subprocess.run([str(each) for each in command], capture_output=True, text=True)
+    if done.returncode:
+        raise OSError(f"{' '.join(map(str, command))}: {done.stderr.strip()}")
+    return done.stdout
+
+
+@contextmanager
+def namespaces(count: int, mbit: float | None = None) -> Iterator[list[str]]:
+    """Network namespaces on a bridge, each with a cable, of this rate if one is given; see `address`."""
+    names = [f"ew{n}" for n in range(count)]
+    try:
+        clear(names)
+        run("ip", "link", "add", BRIDGE, "type", "bridge")
+        run("ip", "link", "set", BRIDGE, "up")
+        for n, name in enumerate(names):
+            run("ip", "netns", "add", name)
+            run("ip", "link", "add", f"{name}h", "type", "veth", "peer", "name", "eth0", "netns", name)
+            run("ip", "link", "set", f"{name}h", "master", BRIDGE, "up")
+            run("ip", "-n", name, "addr", "add", f"{address(n)}/24", "dev", "eth0")
+            run("ip", "-n", name, "link", "set", "eth0", "up")
+            run("ip", "-n", name, "link", "set", "lo", "up")
+            if mbit is not None:
+                shape(name, mbit)
+        yield names
+    finally:
+        clear(names)
+
+
+def address(number: int) -> str:
+    """Of the namespace of this number."""
+    return f"{NET}{number + 1}"
+
+
+def shape(name: str, mbit: float) -> None:
+    """Gives both ends of a namespace's cable this rate."""
+    # A timer of 250 Hz must let so much through at once; from 500 Mbit/s on, segments of 64 KiB take less time
+    # of the processor than the packets that they stand for, which this machine could not send as fast.
+    is_fast = mbit >= FAST_MBIT
+    burst = max(131_072 if is_fast else 15_000, int(mbit * 1e6 / 8 / 250))
+    rule = ["root", "tbf", "rate", f"{mbit}mbit", "burst", burst, "latency", "50ms"]
+    run("tc", "qdisc", "add", "dev", f"{name}h", *rule)
+    run("tc", "-n", name, "qdisc", "add", "dev", "eth0", *rule)
+    if not is_fast:
+        for end in (["ethtool", "-K", f"{name}h"], [*entered(name), "ethtool", "-K", "eth0"]):
+            with suppress(OSError):
+                run(*end, "tso", "off", "gso", "off", "gro", "off")
+
+
+def clear(names: list[str]) -> None:
+    for name in names:
+        subprocess.run(["ip", "netns", "del", name], capture_output=True)
+        subprocess.run(["ip", "link", "del", f"{name}h"], capture_output=True)
+    subprocess.run(["ip", "link", "del", BRIDGE], capture_output=True)
+
+
+@contextmanager
+def quotas(names: list[str], share: float) -> Iterator[dict[str, Path]]:
+    """A cgroup for each device, with a share of a core."""
+    is_second = (CGROUP_2 / "cgroup.controllers").exists()
+    groups = {name: (CGROUP_2 if is_second else CGROUP_1) / f"edgewright-{name}" for name in names}
+    try:
+        for group in groups.values():
+            group.mkdir(exist_ok=True)
+            if is_second:
+                (group / "cpu.max").write_text(f"{int(share * PERIOD_US)} {PERIOD_US}")
+                (group / "cpu.weight").write_text("10000")  # before whatever else this machine does
+            else:
+                (group / "cpu.cfs_period_us").write_text(str(PERIOD_US))
+                (group / "cpu.cfs_quota_us").write_text(str(int(share * PERIOD_US)))
+                (group / "cpu.shares").write_text("262144")
+        yield groups
+    finally:
+        for group in groups.values():
+            for _ in range(50):
+                with suppress(OSError):
+                    group.rmdir()
+                    break
+                time.sleep(0.1)
+
+
+def inside(namespace: str | None, group: Path | None) -> tuple[str, ...]:
+    """What starts a process there."""
+    enter = f"echo $$ > {group}/cgroup.procs && " if group else ""
+    prefix = ("sh", "-c", f'{enter}exec "$@"', "sh")
+    return (*prefix, *entered(namespace)) if namespace else prefix
+
+
+def entered(namespace: str) -> tuple[str, str]:
+    """What starts a process in a network namespace; `ip netns exec` would hide the cgroups from it."""
+    return "nsenter", f"--net=/run/netns/{namespace}"
+
+
+def with_quota(seconds: float, quota: float) -> float:
+    """How long these seconds of a core take that begin with a quota which nobody has used."""
+    period = PERIOD_US / 1e6
+    whole, rest = divmod(seconds, quota * period)
+    return whole * period + rest
+
+
+@contextmanager
+def a_share(group: Path | None) -> Iterator[None]:
+    """Meanwhile this process, the gateway's, has its share of a core."""
+    if group:
+        (group / "cgroup.procs").write_text(str(os.getpid()))
+    yield
+    if group:
+        (group.parent / "cgroup.procs").write_text(str(os.getpid()))

@@ -1,0 +1,169 @@
+"""Operators that users describe in Python files of their own: shapes, what is read, a reference, and the C beside them.
+
+A network knows them by name alone. The files are those that the user names on the command line or loads in Python; the
+environment hands them on to worker processes.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+from ...errors import EdgewrightError, InputError
+from ..region import Interval, Region, Shape
+from ..tensor import Array
+from .base import Operator, require
+
+DESCRIBE = "describe it in a Python file, with its C beside it (--operators), or cut the model before it"
+FILES = "EDGEWRIGHT_OPERATORS"  # the environment's list of files that describe operators
+
+
+class CustomOperator:
+    """One operator of a model, with its attributes. Subclasses in a file of the user's say what it does."""
+
+    name: ClassVar[str]  # as the model has it: TFLite's custom code, or ONNX's type behind its domain ("mine.Shift")
+    code: ClassVar[str]  # the C file, beside the Python file
+    function: ClassVar[str]  # the C function: ew_...
+
+    def __init__(self, attributes: Mapping[str, Any]) -> None:
+        self.attributes = attributes
+
+    def shape(self, shapes: Sequence[Shape]) -> Shape:
+        """The output's shape, from those of the inputs."""
+        raise NotImplementedError(f"{type(self).__name__} has no shape()")
+
+    def needs(self, first: int, last: int, shapes: Sequence[Shape]) -> Sequence[Interval | None]:
+        """The rows of each input image that rows [first, last) of an output image need; None for all of an input."""
+        return [None for _ in shapes]
+
+    def compute(self, inputs: Sequence[Array]) -> Array:
+        """The whole output: what the C code is compared with."""
+        raise NotImplementedError(f"{type(self).__name__} has no compute()")
+
+    def numbers(self, shapes: Sequence[Shape]) -> Sequence[int | float]:
+        """What the C function gets behind its tensors."""
+        return ()
+
+    @classmethod
+    def code_path(cls) -> Path:
+        return _FOLDERS[cls.name] / cls.code
+
+
+_DEFINED: dict[str, type[CustomOperator]] = {}
+_FOLDERS: dict[str, Path] = {}
+_LOADED: set[str] = set()
+
+
+def load_operators(file: str | os.PathLike[str]) -> tuple[str, ...]:
+    """Makes the operators that a Python file describes known to the readers; gives their names. It runs the file."""
+    path = Path(file).resolve()
+    found = _described(path)
+    for one in found:
+        _DEFINED[one.name], _FOLDERS[one.name] = one, path.parent
+    files = [known for known in os.environ.get(FILES, "").split(os.pathsep) if known and known != str(path)]
+    os.environ[FILES] = os.pathsep.join([*files, str(path)])
+    _LOADED.add(str(path))
+    instance_of.cache_clear()
+    return tuple(one.name for one in found)
+
+
+def _described(path: Path) -> list[type[CustomOperator]]:
+    """The operators in the file, each checked to be complete."""
+    if not path.is_file():
+        raise InputError(f"cannot read operators from '{path}': there is no such file")
+    spec = importlib.util.spec_from_file_location(f"edgewright_operators_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise InputError(f"'{path}' is no Python file; describe operators in a .py file")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # whatever the user's own code raises
+        raise InputError(f"'{path}' cannot be loaded: {type(error).__name__}: {error}") from error
+    found = [
+        value
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, CustomOperator) and value is not CustomOperator
+    ]
+    if not found:
+        raise InputError(f"'{path}' describes no operator: it has no subclass of edgewright.CustomOperator")
+    for one in found:
+        for field in ("name", "code", "function"):
+            if not isinstance(getattr(one, field, None), str):
+                raise InputError(f"'{path}': {one.__name__} states no {field}")
+        if not one.function.startswith("ew_") or not one.function.isidentifier():
+            raise InputError(f"'{path}': the function of {one.__name__} is '{one.function}'; call it ew_...")
+        if not (path.parent / one.code).is_file():
+            raise InputError(f"'{path}': the code of {one.__name__}, '{one.code}', is not beside it")
+    return found
+
+
+def find_custom(name: str) -> type[CustomOperator] | None:
+    """What is known of an operator by this name; None where no file that was loaded describes it."""
+    for file in os.environ.get(FILES, "").split(os.pathsep):
+        if file and file not in _LOADED:
+            load_operators(file)
+    return _DEFINED.get(name)
+
+
+@lru_cache(maxsize=256)
+def instance_of(name: str, attributes: str) -> CustomOperator:
+    found = find_custom(name)
+    if found is None:
+        raise InputError(f"nothing is known of the operator '{name}'; name the file that describes it with --operators")
+    try:
+        given = json.loads(attributes)
+        return found({key: bytes.fromhex(v["hex"]) if isinstance(v, dict) else v for key, v in given.items()})
+    except EdgewrightError:
+        raise
+    except Exception as error:
+        raise ValueError(f"its attributes are not as {found.__name__} expects: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Custom(Operator):
+    """Inputs: as the user's file says. `attributes` are JSON: those of ONNX, or TFLite's `options`; bytes as
+    {"hex": ...}."""
+
+    name: str
+    attributes: str = "{}"
+
+    @property
+    def definition(self) -> CustomOperator:
+        return instance_of(self.name, self.attributes)
+
+    def output_shape(self, shapes: Sequence[Shape]) -> Shape:
+        try:
+            found = tuple(int(size) for size in self.definition.shape(shapes))
+        except Exception as error:  # whatever the user's own code raises
+            raise ValueError(f"{type(self.definition).__name__}.shape: {error}") from error
+        require(min(found, default=1) > 0, f"{type(self.definition).__name__}.shape gives {found}")
+        return found
+
+    def needs(self, out: Region, shapes: Sequence[Shape]) -> tuple[Region, ...]:
+        whole = [Region.whole(shape) for shape in shapes]
+        if out.is_empty or len(out.bounds) != 4:
+            return tuple(whole)
+        try:
+            found = self.definition.needs(*out.bounds[1], shapes)
+        except Exception as error:  # whatever the user's own code raises
+            raise ValueError(f"{type(self.definition).__name__}.needs: {error}") from error
+        return tuple(
+            region if rows is None else region.with_axis(1, _inside(rows, region.shape[1]))
+            for region, rows in zip(whole, found, strict=True)
+        )
+
+
+def to_json(attributes: Mapping[str, Any]) -> str:
+    """Attributes as a network keeps them."""
+    plain = {key: {"hex": value.hex()} if isinstance(value, bytes) else value for key, value in attributes.items()}
+    return json.dumps(plain, sort_keys=True)
+
+
+def _inside(rows: Interval, size: int) -> Interval:
+    return min(max(rows[0], 0), size), min(max(rows[1], 0), size)
