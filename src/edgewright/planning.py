@@ -12,6 +12,7 @@ from pathlib import Path
 import onnx
 
 from . import text
+from .board.toolchain import builds_with_zig
 from .complete_plan import find_complete
 from .errors import EdgewrightError, Infeasible, InputError, Unsupported
 from .fusion.choice import FoundPlan
@@ -95,8 +96,10 @@ def cheaper(
     if least.peak_bytes >= whole.peak_bytes:
         return None
     extra = None
-    if core is not None and core.name in modelled() and (before := estimate(whole, core).instructions):
-        extra = estimate(least, core).instructions / before - 1
+    if core is not None and core.name in modelled():
+        zig = builds_with_zig(core)
+        if before := estimate(whole, core, zig=zig).instructions:
+            extra = estimate(least, core, zig=zig).instructions / before - 1
     return CheaperPlan(f"--minimise {MINIMISED}", least.peak_bytes, extra)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from ..board.toolchain import builds_with_zig
 from ..fusion.whole import find_whole_layers
 from ..kernels.cost.estimate import estimate, modelled
 from ..network import DType, Layer, Network
@@ -89,7 +90,8 @@ def _instruction_times(network: Network, board: Board, processor: Processor) -> 
         return None
     plan = find_whole_layers(network, board, target=target).plan
     found = dict.fromkeys((layer.name for layer in network.layers), 0.0)  # some do nothing
-    for stage, instructions in zip(plan.program.stages, estimate(plan, target).stages, strict=True):
+    stages = estimate(plan, target, zig=builds_with_zig(target)).stages
+    for stage, instructions in zip(plan.program.stages, stages, strict=True):
         found[stage.layers[-1]] = instructions * time
     return found
 
