@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from edgewright.errors import Unsupported
 from edgewright.network import Arithmetic, Builder, DType, Interval, Network, Quant, Region, random_inputs
-from edgewright.network.alone import ALONE, AloneOperator, WidenedRegion, alone, computable
 from edgewright.network.operators import (
     BETWEEN_PARTS,
     AvgPool2d,
@@ -37,6 +36,7 @@ from edgewright.network.operators import (
     Softmax,
 )
 from edgewright.network.parts import cut
+from edgewright.network.restrict import RESTRICTIONS, RestrictedOperator, WidenedRegion, restrict, restrictable_hull
 from emitting_batch import check_together
 from emitting_cases import FEW, REAL, float_layer, quantised_layer
 from kernel_cases import CASES, cases, regions
@@ -50,7 +50,7 @@ SOME = settings(max_examples=400 if os.environ.get("EDGEWRIGHT_THOROUGH") else 2
 
 def test_every_operator_is_cut() -> None:
     """Those of which nothing is said are the same wherever they compute: the tests below try all."""
-    assert set(CASES) >= set(get_args(Op)) - {Custom, *BETWEEN_PARTS} and set(ALONE) <= set(get_args(Op))
+    assert set(CASES) >= set(get_args(Op)) - {Custom, *BETWEEN_PARTS} and set(RESTRICTIONS) <= set(get_args(Op))
 
 
 @pytest.mark.parametrize("kind", CASES, ids=lambda kind: kind.__name__)
@@ -129,8 +129,12 @@ def test_one_window_is_no_global_average() -> None:
     for stride in (1, 2):
         op = AvgPool2d((2, 2), (stride, stride))
         shapes = [(1, 4, 4, 2)]
-        answer = alone(op, Region(((0, 1), (1, 2), (0, 1), (0, 2))), shapes)
-        assert isinstance(answer, AloneOperator) and isinstance(answer.op, AvgPool2d) and answer.op.pads != (0, 0, 0, 0)
+        answer = restrict(op, Region(((0, 1), (1, 2), (0, 1), (0, 2))), shapes)
+        assert (
+            isinstance(answer, RestrictedOperator)
+            and isinstance(answer.op, AvgPool2d)
+            and answer.op.pads != (0, 0, 0, 0)
+        )
 
 
 def check_every_interval(op: Op, shape: tuple[int, ...], axis: int = 1) -> None:
@@ -166,8 +170,8 @@ def test_parts_of_transposed_convolutions_crop_and_never_pad(kernel: int) -> Non
     op, shapes = ConvTranspose2d((3, 1), pads=(1, 0, 0, 0)), [(1, 5, 2, 1), (1, kernel, 1, 1)]
     whole = Region.whole(op.output_shape(shapes))
     for bounds in combinations(range(whole.shape[1] + 1), 2):
-        answer = alone(op, whole.with_axis(1, bounds), shapes)
-        assert isinstance(answer, AloneOperator) and isinstance(answer.op, ConvTranspose2d)
+        answer = restrict(op, whole.with_axis(1, bounds), shapes)
+        assert isinstance(answer, RestrictedOperator) and isinstance(answer.op, ConvTranspose2d)
         assert min(answer.op.pads) >= 0
 
 
@@ -225,7 +229,7 @@ def test_what_cannot_be_cut_says_why(op: Op, shape: tuple[int, ...], axis: int, 
     region = Region.whole(network.tensors["y"].shape).with_axis(axis, bounds)
     with pytest.raises(Unsupported) as caught:
         cut(network, ["layer"], {"y": region})
-    wider = computable(op, region, [shape])
+    wider = restrictable_hull(op, region, [shape])
     name = type(op).__name__
     assert str(caught.value) == (
         f"layer 'layer' ({name}) cannot be cut to {region} along axis {axis}: {reason}. Ask for {wider}"
@@ -240,13 +244,13 @@ def test_every_row_of_a_doubled_image_can_be_had_alone(mode: ResizeMode, coordin
     op = Resize(size, mode, coordinates)
     for row in range(size[0]):
         region = Region.whole((1, *size, 1)).with_axis(1, (row, row + 1))
-        answer = alone(op, region, [x])
-        assert isinstance(answer, AloneOperator) and answer.reads[0] is not None
+        answer = restrict(op, region, [x])
+        assert isinstance(answer, RestrictedOperator) and answer.reads[0] is not None
         assert answer.reads[0].shape[1] <= 6
 
 
 def test_a_wider_region_is_always_the_end_of_it() -> None:
     """Every operator computes its whole output, so that widening ends."""
     for op, shape in ((Expand((3, 4)), (1, 4)), (Dequantize(), (2, 3)), (Reshape((6,)), (2, 3))):
-        answer = alone(op, Region.whole(op.output_shape([shape])), [shape])
+        answer = restrict(op, Region.whole(op.output_shape([shape])), [shape])
         assert not isinstance(answer, WidenedRegion)

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from edgewright.errors import ModelError
 from edgewright.network import Array, Builder, Interval, Layer, Network, Region, random_inputs
-from edgewright.network.alone import computable
 from edgewright.network.kernels import can_sum_partially
 from edgewright.network.operators import (
     Binary,
@@ -24,6 +23,7 @@ from edgewright.network.operators import (
 from edgewright.network.operators.partial_sums import reduction_axes
 from edgewright.network.partial import PartialSums
 from edgewright.network.parts import TensorRegion, cut
+from edgewright.network.restrict import restrictable_hull
 from kernel_cases import Draw, regions
 from parts_runs import Values, assert_part, poisoned, predicted_macs, run_part, whole_values
 from random_networks import networks
@@ -43,7 +43,7 @@ def split(draw: Draw, network: Network, tensor: str) -> list[Region]:
     axis = draw(st.integers(0, len(whole.bounds) - 1))
     found = [whole.with_axis(axis, part) for part in draw(intervals(whole.shape[axis]))]
     dtype = network.tensors[layer.inputs[0]].dtype
-    if any(computable(layer.op, part, network.shapes(layer), dtype) != part for part in found):
+    if any(restrictable_hull(layer.op, part, network.shapes(layer), dtype) != part for part in found):
         return [whole]
     return found
 
@@ -120,7 +120,7 @@ def test_several_regions_of_one_part(network: Network, data: st.DataObject) -> N
             layer = network.producers[name]
             region = data.draw(regions(network.tensors[name].shape)) if network.tensors[name].shape else Region(())
             dtype = network.tensors[layer.inputs[0]].dtype
-            asked[name] = computable(layer.op, region, network.shapes(layer), dtype)
+            asked[name] = restrictable_hull(layer.op, region, network.shapes(layer), dtype)
     part = cut(network, network.by_name, asked)
     whole = whole_values(network, random_inputs(network, 2))
     found = run_part(part, whole)
