@@ -67,7 +67,7 @@ def summary_table(
     where layers run whole; `not_counted` says why code and stack are not, `less` what layers in parts would take."""
     grid = facts()
     size = text.rounded_size(plan.peak_bytes)
-    grid.add_row("peak RAM", f"{text.count(plan.peak_bytes)} B", f"{size}, {plan.standing}")
+    grid.add_row("peak RAM", f"{text.count(plan.peak_bytes)} B", f"{size}, {plan.quality}")
     if less is not None:
         grid.add_row("less", f"{text.count(less.peak_bytes)} B", less.words)
     if len(plan.arenas) > 1:

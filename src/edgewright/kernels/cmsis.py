@@ -27,7 +27,7 @@ from .kernel import SMALL, Kernel, Offer, where
 from .printing.source import CWriter, braced
 from .requantise.sums import requantised
 from .site import Site, unwrap
-from .window import up
+from .window import round_up
 
 LEFT = 20  # bits that TFLite shifts the operands of a sum to the left
 MVE_CHANNELS = 124  # that CMSIS-NN's depthwise kernel gathers at once
@@ -51,7 +51,7 @@ def _is_depthwise(site: Site, op: Conv2d) -> bool:
 def _convolution_bytes(site: Site) -> int:
     """What arm_convolve_wrapper_s8 gathers columns into: four of int8 with vectors, two of int16 without."""
     block = 16 if site.target.family is Family.HELIUM else 4
-    return 4 * up(prod(site.shapes[1][1:]), block)
+    return 4 * round_up(prod(site.shapes[1][1:]), block)
 
 
 def _depthwise_bytes(site: Site) -> int:

@@ -112,7 +112,7 @@ class Plan:
 
     def __repr__(self) -> str:
         stages = text.plural(len(self.program.stages), "stage")
-        return f"Plan('{self.network.name}', {self.peak_bytes:,} B of RAM, {stages}, {self.standing})"
+        return f"Plan('{self.network.name}', {self.peak_bytes:,} B of RAM, {stages}, {self.quality})"
 
     def _repr_html_(self) -> str | None:
         picture = type(self).picture
@@ -178,7 +178,7 @@ class Plan:
         return " for whole layers that share no memory" if self.plain else " for whole layers"
 
     @property
-    def standing(self) -> str:
+    def quality(self) -> str:
         """How good the plan is, as a phrase: optimal, or how far above its bound it may be."""
         if self.optimal:
             return f"proven least{self.scope}"
@@ -247,7 +247,7 @@ class Plan:
                 found[stage].append(buffer)
         return tuple(map(tuple, found))
 
-    def hole(self, stage: int) -> tuple[str, int, int]:
+    def largest_gap(self, stage: int) -> tuple[str, int, int]:
         """The largest contiguous piece of any memory that no buffer occupies during a stage: memory, offset and bytes.
 
         It begins at a multiple of 8. What is set aside for the kernels of the stage is free to them.

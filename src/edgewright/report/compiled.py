@@ -54,7 +54,7 @@ def compiled_page(
             ram_gauge(plan, ram, PARTS_TAKE_LESS if plan.is_least_whole else ""),
             Gauge("Flash" if figures.flash_code is not None else "Weights", figures.flash_weights + code, flash),
         ),
-        proof=plan.standing if plan.optimal else "",
+        proof=plan.quality if plan.optimal else "",
         split=_split(figures),
         time_error=ERROR,
         rows=cost_rows(figures),

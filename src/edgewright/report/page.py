@@ -79,7 +79,7 @@ def plan_page(
         model=text.printable(plan.network.name),
         notes=[text.printable(note) for note in (*plan.notes, *plan.network.notes)],
         free=[text.printable(name) for name in plan.free],
-        proof=plan.standing,
+        proof=plan.quality,
         gauges=(ram_gauge(plan, ram, less), flash_gauge(plan, flash, not_counted)),
         savings=saving_rows(plan),
         critical=critical_rows(occupancy, critical),

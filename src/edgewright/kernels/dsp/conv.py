@@ -16,7 +16,7 @@ from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, braced, times
 from ..requantise.sums import flip
 from ..site import ChannelRange, Site, is_split, unwrap
-from ..window import up
+from ..window import round_up
 from . import work
 from .packing import LARGEST, fours_kernel, layer_numbers, packed, packed_fours, packs, packs_fours
 
@@ -39,7 +39,7 @@ class ConvColumns:
     @property
     def columns(self) -> int:
         """Bytes of the columns of two pixels."""
-        return 4 * self.runs.shape[1] * up(self.runs.shape[2], 4)
+        return 4 * self.runs.shape[1] * round_up(self.runs.shape[2], 4)
 
     @property
     def fits_table(self) -> bool:
@@ -120,7 +120,7 @@ def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
     window = _split_window(call)
     batch, rows, columns, _ = call.region
     table = _table(call, window)
-    run, given = "ew_dsp_conv_bent" if call.inputs[0].window else "ew_dsp_conv", f"&{table}"
+    run, given = "ew_dsp_conv_circular" if call.inputs[0].window else "ew_dsp_conv", f"&{table}"
     if offer["row"]:
         run = "ew_dsp_odd_row" if offer["pixels"] == 3 else "ew_dsp_row"
         call.use(run.removeprefix("ew_"))
@@ -133,7 +133,7 @@ def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
 
 def offers_small_dense(site: Site) -> Iterator[Offer]:
     """As a convolution of one pixel, where that kernel is linked anyway: slower, but it adds no code."""
-    is_small = site.network.macs(site.layer) * SMALL < site.network.total_macs and "dsp_conv" in site.also
+    is_small = site.network.macs(site.layer) * SMALL < site.network.total_macs and "dsp_conv" in site.linked_kernels
     is_line = site.inputs[0].strides[-1] == 1 and all(bound == (0, 1) for bound in site.bounds[:-1])
     if is_small and is_line and is_ours(site):
         window = _dense_window(site)

@@ -49,7 +49,7 @@ def _fits(site: Site, op: Conv2d) -> bool:
 
 def _pays(site: Site, op: Conv2d) -> bool:
     """Whether few rows are computed at once. With a stride of 2, where the kernel is linked already, any number."""
-    return site.most[1] <= 2 or (op.stride == (2, 2) and FILE in site.also)
+    return site.most[1] <= 2 or (op.stride == (2, 2) and FILE in site.linked_kernels)
 
 
 def write(call: CCall, _: Offer, c: CWriter) -> None:

@@ -147,7 +147,7 @@ def _write_windows(call: CCall, c: CWriter, depth_pass: _DepthPass) -> None:
     with loops(c, [batch], "n") as (n,), c.block():
         where, buffer = part_pointer(call, c, (*rows, *columns)), _columns(call, c, depth_pass)
         x, y = call.inputs[0].address((n, 0, 0, depth_pass.depth)), sums_place(call).address((n, 0, 0, first))
-        run = "ew_dsp_conv_bent" if call.inputs[0].window else "ew_dsp_conv"
+        run = "ew_dsp_conv_circular" if call.inputs[0].window else "ew_dsp_conv"
         c.line(f"{run}(&{table}, {x}, {y}, {where}, {buffer});")
 
 

@@ -18,7 +18,7 @@ from ..kernel import Kernel, Offer
 from ..printing.nest import loops
 from ..printing.source import CWriter, Expr, braced
 from ..site import ChannelRange, Site, unwrap
-from ..window import up
+from ..window import round_up
 from .conv import DSP, STACK, ConvColumns, fields_of, is_ours
 from .packing import packed, packs
 from .work import stored_how
@@ -113,18 +113,18 @@ def work(site: Site, _: Offer, region: Region, __: Region | None) -> KernelWork:
         pixels, run = region.shape[0] * phase.rows.count * phase.columns.count, width * depth
         inside = max(0, phase.rows.count - height + 1) * max(0, phase.columns.count - width + 1)
         edges = pixels - region.shape[0] * inside
-        done = up(pixels, 2) * up(channels, 2)
+        done = round_up(pixels, 2) * round_up(channels, 2)
         amounts = {
             "calls": 1,
             "rows": region.shape[0] * phase.rows.count,
-            "pixels": up(pixels, 2),
-            "pairs": up(pixels, 2) / 2,
+            "pixels": round_up(pixels, 2),
+            "pairs": round_up(pixels, 2) / 2,
             "runs": (pixels - edges) * height,
             "words": (pixels - edges) * height * (run // 4),
             "cut words": (pixels - edges) * height * bool(run % 4),
             "edge runs": edges * height,
-            "edge words": edges * height * up(run, 4) / 4,
-            "macs": done * height * up(run, 4),
+            "edge words": edges * height * round_up(run, 4) / 4,
+            "macs": done * height * round_up(run, 4),
             "odd": pixels * (channels % 2),
             how: done,
         }

@@ -14,7 +14,7 @@ from ..call import CCall
 from ..kernel import Kernel, Offer
 from ..printing.source import CWriter, Expr
 from ..site import ChannelRange, Site, unwrap
-from ..window import up
+from ..window import round_up
 from .epilogue import Epilogue, epilogue_of, write_second_pass
 from .packing import ALIGNMENT, PANEL, can_join, joined_groups, padded, panels
 from .sites import (
@@ -105,7 +105,7 @@ def real_bias(site: Site) -> Array:
 
 def _write_turns(call: CCall, c: CWriter, table: str, groups: int, places: tuple[str, str, str]) -> None:
     channels, depth = call.shapes[1][0] // groups, prod(call.shapes[1][1:])
-    size = up(channels, PANEL)
+    size = round_up(channels, PANEL)
     x, y, room = places
     with c.block(f"for (int32_t group = 0; group < {groups}; group++)"):
         c.line(f"ew_simd_conv one = {table};")
