@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
-from itertools import groupby
+from itertools import chain, groupby
 
 from ..kernels.call import CTensor
 from ..kernels.module import Module
 from ..kernels.printing.nest import elements
-from ..kernels.printing.source import CWriter, comment
+from ..kernels.printing.source import CWriter, comment, wrapped
 from ..kernels.sites import Sites
 from ..kernels.strided_tensor import dense_strides
 from ..network import Tensor
@@ -267,7 +267,7 @@ def schedule_file(
         c.line(f'#include "{common}_patterns.h"')
     c.line()
     c.lines += NO_CONDITIONAL_CONVERSIONS if module.target.family is Family.HELIUM else ()
-    c.lines += [*tables, ""] if tables else []
+    c.lines += [*chain.from_iterable(map(wrapped, tables)), ""] if tables else []
     c.lines += lines
     c.line()
     guard = prefix.upper()

@@ -17,7 +17,7 @@ from ..kernel import Kernel, Offer, where
 from ..portable.blocked import STACK, Arrangement, Convolution, by_channels, by_taps, has_products, products_of
 from ..portable.work import stored_how
 from ..printing.nest import loops
-from ..printing.source import CWriter, Expr
+from ..printing.source import CWriter, Fields
 from ..site import ChannelRange, Site
 from ..window import round_up
 
@@ -120,7 +120,7 @@ def suits_dense(site: Site) -> bool:
 def write_dense(call: CCall, _: Offer, c: CWriter) -> None:
     call.use("helium")
 
-    def fields(channels: ChannelRange) -> tuple[Expr, ...]:
+    def fields(channels: ChannelRange) -> Fields:
         return products_of(call, channels.channels).fields(call, by_channels)
 
     table, first = call.table("ew_products", fields), call.region[-1][0]

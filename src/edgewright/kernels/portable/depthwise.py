@@ -14,7 +14,7 @@ from ...platform.target import Family
 from ...program import Sweep
 from ..call import CCall, image, part_pointer
 from ..kernel import SMALL, Kernel, Offer
-from ..printing.source import CWriter, Expr
+from ..printing.source import CWriter, Fields, designated, struct_fields
 from ..requantise.depthwise_factors import factors_of
 from ..requantise.sums import flip
 from ..site import Site, unwrap
@@ -198,7 +198,8 @@ def write(call: CCall, offer: Offer, c: CWriter) -> None:
         if shape.block is None:
             c.line(f"ew_depthwise_run({given}, {scratch});")
         else:
-            c.line(f"const ew_blocks blocks = {{{shape.block[0]}, {shape.block[1]}, {int(call.is_backward)}}};")
+            sizes = struct_fields(("rows", "columns", "backward"), (*shape.block, int(call.is_backward)))
+            c.line(f"const ew_blocks blocks = {designated(sizes)};")
             c.line(f"ew_depthwise_shared({given}, &blocks, {scratch});")
 
 
@@ -209,34 +210,32 @@ def _scratch(call: CCall, c: CWriter, shape: _Geometry) -> str:
     return f"(int16_t *){call.scratch(c, 'int32_t', -(-shape.scratch // 4))}"
 
 
-def _fields(call: CCall, shape: _Geometry) -> list[Expr]:
+def _fields(call: CCall, shape: _Geometry) -> Fields:
     """Of ew_depthwise: all channels of the layer, of which the call says which it computes."""
     x, y, factors = call.inputs[0], call.output, unwrap(factors_of(call))
     flip_x, flip_y = flip(x.tensor), flip(y.tensor)
     rule = factors.sums.rule
-    return [
-        image(x, shape.axes),
-        image(y, shape.axes),
-        call.add(_spread(call, shape), "weights"),
-        call.add(factors.table, "multipliers, offsets"),
-        *(x.tensor.shape[axis] for axis in shape.axes),
-        *shape.kernel,
-        *shape.stride,
-        *shape.pads,
-        y.tensor.shape[3] // x.tensor.shape[3],
-        shape.slots,
-        shape.pitch,
-        0 if shape.is_3x3 else shape.taps,
-        factors.left,
-        factors.shift,
-        factors.sums.zero - flip_x,
-        rule.low - flip_y,
-        rule.high - flip_y,
-        flip_x,
-        flip_y,
-        factors.table.shape[1],
-        f"ew_depthwise_{shape.row}",
-    ]
+    sizes = (*(x.tensor.shape[axis] for axis in shape.axes), *shape.kernel, *shape.stride, *shape.pads)
+    return {
+        "x": image(x, shape.axes),
+        "y": image(y, shape.axes),
+        "weights": call.add(_spread(call, shape), "weights"),
+        "factors": call.add(factors.table, "multipliers, offsets"),
+        **struct_fields(("height", "width", "kernel_h", "kernel_w", "stride_h", "stride_w", "pad_h", "pad_w"), sizes),
+        "multiplier": y.tensor.shape[3] // x.tensor.shape[3],
+        "slots": shape.slots,
+        "pitch": shape.pitch,
+        "taps": 0 if shape.is_3x3 else shape.taps,
+        "left": factors.left,
+        "shift": factors.shift,
+        "zero": factors.sums.zero - flip_x,
+        "low": rule.low - flip_y,
+        "high": rule.high - flip_y,
+        "flip_x": flip_x,
+        "flip_y": flip_y,
+        "factor_count": factors.table.shape[1],
+        "row": f"ew_depthwise_{shape.row}",
+    }
 
 
 def _spread(site: Site, shape: _Geometry) -> Array:
