@@ -48,7 +48,7 @@ def write_softmax_table(call: CCall, _: Offer, c: CWriter) -> None:
     call.use("tflite_softmax_table")
     exps = exponentials(op.beta, x).astype(np.int32)
     name = call.module.constants.add(exps, "exp of a byte's distance to the largest")
-    numbers = {"flip": _flip(call), "count": len(exps), "exps": name}
+    numbers: Fields = {"flip": _flip(call), "count": len(exps), "exps": name}
     table = call.module.table("ew_softmax_table_line", {**_shape(call), **numbers})
     _write_lines(call, c, ("uint8_t", "uint8_t"), lambda x, y, span: f"ew_softmax_table(&{table}, {x}, {y}, {span});")
 
