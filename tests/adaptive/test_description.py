@@ -9,7 +9,7 @@ import pytest
 from edgewright.adaptive.description import AdaptiveFile, read_adaptive
 from edgewright.application.description import read_application
 from edgewright.errors import InputError
-from edgewright.platform.sentences import parse_toml
+from edgewright.platform.schema import parse_toml
 from edgewright.program.switching import SwitchPolicy
 
 NETWORKS = '[[network]]\nname = "eco"\nfile = "eco.onnx"\n[[network]]\nname = "full"\nfile = "full.onnx"\n'

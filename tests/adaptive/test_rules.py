@@ -28,7 +28,7 @@ from edgewright.adaptive.rules import (
     with_signals,
 )
 from edgewright.errors import InputError
-from edgewright.platform.sentences import parse_toml
+from edgewright.platform.schema import parse_toml
 
 NAMES = ("eco", "mid", "full")
 LOW_BATTERY = SignalRule("battery", "eco", 0.25, 0.35, is_below=True)

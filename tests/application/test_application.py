@@ -32,7 +32,7 @@ from edgewright.errors import Infeasible, InputError
 from edgewright.memory.joint.conflicts import JointProblem
 from edgewright.memory.joint.layout import JointLayout, lay_out_jointly
 from edgewright.memory.layout import ConflictGraph, conflicts, place_graph
-from edgewright.platform.sentences import parse_toml
+from edgewright.platform.schema import parse_toml
 from edgewright.program import faults
 from edgewright.samples.builder import ModelBuilder
 from tests.application.judge import Interleaving

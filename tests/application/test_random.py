@@ -13,7 +13,7 @@ from edgewright.application.paper.edges import PaperEdge, paper_application
 from edgewright.application.paper.reuse import exact, naive, reuse, total
 from edgewright.application.planning import planners
 from edgewright.application.preemption_points import with_points
-from edgewright.application.slots import with_few_slots
+from edgewright.application.slots import minimise_slots
 from edgewright.errors import EdgewrightError, InputError
 from edgewright.memory.joint.layout import JointLayout, lay_out_jointly
 from edgewright.memory.joint.placing import is_conflict_free
@@ -33,7 +33,7 @@ def laid_out(seed: int, folder: Path) -> JointLayout:
     own = planners(app)
     plans = {name: planner.fastest for name, planner in own.items()}
     times = {name: planner.times(plans[name]) for name, planner in own.items()}
-    sized, _ = with_few_slots(app.deployment.with_plans(plans), times)
+    sized, _ = minimise_slots(app.deployment.with_plans(plans), times)
     return lay_out_jointly(with_points(app, sized, {}))
 
 

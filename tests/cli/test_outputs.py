@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from edgewright import samples, write_onnx
 from edgewright.cli import main
 from edgewright.errors import InputError
-from edgewright.files import check_file, check_folder, whole_folder, write_together
+from edgewright.files import check_file, check_folder, output_folder, write_together
 from edgewright.hal import examples
 from edgewright.network import Builder
 from edgewright.network.operators import Clamp, MaxPool2d
@@ -187,7 +187,7 @@ def test_a_folder_is_put_in_place_as_a_whole_or_not_at_all(tmp_path, is_there):
     before = sorted(tmp_path.rglob("*"))
 
     def fill_the_disk() -> None:
-        with whole_folder(folder) as fresh:
+        with output_folder(folder) as fresh:
             (fresh / "part").mkdir()
             (fresh / "part" / "a").write_text("half")
             raise OSError(28, "No space left on device")
@@ -195,7 +195,7 @@ def test_a_folder_is_put_in_place_as_a_whole_or_not_at_all(tmp_path, is_there):
     with pytest.raises(InputError, match=r"cannot write '.*out': No space left"):
         fill_the_disk()
     assert sorted(tmp_path.rglob("*")) == before
-    with whole_folder(folder) as fresh:
+    with output_folder(folder) as fresh:
         (fresh / "part").mkdir()
         (fresh / "part" / "a").write_text("whole")
     found = {str(path.relative_to(folder)) for path in folder.rglob("*")}

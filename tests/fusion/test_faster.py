@@ -16,7 +16,7 @@ from edgewright.emit.firmware import measure
 from edgewright.fusion.choice import PlanChoice, PlanMaker
 from edgewright.fusion.faster import moves_of, speed_up
 from edgewright.fusion.request import PlanRequest, make_plan
-from edgewright.fusion.timing import FEARED, TimedPlan, Timing
+from edgewright.fusion.timing import UNKNOWN_PENALTY, TimedPlan, Timing
 from edgewright.fusion.whole import fastest_whole_layers
 from edgewright.kernels.cost.model import modelled, stand_in
 from edgewright.memory import Techniques
@@ -207,7 +207,7 @@ def test_parts_of_what_was_never_counted_are_feared():
     schedule = FusionSchedule(("one", "two"), streamed=True)
     whole, rows = plan(network, explain=False), plan(network, explain=False, schedules=[schedule])
     timing = Timing("cortex-m4")
-    assert timing.of(rows) >= FEARED * 0.9 * timing.of(whole)
+    assert timing.of(rows) >= UNKNOWN_PENALTY * 0.9 * timing.of(whole)
 
 
 @settings(max_examples=3 * MANY, deadline=None)

@@ -8,9 +8,9 @@ import numpy as np
 
 from edgewright.errors import Unsupported
 from edgewright.network import Array, DType, Network, Region
-from edgewright.network.alone import computable
 from edgewright.network.kernels import execute
 from edgewright.network.parts import NetworkPart, TensorRegion, cut
+from edgewright.network.restrict import restrictable_hull
 
 Values = dict[str, Array]
 
@@ -65,7 +65,7 @@ def cut_or_widened(network: Network, layers: Sequence[str], tensor: str, region:
     except Unsupported as error:
         layer = network.producers[tensor]
         dtype = network.tensors[layer.inputs[0]].dtype
-        wider = computable(layer.op, region, network.shapes(layer), dtype)
+        wider = restrictable_hull(layer.op, region, network.shapes(layer), dtype)
         text = str(error)
         if "single one would be left" in text:
             raise

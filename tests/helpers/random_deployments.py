@@ -10,11 +10,11 @@ from edgewright.errors import InputError, Unsupported
 from edgewright.memory import plan
 from edgewright.memory.deploy import PartRequest, Planner, deploy, plan_in_slots
 from edgewright.network import Layer, Network, Region, random_inputs
-from edgewright.network.alone import computable
 from edgewright.network.kernels import can_sum_partially
 from edgewright.network.operators.partial_sums import reduction_axes
 from edgewright.network.partial import PartialSums
 from edgewright.network.parts import cut
+from edgewright.network.restrict import restrictable_hull
 from edgewright.program import FusionSchedule, Plan, Split, even_ends
 from edgewright.program.deployment import Deployment, Worker
 from edgewright.program.deployment_memory import laid_out
@@ -97,7 +97,7 @@ def _in_regions(network: Network, run: tuple[str, ...], index: int, random: Rand
     marks = sorted({0, size, *(random.randint(1, size - 1) for _ in range(random.randint(1, 2)))})
     regions = [whole.with_axis(axis, pair) for pair in pairwise(marks)]
     dtype = network.tensors[layer.inputs[0]].dtype
-    if any(computable(layer.op, region, network.shapes(layer), dtype) != region for region in regions):
+    if any(restrictable_hull(layer.op, region, network.shapes(layer), dtype) != region for region in regions):
         return []
     found = [PartRequest(f"run{index}.{i}", run, {outs[0]: region}) for i, region in enumerate(regions)]
     return found if _can_be_cut(network, found) else []

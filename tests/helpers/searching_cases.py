@@ -7,7 +7,7 @@ from hashlib import sha256
 
 import numpy as np
 
-from edgewright.platform.sentences import parse_toml
+from edgewright.platform.schema import parse_toml
 from edgewright.search.candidates import Trained
 from edgewright.search.journal import Journal, JournalIdentity
 from edgewright.search.pricing import Price

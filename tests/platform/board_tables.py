@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from edgewright.platform import Board, Link, Memory, Power, Processor, catalogue, format_frequency, format_size
-from edgewright.platform.sentences import Entry
+from edgewright.platform.schema import Entry
 
 
 def catalogue_table() -> str:

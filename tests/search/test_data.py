@@ -9,7 +9,7 @@ import pytest
 
 from edgewright import samples
 from edgewright.errors import InputError
-from edgewright.platform.sentences import parse_toml
+from edgewright.platform.schema import parse_toml
 from edgewright.search.data import load_data
 from edgewright.search.front import Measure
 from edgewright.search.pricing import Manner

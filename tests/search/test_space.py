@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from edgewright.errors import InputError
-from edgewright.platform.sentences import parse_toml
+from edgewright.platform.schema import parse_toml
 from edgewright.search.architecture import (
     CnnArchitecture,
     FinalPooling,

@@ -24,7 +24,7 @@ from edgewright.cli import main
 from edgewright.cluster.description import read_cluster
 from edgewright.flow.description import read_flow
 from edgewright.hal import examples
-from edgewright.platform.sentences import parse_toml
+from edgewright.platform.schema import parse_toml
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])

@@ -16,8 +16,8 @@ from ..platform.target import Architecture, Family, Target
 from ..program import Plan, Step, Sweep
 from ..program.lower import BELOW, ROW, For, Node, OnDemand, is_one_turn, lower
 
-REMAINS = 0.25  # of the error of an estimate, where two plans of one network are compared: most of it is in both
-FEARED = 2.0  # times the estimate: what parts of a layer may take of which nothing is known
+ERROR_SHARE = 0.25  # of the estimate's error when two plans of one network are compared: they share the rest
+UNKNOWN_PENALTY = 2.0  # penalty for layers without a timing sample
 
 
 class Timing:
@@ -43,7 +43,7 @@ class Timing:
     @property
     def caution(self) -> float:
         """The share of a limit on extra instructions that estimates may use up, since they may be wrong."""
-        return 1 - REMAINS * model_of(self.target).error.total
+        return 1 - ERROR_SHARE * model_of(self.target).error.total
 
     def costs(self, network: Network) -> Costs:
         key = id(network)  # alive as long as its costs
@@ -133,7 +133,7 @@ class TimedPlan:
         if self.costs.is_known(step.layer):
             return cost
         whole = Region.whole(self.plan.network.tensors[self.plan.network.by_name[step.layer].output].shape)
-        return cost if step.partial is None and step.region == whole else FEARED * cost
+        return cost if step.partial is None and step.region == whole else UNKNOWN_PENALTY * cost
 
     def without_overlap(self, index: int) -> float:
         """Instructions of a stage's steps if no output lay over its input."""

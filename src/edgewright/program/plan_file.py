@@ -19,7 +19,7 @@ from pydantic_core import PydanticCustomError
 from ..errors import Damaged, InputError
 from ..network import Arithmetic, DType, Layer, Network, Tensor
 from ..network.operators import Op, Operator, elementwise, rearrange, reduce
-from ..platform.sentences import MOST, Count, FileEntry, Positive, first_problem
+from ..platform.schema import MOST, Count, FileEntry, Positive, first_problem
 from ..platform.target import Target
 from ..text import printable
 from .fusion import FusionSchedule, Split

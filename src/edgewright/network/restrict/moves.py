@@ -11,24 +11,24 @@ import numpy as np
 from ..kernels.rearrange import mirrored
 from ..operators import Concat, DepthToSpace, Expand, Pad, PadMode, Reshape, Slice, SpaceToDepth, Tile
 from ..region import Interval, Region, Shape, box_around_run, run_of_box
-from .answer import AloneOperator, Answer, WidenedRegion, inside, split
+from .answer import Answer, RestrictedOperator, WidenedRegion, inside, split
 
 
 def concat(op: Concat, out: Region, shapes: Sequence[Shape]) -> Answer:
     """A concat of those inputs that the region reads; the others are dropped."""
     reads = [None if region.is_empty else region for region in op.needs(out, shapes)]
-    return AloneOperator(op, tuple(reads))
+    return RestrictedOperator(op, tuple(reads))
 
 
 def slice_(op: Slice, out: Region, shapes: Sequence[Shape]) -> Answer:
     """A slice of the range that is read, which begins at the first or the last element that the region shows."""
     (read,) = op.needs(out, shapes)
     starts = tuple(0 if step > 0 else size - 1 for step, size in zip(op.steps, read.shape, strict=True))
-    return AloneOperator(Slice(starts, out.shape, op.steps), (read,))
+    return RestrictedOperator(Slice(starts, out.shape, op.steps), (read,))
 
 
 def expand(op: Expand, out: Region, shapes: Sequence[Shape]) -> Answer:
-    return AloneOperator(Expand(out.shape), op.needs(out, shapes))
+    return RestrictedOperator(Expand(out.shape), op.needs(out, shapes))
 
 
 def tile(op: Tile, out: Region, shapes: Sequence[Shape]) -> Answer:
@@ -44,7 +44,7 @@ def tile(op: Tile, out: Region, shapes: Sequence[Shape]) -> Answer:
             repeats.append((stop - start) // size)
         else:
             return split(out, axis, [-(-start // size) * size, stop // size * size])
-    return AloneOperator(Tile(tuple(repeats)), (Region(tuple(reads)),))
+    return RestrictedOperator(Tile(tuple(repeats)), (Region(tuple(reads)),))
 
 
 def space_to_depth(op: SpaceToDepth, out: Region, shapes: Sequence[Shape]) -> Answer:
@@ -52,7 +52,7 @@ def space_to_depth(op: SpaceToDepth, out: Region, shapes: Sequence[Shape]) -> An
     n, rows, cols, channels = out.bounds
     k, depth = op.block, shapes[0][3]
     if channels == (0, k * k * depth):
-        return AloneOperator(op, op.needs(out, shapes))
+        return RestrictedOperator(op, op.needs(out, shapes))
     cut = split(out, 3, [place * depth for place in range(k * k)])
     if len(cut.regions) > 1:
         return cut
@@ -62,7 +62,7 @@ def space_to_depth(op: SpaceToDepth, out: Region, shapes: Sequence[Shape]) -> An
         for (start, stop), shift in zip((rows, cols), divmod(place, k), strict=True)
     ]
     read = Region((n, spatial[0], spatial[1], (first, first + channels[1] - channels[0])))
-    return AloneOperator(Slice((0, 0, 0, 0), out.shape, (1, k, k, 1)), (read,))
+    return RestrictedOperator(Slice((0, 0, 0, 0), out.shape, (1, k, k, 1)), (read,))
 
 
 def depth_to_space(op: DepthToSpace, out: Region, shapes: Sequence[Shape]) -> Answer:
@@ -75,7 +75,7 @@ def depth_to_space(op: DepthToSpace, out: Region, shapes: Sequence[Shape]) -> An
     spatial = [(start // k, -(-stop // k)) for start, stop in (rows, cols)]
     read = Region((n, spatial[0], spatial[1], (channels[0] * k * k, channels[1] * k * k)))
     made = Region((n, *((a * k, b * k) for a, b in spatial), channels))
-    return AloneOperator(op, (read,), None if made == out else out.moved([-start for start, _ in made.bounds]))
+    return RestrictedOperator(op, (read,), None if made == out else out.moved([-start for start, _ in made.bounds]))
 
 
 def pad(op: Pad, out: Region, shapes: Sequence[Shape]) -> Answer:
@@ -84,7 +84,7 @@ def pad(op: Pad, out: Region, shapes: Sequence[Shape]) -> Answer:
     made = replace(op, before=tuple(before for _, before, _, _ in axes), after=tuple(a for _, _, a, _ in axes))
     keep = Region(tuple(kept for *_, kept in axes))
     read = Region(tuple(read for read, *_ in axes))
-    return AloneOperator(made, (read,), None if keep == Region.whole(made.output_shape([read.shape])) else keep)
+    return RestrictedOperator(made, (read,), None if keep == Region.whole(made.output_shape([read.shape])) else keep)
 
 
 def _padded_axis(op: Pad, axis: int, out: Interval, size: int) -> tuple[Interval, int, int, Interval]:
@@ -126,7 +126,7 @@ def reshape(op: Reshape, out: Region, shapes: Sequence[Shape]) -> Answer:
             reason = f"it is no box of the input's {others}"
             return WidenedRegion(Region(tuple(bounds)), axis, reason)
         reads.extend(read)
-    return AloneOperator(Reshape(out.shape), (Region(tuple(reads)),))
+    return RestrictedOperator(Reshape(out.shape), (Region(tuple(reads)),))
 
 
 def _groups(mine: Shape, theirs: Shape) -> list[tuple[range, range]]:

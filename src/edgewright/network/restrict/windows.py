@@ -11,7 +11,7 @@ from dataclasses import replace
 from ..operators import AvgPool2d, Conv2d, ConvTranspose2d, Dense, DynamicProduct, MaxPool2d, Pads, Pair, PartialSum
 from ..operators.window import input_channels, is_global
 from ..region import Interval, Region, Shape, span
-from .answer import AloneOperator, Answer, inside, split, unchanged
+from .answer import Answer, RestrictedOperator, inside, split, unchanged
 
 Windowed = Conv2d | ConvTranspose2d | MaxPool2d | AvgPool2d
 CutAxis = tuple[Interval, int, int, int]  # what is read along an axis, pads before and after it, rows to be added
@@ -74,12 +74,12 @@ def convolution(op: Conv2d | ConvTranspose2d, out: Region, shapes: Sequence[Shap
         made = replace(made, extra=extra)
     _, *others = op.needs(out, shapes)
     image = Region((out.bounds[0], rows, cols, input_channels(channels, w, op.groups)))
-    return AloneOperator(made, (image, *others))
+    return RestrictedOperator(made, (image, *others))
 
 
 def max_pool2d(op: MaxPool2d, out: Region, shapes: Sequence[Shape]) -> Answer:
     (rows, cols), pads, _ = _windows(op, out, shapes[0], op.kernel, op.output_shape(shapes))
-    return AloneOperator(replace(op, pads=pads), (Region((out.bounds[0], rows, cols, out.bounds[3])),))
+    return RestrictedOperator(replace(op, pads=pads), (Region((out.bounds[0], rows, cols, out.bounds[3])),))
 
 
 def avg_pool2d(op: AvgPool2d, out: Region, shapes: Sequence[Shape]) -> Answer:
@@ -95,10 +95,10 @@ def avg_pool2d(op: AvgPool2d, out: Region, shapes: Sequence[Shape]) -> Answer:
     read = Region((out.bounds[0], rows, cols, out.bounds[3]))
     if is_global(made, read.shape) and not is_global(op, x):
         return _not_global(made, read, out)
-    return AloneOperator(made, (read,))
+    return RestrictedOperator(made, (read,))
 
 
-def _not_global(op: AvgPool2d, read: Region, out: Region) -> AloneOperator:
+def _not_global(op: AvgPool2d, read: Region, out: Region) -> RestrictedOperator:
     """One window that happens to be all of the part's image must not be taken for a global average.
 
     In onnxruntime's arithmetic those are summed in integers, others in float32, and the last bit may differ.
@@ -106,9 +106,9 @@ def _not_global(op: AvgPool2d, read: Region, out: Region) -> AloneOperator:
     top, left, bottom, right = op.pads
     if op.stride[0] > 1:  # a row of padding that no window reaches
         uncounted = (op.uncounted[0] + op.count_pads, op.uncounted[1])
-        return AloneOperator(replace(op, pads=(top, left, bottom + 1, right), uncounted=uncounted), (read,))
+        return RestrictedOperator(replace(op, pads=(top, left, bottom + 1, right), uncounted=uncounted), (read,))
     more = replace(op, pads=(top + 1, left, bottom, right))
-    return AloneOperator(more, (read,), Region.whole(out.shape).with_axis(1, (1, 2)))
+    return RestrictedOperator(more, (read,), Region.whole(out.shape).with_axis(1, (1, 2)))
 
 
 _PRODUCTS: Mapping[type, Callable[..., Answer]] = {
@@ -121,15 +121,15 @@ _PRODUCTS: Mapping[type, Callable[..., Answer]] = {
 def dynamic_product(op: DynamicProduct, out: Region, shapes: Sequence[Shape]) -> Answer:
     x, w, _, bias, _ = shapes
     found = _PRODUCTS.get(type(op.product), unchanged)(op.product, out, (x, w, bias))
-    if not isinstance(found, AloneOperator):
+    if not isinstance(found, RestrictedOperator):
         return found
     assert isinstance(found.op, Conv2d | ConvTranspose2d | Dense)
-    return AloneOperator(replace(op, product=found.op), (found.reads[0], *op.needs(out, shapes)[1:]))
+    return RestrictedOperator(replace(op, product=found.op), (found.reads[0], *op.needs(out, shapes)[1:]))
 
 
 def partial_sum(op: PartialSum, out: Region, shapes: Sequence[Shape]) -> Answer:
     found = _PRODUCTS.get(type(op.product), unchanged)(op.product, out, shapes)
-    if not isinstance(found, AloneOperator):
+    if not isinstance(found, RestrictedOperator):
         return found
     assert isinstance(found.op, type(op.product))
     return replace(found, op=replace(op, product=found.op))

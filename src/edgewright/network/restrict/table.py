@@ -10,20 +10,20 @@ from ..operators.base import normal_axis
 from ..region import Region, Shape
 from ..tensor import DType
 from . import moves, windows
-from .answer import AloneOperator, Answer, WidenedRegion, unchanged
+from .answer import Answer, RestrictedOperator, WidenedRegion, unchanged
 from .resize import resize
 
 
-def alone(op: ops.Op, out: Region, shapes: Sequence[Shape], dtype: DType = DType.FLOAT32) -> Answer:
+def restrict(op: ops.Op, out: Region, shapes: Sequence[Shape], dtype: DType = DType.FLOAT32) -> Answer:
     """How the region of the output is computed without the rest; `dtype` is the type of the first input."""
     if isinstance(op, ops.Resize):
         return resize(op, out, shapes, dtype)
-    return ALONE.get(type(op), unchanged)(op, out, shapes)
+    return RESTRICTIONS.get(type(op), unchanged)(op, out, shapes)
 
 
-def computable(op: ops.Op, out: Region, shapes: Sequence[Shape], dtype: DType = DType.FLOAT32) -> Region:
+def restrictable_hull(op: ops.Op, out: Region, shapes: Sequence[Shape], dtype: DType = DType.FLOAT32) -> Region:
     """The smallest region around `out` that the operator computes alone: the whole is one in any case."""
-    while isinstance(answer := alone(op, out, shapes, dtype), WidenedRegion):
+    while isinstance(answer := restrict(op, out, shapes, dtype), WidenedRegion):
         assert out in answer.region and answer.region != out, f"{op}: {out} becomes {answer.region}"
         out = answer.region
     return out
@@ -47,24 +47,24 @@ def _top_k(op: ops.TopK, out: Region, shapes: Sequence[Shape]) -> Answer:
     axis = normal_axis(op.axis, len(shapes[0]))
     start, stop = out.bounds[axis]
     kept = Region.whole(out.shape).with_axis(axis, (start, stop)) if start else None
-    return AloneOperator(replace(op, count=stop), op.needs(out, shapes), kept)
+    return RestrictedOperator(replace(op, count=stop), op.needs(out, shapes), kept)
 
 
 def _lrn(op: ops.Lrn, out: Region, shapes: Sequence[Shape]) -> Answer:
     """Normalises all channels that the windows of the region reach, and keeps those of the region."""
     (read,) = op.needs(out, shapes)
     if read == out:
-        return AloneOperator(op, (read,))
+        return RestrictedOperator(op, (read,))
     start = out.bounds[-1][0] - read.bounds[-1][0]
     kept = Region.whole(out.shape).with_axis(-1, (start, start + out.shape[-1]))
-    return AloneOperator(op, (read,), kept)
+    return RestrictedOperator(op, (read,), kept)
 
 
 def _lstm_step(op: ops.LstmStep, out: Region, shapes: Sequence[Shape]) -> Answer:
     answer = _whole_axis(op, out, shapes, len(out.bounds) - 1, "the gates of each element lie far from each other")
     if isinstance(answer, WidenedRegion):
         return answer
-    return AloneOperator(op, (out.with_axis(-1, (0, shapes[0][-1])), out))
+    return RestrictedOperator(op, (out.with_axis(-1, (0, shapes[0][-1])), out))
 
 
 def _dynamic_range(op: ops.DynamicRange, out: Region, shapes: Sequence[Shape]) -> Answer:
@@ -90,10 +90,10 @@ def _finish_sums(op: ops.FinishSums, out: Region, shapes: Sequence[Shape]) -> An
         made = replace(made, weight_scales=op.weight_scales[start:stop])
     if len(op.shapes) > 1:
         made = replace(made, shapes=(op.shapes[0], (stop - start, *op.shapes[1][1:])))
-    return AloneOperator(made, op.needs(out, shapes))
+    return RestrictedOperator(made, op.needs(out, shapes))
 
 
-ALONE: Mapping[type, Callable[..., Answer]] = {  # those whose regions depend on where they lie
+RESTRICTIONS: Mapping[type, Callable[..., Answer]] = {  # those whose regions depend on where they lie
     # windows and products
     ops.Conv2d: windows.convolution,
     ops.ConvTranspose2d: windows.convolution,

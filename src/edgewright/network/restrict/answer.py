@@ -10,7 +10,7 @@ from ..region import Interval, Region, Shape, clip
 
 
 @dataclass(frozen=True, slots=True)
-class AloneOperator:
+class RestrictedOperator:
     """`op`, applied to the region `reads` of each input (None: it drops that input), computes the region.
 
     With `keep` it computes a little more, the rest of a block or a window, of which this region is asked.
@@ -40,12 +40,12 @@ class WidenedRegion:
     reason: str
 
 
-Answer = AloneOperator | JoinedRegions | WidenedRegion
+Answer = RestrictedOperator | JoinedRegions | WidenedRegion
 
 
-def unchanged(op: Op, out: Region, shapes: Sequence[Shape]) -> AloneOperator:
+def unchanged(op: Op, out: Region, shapes: Sequence[Shape]) -> RestrictedOperator:
     """The same operator on exactly what it needs: whatever depends on no place."""
-    return AloneOperator(op, op.needs(out, shapes))
+    return RestrictedOperator(op, op.needs(out, shapes))
 
 
 def inside(span: Interval, size: int) -> Interval:

@@ -19,7 +19,7 @@ from ..kernels.tflite_images import fixed_places, float_places
 from ..operators import Coordinates, Resize, ResizeMode
 from ..region import Interval, Region, Shape
 from ..tensor import Array, DType, Tensor
-from .answer import AloneOperator, Answer, WidenedRegion
+from .answer import Answer, RestrictedOperator, WidenedRegion
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def resize(op: Resize, out: Region, shapes: Sequence[Shape], dtype: DType) -> An
     read = Region((out.bounds[0], cuts[0].read, cuts[1].read, out.bounds[3]))
     keep = Region(((0, out.shape[0]), cuts[0].kept, cuts[1].kept, (0, out.shape[3])))
     is_all = keep.shape[1:3] == made.size
-    return AloneOperator(made, (read,), None if is_all else keep)
+    return RestrictedOperator(made, (read,), None if is_all else keep)
 
 
 def _cut(op: Resize, axis: int, out: Interval, extent: int, dtype: DType) -> _ScaledRows | None:
