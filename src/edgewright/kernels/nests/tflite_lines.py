@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...network import DType, Region
+from ...network import Array, DType, Region
 from ...network.kernels.tflite_fixed import quantize_multiplier
 from ...network.kernels.tflite_functions import step_table
 from ...network.kernels.tflite_lines import difference_scale, exponentials, reduce_factor
@@ -22,7 +22,9 @@ from ..printing.source import CWriter, Expr, Fields, struct_fields, summand
 from ..site import Site
 from .tflite import applies, centred, placed
 
-TABLE_PAYS = 64  # elements of a softmax
+TABLE_PAYS = 16  # bytes of exponentials that each element of a softmax is worth,
+SERIES = 320  # beside those of the code that computes them, which a table makes unnecessary
+COUNTS = 1 << 11  # exponentials below it change neither a sum in Q12 nor a share in 8 bits
 Statement = Callable[[str, str, str], str]  # (line of the input, line of the output, "first, last") -> C
 
 
@@ -39,14 +41,22 @@ def write_softmax(call: CCall, _: Offer, c: CWriter) -> None:
 
 
 def suits_softmax_table(site: Site) -> bool:
-    """Bytes to bytes, so many that a kibibyte of exponentials pays."""
-    return suits_softmax(site) and site.result.dtype.bytes == 1 and site.result.size >= TABLE_PAYS
+    """Bytes to bytes, where the table of exponentials pays."""
+    if not suits_softmax(site) or site.result.dtype.bytes > 1:
+        return False
+    return _exponentials(site).nbytes <= TABLE_PAYS * site.result.size + SERIES
+
+
+def _exponentials(site: Site) -> Array:
+    """By the distance to the largest element, up to the last that counts."""
+    op = site.op_as(Softmax)
+    exps = exponentials(op.beta, site.inputs[0].tensor)
+    return exps[: np.flatnonzero(exps >= COUNTS)[-1] + 1].astype(np.int32)
 
 
 def write_softmax_table(call: CCall, _: Offer, c: CWriter) -> None:
-    op, x = call.op_as(Softmax), call.inputs[0].tensor
     call.use("tflite_softmax_table")
-    exps = exponentials(op.beta, x).astype(np.int32)
+    exps = _exponentials(call)
     name = call.module.constants.add(exps, "exp of a byte's distance to the largest")
     numbers: Fields = {"flip": _flip(call), "count": len(exps), "exps": name}
     table = call.module.table("ew_softmax_table_line", {**_shape(call), **numbers})
