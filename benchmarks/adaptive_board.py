@@ -29,6 +29,7 @@ from edgewright.emit.deployment.switch_timing import SWITCH, SwitchTiming
 from edgewright.emit.deployment.switch_trial import SwitchScript, SwitchTrial
 from edgewright.emit.firmware.measurement import measure
 from edgewright.emit.library import emit
+from edgewright.kernels.select import close_plan
 from edgewright.network import Network, random_inputs
 from edgewright.network.read import read
 from edgewright.program.options import Options
@@ -84,7 +85,7 @@ class Alone:
 
 def alone(application: AdaptiveApplication, network: Network) -> Alone:
     plan = scenario_plan(application, application.scenarios[0])
-    library = emit(plan, application.target, network)
+    library = emit(close_plan(plan, application.target, network))
     flag = Options().optimise_flag(application.target)
     found = measure(library, random_inputs(network), optimise=flag)
     assert found.instructions is not None

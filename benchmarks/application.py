@@ -33,6 +33,7 @@ from edgewright.application.library import emit_application
 from edgewright.application.search import JointSearch
 from edgewright.emit import TARGETS, emit
 from edgewright.emit.native import build
+from edgewright.kernels.select import close_plan
 from edgewright.memory.joint.layout import JointLayout
 from edgewright.network import random_inputs
 from edgewright.network.read import read
@@ -250,7 +251,7 @@ def lost(search: JointSearch, layout: JointLayout, folder: Path, repeats: int) -
             continue
         inputs = random_inputs(part.network)
         natives = [
-            build(emit(plan, TARGETS["host"], part.network), folder / f"{part.name}-{kind}")
+            build(emit(close_plan(plan, TARGETS["host"], part.network)), folder / f"{part.name}-{kind}")
             for kind, plan in (("fast", fast), ("small", small))
         ]
         fast_ms, small_ms = in_turns(*(caller(native, inputs) for native in natives), repeats)

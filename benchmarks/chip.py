@@ -20,6 +20,7 @@ from rich.table import Table
 import edgewright
 from edgewright.emit import TARGETS, emit
 from edgewright.emit.firmware import measure
+from edgewright.kernels.select import close_plan
 from edgewright.network import random_inputs
 from edgewright.network.reference import compare, reference
 
@@ -38,7 +39,7 @@ def row(path: Path, core: str, optimise: str) -> dict[str, Any]:
     """One model on one core."""
     network = edgewright.read_model(path)
     plan = edgewright.plan(network, explain=False)
-    library = emit(plan, TARGETS[core], name=path.stem)
+    library = emit(close_plan(plan, TARGETS[core]), path.stem)
     inputs = random_inputs(network, seed=1)
     measured = measure(library, inputs, profile=True, optimise=optimise)
     verdict = compare(network, measured.outputs, reference(path, network).run(inputs))

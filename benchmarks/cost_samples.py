@@ -34,6 +34,7 @@ from edgewright.emit.firmware.measurement import packed, run_firmware
 from edgewright.errors import EdgewrightError
 from edgewright.kernels.cost.estimate import works_of
 from edgewright.kernels.cost.work import KernelWork
+from edgewright.kernels.select import close_plan
 from edgewright.network import Network, random_inputs
 from edgewright.platform.target import Target
 from edgewright.program import FusionSchedule, Plan
@@ -84,7 +85,7 @@ CASES = [  # later shapes behind all others, so that those are planned as before
 
 def counted(plan: Plan, target: Target, zig: bool, known: Path | None = None) -> list[int]:
     """The instructions of each stage, from one run on the virtual board, or as `known`: a folder of earlier runs."""
-    return counted_library(plan, emit(plan, target, name="net"), zig, known)
+    return counted_library(plan, emit(close_plan(plan, target), "net"), zig, known)
 
 
 def counted_library(plan: Plan, library: Library, zig: bool, known: Path | None = None) -> list[int]:
@@ -128,7 +129,7 @@ def _sampled(targets: Sequence[Target], known: Path | None, index: int) -> list[
     """The stages of a network's plans; a plan whose firmware fails is named, and left out."""
     found: list[tuple[Fitted, list[Sample]]] = []
     for (name, plan), target in product(case_plans(index), targets):
-        library, works = emit(plan, target, name="net"), stage_works(plan, target)
+        library, works = emit(close_plan(plan, target), "net"), stage_works(plan, target)
         for zig in (False, True):
             try:
                 counts = counted_library(plan, library, zig, known)

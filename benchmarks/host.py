@@ -31,6 +31,7 @@ from edgewright import samples
 from edgewright.emit import TARGETS, emit
 from edgewright.emit.native import Native, build
 from edgewright.emit.probes import build_timed
+from edgewright.kernels.select import close_plan
 from edgewright.network import Arithmetic, Array, Network, random_inputs
 from edgewright.network.kernels import execute
 from edgewright.network.reference import compare, to_file_layout
@@ -91,7 +92,7 @@ def measure(path: Path, folder: Path, repeats: int, most_layers: int) -> dict[st
     path = with_weights(path, folder)
     network = edgewright.read_model(path)
     plan = edgewright.plan(network, alignment=ALIGNMENT, explain=False)
-    library = emit(plan, TARGETS["host"], network)
+    library = emit(close_plan(plan, TARGETS["host"], network))
     native = build(library, folder / "build")
     inputs = random_inputs(network)
     verdict = compare(network, native.run(inputs), execute(network, inputs))

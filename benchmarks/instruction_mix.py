@@ -24,6 +24,7 @@ from edgewright.board import unicorn as emulator
 from edgewright.emit import TARGETS, emit
 from edgewright.emit.firmware import measure
 from edgewright.emit.firmware.measurement import Emulator
+from edgewright.kernels.select import close_plan
 from edgewright.network import random_inputs
 
 LINE, LINES = 16, 8  # bytes of a line, and lines of the cache for data in front of the flash of an STM32F4
@@ -76,7 +77,7 @@ class Watch:
 def mix(path: Path, core: str) -> dict[str, float]:
     """Of each executed instruction the share that is one of a class."""
     network, watch = edgewright.read_model(path), Watch()
-    library = emit(edgewright.plan(network, explain=False), TARGETS[core], name="model")
+    library = emit(close_plan(edgewright.plan(network, explain=False), TARGETS[core]), "model")
     with (
         tempfile.TemporaryDirectory() as folder,
         patch.object(emulator, "_counter", watch.counter(emulator._counter)),

@@ -31,6 +31,7 @@ import host
 from edgewright.emit import TARGETS, emit
 from edgewright.emit.native import build
 from edgewright.fusion.request import PlanRequest, make_plan
+from edgewright.kernels.select import close_plan
 from edgewright.network import Arithmetic, Array, Network, random_inputs
 from edgewright.network.reference import to_file_layout
 from edgewright.program import Plan
@@ -70,7 +71,8 @@ def measure(path: Path, folder: Path, lanes: list[int], rounds: int, busy: int) 
     inputs = random_inputs(network)
     plans = {count: planned(network, count) for count in (1, *lanes)}
     natives = {
-        count: build(emit(plan, TARGETS["host"], network), folder / f"{model}{count}") for count, plan in plans.items()
+        count: build(emit(close_plan(plan, TARGETS["host"], network)), folder / f"{model}{count}")
+        for count, plan in plans.items()
     }
     expected = natives[1].run(inputs)
     is_same = {count: _is_same(expected, native.run(inputs)) for count, native in natives.items()}

@@ -32,6 +32,7 @@ from edgewright import samples
 from edgewright.dataflow import cnn_to_csdf, minimum_buffers
 from edgewright.emit import TARGETS, emit
 from edgewright.emit.native import Native, build, compiler
+from edgewright.kernels.select import close_plan
 from edgewright.network import Array, random_inputs
 from edgewright.network.kernels import execute
 from edgewright.network.reference import compare
@@ -94,7 +95,7 @@ def measure(path: Path, folder: Path, repeats: int) -> dict[str, object]:
     fifos = minimum_buffers(cnn_to_csdf(network), "bytes")
     sized = time.perf_counter()
     natives = [
-        build(emit(plan, TARGETS["host"], network), folder / f"{path.stem}-{kind}")
+        build(emit(close_plan(plan, TARGETS["host"], network)), folder / f"{path.stem}-{kind}")
         for kind, plan in (
             ("rows", edgewright.plan(network, explain=False, pull_rows=True, phases=True, alignment=ALIGNMENT)),
             ("whole", edgewright.plan(network, explain=False, alignment=ALIGNMENT)),

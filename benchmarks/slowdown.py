@@ -29,6 +29,7 @@ from edgewright.emit.firmware import measure
 from edgewright.errors import EdgewrightError
 from edgewright.fusion.request import PlanRequest, make_plan
 from edgewright.fusion.timing import Timing
+from edgewright.kernels.select import close_plan
 from edgewright.network import Network, random_inputs
 
 CORES = ("cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55", "cortex-m0plus", "rv32imc")
@@ -87,7 +88,7 @@ def measured(network: Network, target: str) -> Row:
         text = str((plan.program.stages, plan.buffers))
         if text not in counts:
             print(f"{network.name}: {way} on {target}, {plan.peak_bytes:,} B …", file=sys.stderr)
-            library = emit(plan, TARGETS[target], name="net")
+            library = emit(close_plan(plan, TARGETS[target]), "net")
             try:
                 flag = Options().optimise_flag(TARGETS[target])
                 counts[text] = measure(library, random_inputs(network, seed=1), optimise=flag).instructions

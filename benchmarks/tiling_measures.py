@@ -15,6 +15,7 @@ from edgewright.emit.verify import QUICK, verify
 from edgewright.errors import EdgewrightError, Infeasible
 from edgewright.fusion import least
 from edgewright.fusion.paper.explore import explore
+from edgewright.kernels.select import close_plan
 from edgewright.network import Network, random_inputs
 from edgewright.network.reference import compare, reference
 from edgewright.program import Plan
@@ -173,7 +174,7 @@ def on_chip(case: Case, plan: Plan) -> Checked:
     """Outputs on this machine and on the virtual board, RAM as linked, instructions."""
     print(f"{case.name}: {CHIP} at {plan.peak_bytes:,} B …", file=sys.stderr)
     try:
-        figures = verify(emit(plan, TARGETS[CHIP], name="net"), case.path, count=1)
+        figures = verify(emit(close_plan(plan, TARGETS[CHIP]), "net"), case.path, count=1)
     except EdgewrightError as error:
         return Checked(str(error), False)
     if figures.instructions is None:
@@ -188,7 +189,7 @@ def on_host(case: Case, plan: Plan) -> Checked:
     network = plan.network
     inputs = random_inputs(network, seed=1)
     try:
-        built = native.build(emit(plan, TARGETS["host"], network, name="net"), flags=QUICK)
+        built = native.build(emit(close_plan(plan, TARGETS["host"], network), "net"), flags=QUICK)
         difference = compare(network, built.run(inputs, poison=0xA5), reference(case.path, network).run(inputs))
     except EdgewrightError as error:
         return Checked(str(error), False)

@@ -14,9 +14,8 @@ from .lazy import lazy_attributes
 if TYPE_CHECKING:
     from . import hal, samples
     from .adaptive.runtime import adaptive
-    from .compiling import Compiled, compile_model
+    from .compiling import Compiled, compile_model, load
     from .emit import Kernels, Options, Rounding
-    from .emit.native import load
     from .memory import Item, LayoutProblem, Placement, Techniques, critical_buffers, place_optimal
     from .network import Network, Region, Tensor, random_inputs
     from .network.onnx_writer import to_onnx, write_onnx
@@ -38,9 +37,8 @@ else:  # the same names, each loaded with what it stands on when it is first ask
             "hal": (),
             "samples": (),
             "adaptive": (),
-            "compiling": ("Compiled", "compile_model"),
+            "compiling": ("Compiled", "compile_model", "load"),
             "emit": ("Kernels", "Options", "Rounding"),
-            "emit.native": ("load",),
             "memory": (
                 "Item",
                 "LayoutProblem",

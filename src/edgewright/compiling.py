@@ -12,11 +12,13 @@ from pathlib import Path
 from .complete_plan import complete, find_complete
 from .emit.figures import Figures, verdict
 from .emit.inputs import Inputs
-from .emit.library import Library, check_plan
+from .emit.library import Library, check_plan, emit
+from .emit.native import Native, build
 from .emit.packaging import check_folder, package_files, write_folder
 from .emit.verify import predicted, verify
 from .errors import Infeasible, InputError
 from .fusion.request import PlanRequest
+from .kernels.select import close_plan
 from .memory import critical_buffers, fit
 from .memory import plan as make_plan
 from .network import Network, Shape
@@ -157,6 +159,11 @@ def plain_plan(plan: Plan, network: Network, board: Board | None = None) -> Plan
     if not plan.is_in_parts:
         return None
     return make_plan(network, board, plain=True, explain=False, alignment=plan.alignment)
+
+
+def load(plan: Plan, network: Network | None = None) -> Native:
+    """The plan, compiled for this machine and loaded: `load(plan).run(inputs)`."""
+    return build(emit(close_plan(checked(plan), TARGETS["host"], network)))
 
 
 def _board(board: str | Path | Board | None, plan: Plan | None) -> Board | None:

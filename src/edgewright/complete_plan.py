@@ -16,6 +16,7 @@ from .errors import EdgewrightError, Infeasible
 from .fusion.cheaper import with_cheaper
 from .fusion.choice import FoundPlan
 from .fusion.request import PlanRequest, find
+from .kernels.select import close_plan
 from .memory import fit
 from .network import Network
 from .platform import Board
@@ -44,7 +45,7 @@ def complete(
     plan: Plan, network: Network, target: Target, options: Options | None = None, name: str | None = None
 ) -> CompletePlan:
     """The plan with all that emission and the linker tell about it."""
-    library = emit(plan, target, network, name, options)
+    library = emit(close_plan(plan, target, network, options), name)
     obstacle = _obstacle(library)
     if not obstacle:
         tell(f"linking for {target.name}")

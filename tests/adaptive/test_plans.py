@@ -19,7 +19,6 @@ from edgewright.adaptive.switch_check import hazards
 from edgewright.adaptive.switch_conflicts import ScenarioPlan
 from edgewright.adaptive.transition import transition
 from edgewright.application.preemption_points import RunPieces, turns_needed, with_turns
-from edgewright.emit.library import emit
 from edgewright.emit.native import build
 from edgewright.errors import InputError
 from edgewright.fusion.request import PlanRequest, make_plan
@@ -35,6 +34,7 @@ from edgewright.program.deployment import Deployment, Worker
 from edgewright.program.deployment_memory import laid_out
 from edgewright.program.interpreter import interpret
 from edgewright.program.switching import SwitchPolicy
+from tests.helpers.emitting import emit
 from tests.helpers.random_programs import random_program
 
 OVERLAP, FINISH, ABORT, OVERTAKE = SwitchPolicy.OVERLAP, SwitchPolicy.FINISH, SwitchPolicy.ABORT, SwitchPolicy.OVERTAKE

@@ -25,7 +25,6 @@ from edgewright.application.preemption_points import choices, with_points
 from edgewright.application.response_time import timed_pieces
 from edgewright.application.search import JointSearch
 from edgewright.cli import main
-from edgewright.emit import emit
 from edgewright.emit.deployment.harness import TrialScript
 from edgewright.emit.deployment.trial import LibraryTrial
 from edgewright.errors import Infeasible, InputError
@@ -36,6 +35,7 @@ from edgewright.platform.schema import parse_toml
 from edgewright.program import faults
 from edgewright.samples.builder import ModelBuilder
 from tests.application.judge import Interleaving
+from tests.helpers.emitting import emit
 
 PIPELINED = "[[relation]]\nkind = 'pipelined'\nnetworks = ['a.1', 'a.2']"
 TWO = '[[network]]\nname = "a"\nfile = "a.onnx"\n[[network]]\nname = "b"\nfile = "b.onnx"\n'

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from edgewright.board.layout import lay_out
 from edgewright.board.machine import AN386, AN505, machine_for
 from edgewright.board.toolchain import toolchain
-from edgewright.emit import TARGETS, emit
+from edgewright.emit import TARGETS
 from edgewright.emit.firmware import Emulator, image, measure
 from edgewright.emit.firmware.glue import Probes
 from edgewright.emit.firmware.image import build_firmware
@@ -33,6 +33,7 @@ from edgewright.network.reference import compare
 from edgewright.platform import parse_board
 from edgewright.platform.target import Architecture
 from tests.emit.board_cases import quantised, real, with_statement
+from tests.helpers.emitting import emit
 from tests.helpers.parameters import each_once
 from tests.helpers.tools import needs_board
 

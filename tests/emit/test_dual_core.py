@@ -16,7 +16,7 @@ from edgewright import samples
 from edgewright.board.machine import machine_for
 from edgewright.board.qemu import has_qemu
 from edgewright.cli import main
-from edgewright.emit import TARGETS, emit
+from edgewright.emit import TARGETS
 from edgewright.emit.firmware import Emulator, measure
 from edgewright.emit.library import Library
 from edgewright.emit.verify import verify
@@ -25,6 +25,7 @@ from edgewright.network import random_inputs
 from edgewright.network.kernels import execute
 from edgewright.network.reference import compare
 from tests.helpers.counts import seeds
+from tests.helpers.emitting import emit
 from tests.helpers.random_networks import networks
 from tests.helpers.tools import needs_board, obstacle
 from tests.program.test_lanes import convs, drawn, shared

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edgewright.emit import TARGETS, emit
+from edgewright.emit import TARGETS
 from edgewright.memory import plan as make_plan
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant
 from edgewright.network.operators import AvgPool2d, Binary, BinaryKind, Clamp, Conv2d, Dense, Reshape
 from edgewright.program import FusionSchedule, Plan, Split
-from tests.helpers.emitting import check_emitted
+from tests.helpers.emitting import check_emitted, emit
 
 GOLDEN = Path(__file__).parent / "golden"
 RELU = Clamp(0.0)

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 import edgewright
-from edgewright.emit import TARGETS, emit
+from edgewright.emit import TARGETS
 from edgewright.emit.native import build
 from edgewright.memory import plan as make_plan
 from edgewright.network import Arithmetic, random_inputs
 from edgewright.network.reference import compare, reference
+from tests.helpers.emitting import emit
 from tests.helpers.parameters import corpus_models
 
 QUICK = ("-std=c99", "-Og", "-ffp-contract=off", "-fno-strict-aliasing")

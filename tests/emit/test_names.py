@@ -12,7 +12,7 @@ import pytest
 
 from edgewright import compile_model, interpret, write_onnx
 from edgewright.compiling import package
-from edgewright.emit import TARGETS, emit
+from edgewright.emit import TARGETS
 from edgewright.emit.names import LONGEST, library_name, parameters, renamed
 from edgewright.emit.native import build
 from edgewright.emit.packaging import package_files, write_folder
@@ -23,6 +23,7 @@ from edgewright.memory import plan as make_plan
 from edgewright.network import Builder, random_inputs
 from edgewright.network.operators import Clamp, Conv2d
 from edgewright.program.options import Options
+from tests.helpers.emitting import emit
 
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 STRICT = ("-Wall", "-Wextra", "-Wshadow", "-Werror", "-ffp-contract=off", "-fno-strict-aliasing")

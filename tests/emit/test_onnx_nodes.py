@@ -16,14 +16,14 @@ import numpy as np
 import onnx
 import pytest
 
-from edgewright.emit import TARGETS, emit
+from edgewright.emit import TARGETS
 from edgewright.emit.native import Native
 from edgewright.memory import plan as make_plan
 from edgewright.network import Network
 from edgewright.network.onnx_format.table import STANDARD
 from edgewright.network.reference import to_file_layout, to_our_layout
 from tests.emit.onnx_node_cases import NodeCase, array, node_cases, read_case
-from tests.helpers.emitting import WARNINGS
+from tests.helpers.emitting import WARNINGS, emit
 from tests.helpers.emitting_batch import build_together
 
 PAGE = Path(__file__).parents[2] / "docs" / "onnx-node-tests.md"

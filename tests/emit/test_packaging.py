@@ -15,13 +15,14 @@ import pytest
 
 import edgewright
 from edgewright import samples
-from edgewright.emit import TARGETS, emit
+from edgewright.emit import TARGETS
 from edgewright.emit import firmware as virtual_board
 from edgewright.emit.packaging import MANIFEST, check_folder, package_files, write_folder
 from edgewright.errors import InputError
 from edgewright.memory import plan as make_plan
 from edgewright.network import Builder
 from edgewright.network.operators import Clamp
+from tests.helpers.emitting import emit
 from tests.helpers.tools import checking
 
 FREESTANDING = Path(virtual_board.__file__).parent / "c" / "include"  # headers for compilers that have none

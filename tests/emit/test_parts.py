@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgewright.emit import TARGETS, emit
+from edgewright.emit import TARGETS
 from edgewright.memory import plan as make_plan
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant, random_inputs
 from edgewright.network.kernels import execute
 from edgewright.network.operators import BETWEEN_PARTS, Clamp, Conv2d, Custom, Op
 from edgewright.program import Plan, Split
+from tests.helpers.emitting import emit
 from tests.helpers.emitting_batch import agree, build_together, check_together, libraries
 from tests.helpers.emitting_cases import FEW, single_layers
 

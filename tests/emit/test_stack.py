@@ -13,7 +13,7 @@ from edgewright.board import rv32, thumb
 from edgewright.board.elf import Elf, LoadSegment, Section
 from edgewright.board.instruction import ControlFlow
 from edgewright.board.stack import stack_bound
-from edgewright.emit import TARGETS, emit
+from edgewright.emit import TARGETS
 from edgewright.emit.firmware import Emulator, measure, measurement
 from edgewright.errors import EdgewrightError
 from edgewright.memory import plan
@@ -21,6 +21,7 @@ from edgewright.network import Arithmetic, Builder, DType, Quant, random_inputs
 from edgewright.network.operators import Clamp, Dense
 from edgewright.platform.target import Architecture
 from tests.emit.board_cases import quantised
+from tests.helpers.emitting import emit
 
 CODE = 0x1000
 

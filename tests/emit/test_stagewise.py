@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import edgewright
-from edgewright.emit import TARGETS, Library, emit, native
+from edgewright.emit import TARGETS, Library, native
 from edgewright.emit.firmware import Emulator, measurement, trace
 from edgewright.emit.stagewise import compare_stages, completed
 from edgewright.emit.verify import QUICK, verify
@@ -19,6 +19,7 @@ from edgewright.network.kernels import execute
 from edgewright.network.operators import Conv2d, Quantize, Softmax
 from edgewright.network.tflite import read_tflite
 from tests.emit.board_cases import quantised
+from tests.helpers.emitting import emit
 from tests.helpers.tflite_cases import FLOAT, INT8
 from tests.helpers.tflite_models import Node, Spec, constant, model, options
 from tests.helpers.tools import needs_board

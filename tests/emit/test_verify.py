@@ -10,7 +10,7 @@ import pytest
 
 import edgewright
 from edgewright import samples
-from edgewright.emit import TARGETS, Options, Rounding, emit
+from edgewright.emit import TARGETS, Options, Rounding
 from edgewright.emit import verify as verification
 from edgewright.emit.inputs import given_inputs, load_inputs
 from edgewright.emit.judge import judge, rounded_twice
@@ -24,6 +24,7 @@ from edgewright.network.kernels import execute
 from edgewright.network.kernels.contraction import contracted
 from edgewright.network.operators import Clamp, Dense
 from edgewright.network.reference import compare
+from tests.helpers.emitting import emit
 from tests.helpers.parameters import corpus_models
 from tests.helpers.sanitized_runs import run_sanitized
 from tests.helpers.tflite_cases import drawn

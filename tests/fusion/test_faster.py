@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgewright import plan, read_model, samples
-from edgewright.emit import TARGETS, Options, emit
+from edgewright.emit import TARGETS, Options
 from edgewright.emit.firmware import measure
 from edgewright.fusion.choice import PlanChoice, PlanMaker
 from edgewright.fusion.faster import moves_of, speed_up
@@ -23,7 +23,7 @@ from edgewright.memory import Techniques
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant, random_inputs
 from edgewright.network.operators import Clamp, Conv2d, Dense, Elu, Reduce, ReduceKind
 from edgewright.program import FusionSchedule, room_name
-from tests.helpers.emitting import check_emitted
+from tests.helpers.emitting import check_emitted, emit
 from tests.helpers.interpreting import check_interpreted
 from tests.helpers.parameters import each_once
 from tests.helpers.random_networks import networks

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from edgewright import plan, read_model, samples
 from edgewright.dataflow import cnn_to_csdf, minimum_buffers
-from edgewright.emit import TARGETS, emit
+from edgewright.emit import TARGETS
 from edgewright.errors import InputError
 from edgewright.memory import Techniques, streamed
 from edgewright.memory.footprint import Footprint, footprint
@@ -35,7 +35,7 @@ from edgewright.network.operators import (
 from edgewright.program import FusionSchedule, Plan, Split, Stage, plan_from_dict, plan_to_dict, rows_needed
 from edgewright.program.legal import can_sum
 from edgewright.program.steps import MOST_ROWS
-from tests.helpers.emitting import check_emitted
+from tests.helpers.emitting import check_emitted, emit
 from tests.helpers.emitting_batch import check_together
 from tests.helpers.interpreting import check_interpreted
 from tests.helpers.on_board import check_on_board

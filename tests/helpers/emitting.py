@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from edgewright.emit import TARGETS, Options, emit
+from edgewright.emit import TARGETS, Library, Options, Target
+from edgewright.emit import emit as emit_closed
 from edgewright.emit.native import Native, build
+from edgewright.kernels.select import close_plan
 from edgewright.memory import plan as make_plan
 from edgewright.network import Network, random_inputs
 from edgewright.network.kernels import execute
@@ -17,6 +19,13 @@ WARNINGS = (
     *("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-pedantic", "-Werror"),
     *("-Og", "-ffp-contract=off", "-fno-strict-aliasing"),
 )
+
+
+def emit(
+    plan: Plan, target: Target, network: Network | None = None, name: str | None = None, options: Options | None = None
+) -> Library:
+    """The library of a plan, whose kernels are selected first unless they are."""
+    return emit_closed(close_plan(plan, target, network, options), name)
 
 
 def native(network: Network, target: str = "host", plan: Plan | None = None, options: Options | None = None) -> Native:

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
-from edgewright.emit import TARGETS, Library, emit
+from edgewright.emit import TARGETS, Library
 from edgewright.emit.native import Native
 from edgewright.memory import plan as make_plan
 from edgewright.network import Array, Network, random_inputs
 from edgewright.network.kernels import execute
 from edgewright.network.reference import compare
 from edgewright.program import Plan
-from tests.helpers.emitting import WARNINGS
+from tests.helpers.emitting import WARNINGS, emit
 from tests.helpers.tools import command
 
 PLAIN = ("rv32gc", "rv32imc")  # with and without an FPU: no vectors, so that the operators' own nests are seen

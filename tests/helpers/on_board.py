@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from edgewright.emit import TARGETS, emit
+from edgewright.emit import TARGETS
 from edgewright.emit.firmware import measure
 from edgewright.memory import plan as make_plan
 from edgewright.network import Network, random_inputs
 from edgewright.network.kernels import execute
 from edgewright.program import Plan
+from tests.helpers.emitting import emit
 from tests.helpers.tools import needs_board
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from edgewright.emit import TARGETS, Library, emit
+from edgewright.emit import TARGETS, Library
 from edgewright.emit.judge import judge
 from edgewright.emit.native import build
 from edgewright.emit.stagewise import compare_stages, is_same
@@ -28,7 +28,7 @@ from edgewright.network.reference import compare
 from edgewright.program import FusionSchedule, Plan, Split, even_ends, interpret
 from edgewright.program.check import faults
 from edgewright.program.options import Options
-from tests.helpers.emitting import WARNINGS
+from tests.helpers.emitting import WARNINGS, emit
 from tests.helpers.random_models import KINDS, draw_model
 
 MODES = (

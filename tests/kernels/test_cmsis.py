@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from edgewright.cli import main
-from edgewright.emit import TARGETS, Options, emit
+from edgewright.emit import TARGETS, Options
 from edgewright.emit.native import build
 from edgewright.memory import plan as make_plan
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant, random_inputs
@@ -31,7 +31,7 @@ from edgewright.network.operators import (
 from edgewright.program import Buffer, Plan
 from edgewright.program.options import Kernels, Rounding
 from tests.helpers import tflite_cases
-from tests.helpers.emitting import WARNINGS
+from tests.helpers.emitting import WARNINGS, emit
 from tests.helpers.tools import needs
 
 STAND_IN = Path(__file__).parent / "cmsis_nn"

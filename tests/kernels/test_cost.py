@@ -22,7 +22,7 @@ from cost_fit import Sample, by_kinds, fit, nnls, predicted
 from cost_networks import BESIDE
 from cost_samples import CASES, WAYS, case_plans, sample_stages
 from edgewright import samples
-from edgewright.emit import TARGETS, Options, emit
+from edgewright.emit import TARGETS, Options
 from edgewright.emit.firmware import Emulator, measure
 from edgewright.errors import InputError
 from edgewright.fusion import timing
@@ -62,6 +62,7 @@ from edgewright.network.operators import (
 )
 from edgewright.program import FusionSchedule, Split, Sweep, even_ends
 from edgewright.program.selection import Linked
+from tests.helpers.emitting import emit
 from tests.helpers.parameters import each_once
 from tests.helpers.random_networks import networks
 from tests.helpers.tools import needs_board

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from edgewright.emit import TARGETS, emit
+from edgewright.emit import TARGETS
 from edgewright.emit.native import build
 from edgewright.memory import plan as make_plan
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant, random_inputs
 from edgewright.network.operators import Clamp, Conv2d
 from edgewright.program import Program, Split
-from tests.helpers.emitting import WARNINGS, check_emitted
+from tests.helpers.emitting import WARNINGS, check_emitted, emit
 from tests.helpers.emitting_cases import parts_of, split_stage
 from tests.helpers.on_board import check_on_board
 from tests.helpers.parameters import each_once

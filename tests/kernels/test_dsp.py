@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgewright.emit import TARGETS, Options, Rounding, emit
+from edgewright.emit import TARGETS, Options, Rounding
 from edgewright.emit.native import build
 from edgewright.kernels.dsp.packing import grouped, overlapped, overlapping
 from edgewright.kernels.requantise.multipliers import Rule, fit
@@ -19,7 +19,7 @@ from edgewright.network import Arithmetic, Builder, DType, Network, Quant, rando
 from edgewright.network.kernels.tflite_fixed import multiply, quantize_multiplier
 from edgewright.network.operators import Clamp, Conv2d, ConvTranspose2d, Dense
 from edgewright.program import Plan
-from tests.helpers.emitting import WARNINGS, native
+from tests.helpers.emitting import WARNINGS, emit, native
 from tests.helpers.emitting_batch import check_together
 from tests.helpers.on_board import check_on_board
 from tests.helpers.quantised_cases import backward, cut_up

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from edgewright.emit import TARGETS, emit
+from edgewright.emit import TARGETS
 from edgewright.emit.firmware import measure
 from edgewright.memory import plan as make_plan
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant, random_inputs
 from edgewright.network.kernels import execute
 from edgewright.network.operators import Reduce, ReduceKind
+from tests.helpers.emitting import emit
 from tests.helpers.emitting_batch import check_together
 from tests.helpers.emitting_cases import plans
 from tests.helpers.tools import needs_board

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from edgewright.emit import TARGETS, emit
+from edgewright.emit import TARGETS
 from edgewright.emit.firmware import measure
 from edgewright.kernels.requantise.multipliers import Rule, fit_even
 from edgewright.memory import plan as make_plan
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant, random_inputs
 from edgewright.network.kernels import execute
 from edgewright.network.operators import Clamp, Conv2d, Dense
-from tests.helpers.emitting import WARNINGS, check_emitted, native
+from tests.helpers.emitting import WARNINGS, check_emitted, emit, native
 from tests.helpers.emitting_batch import check_together
 from tests.helpers.emitting_cases import plans
 from tests.helpers.tools import needs_board

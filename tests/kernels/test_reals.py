@@ -7,12 +7,12 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from edgewright.emit import TARGETS, emit
+from edgewright.emit import TARGETS
 from edgewright.memory import plan as make_plan
 from edgewright.network import Builder, Network
 from edgewright.network.operators import Clamp, Conv2d, Dense
 from tests.emit.test_regions import tiled
-from tests.helpers.emitting import check_emitted
+from tests.helpers.emitting import check_emitted, emit
 from tests.helpers.emitting_batch import check_together
 from tests.helpers.emitting_cases import float_layer, in_turns
 from tests.helpers.kernel_cases import cases

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from edgewright import plan
-from edgewright.emit import TARGETS, emit
+from edgewright.emit import TARGETS
 from edgewright.emit.firmware import measure
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant, random_inputs
 from edgewright.network.operators import AvgPool2d, Binary, BinaryKind, Clamp, Conv2d, Elu, MaxPool2d
-from tests.helpers.emitting import check_emitted
+from tests.helpers.emitting import check_emitted, emit
 from tests.helpers.on_board import check_on_board
 from tests.helpers.tools import needs_board
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from edgewright.emit import TARGETS, emit
+from edgewright.emit import TARGETS
 from edgewright.emit.firmware import measure
 from edgewright.emit.native import build
 from edgewright.kernels.requantise.multipliers import Rule, fit
@@ -16,7 +16,7 @@ from edgewright.memory.step_sizes import _even
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant, random_inputs
 from edgewright.network.operators import Clamp, Conv2d
 from edgewright.program import FusionSchedule, Plan, Program, Split, Stage, Sweep
-from tests.helpers.emitting import WARNINGS, check_emitted
+from tests.helpers.emitting import WARNINGS, check_emitted, emit
 from tests.helpers.on_board import check_on_board
 from tests.helpers.tools import compiler, needs_board
 

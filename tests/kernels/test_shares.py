@@ -10,7 +10,7 @@ import pytest
 from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
-from edgewright.emit import TARGETS, emit
+from edgewright.emit import TARGETS
 from edgewright.emit.firmware import measure
 from edgewright.kernels.dsp import partials as dsp_partials
 from edgewright.memory import plan as make_plan
@@ -19,6 +19,7 @@ from edgewright.network.operators import AvgPool2d, Clamp, Concat, Conv2d, Dense
 from edgewright.network.operators.partial_sums import reduction_axes
 from edgewright.program import Buffer, FusionSchedule, Plan, Split, Step, summed_axes, sums_bytes, sums_name
 from tests.helpers.by_steps import by_steps
+from tests.helpers.emitting import emit
 from tests.helpers.emitting_batch import check_together
 from tests.helpers.on_board import check_on_board
 from tests.helpers.quantised_cases import network_of

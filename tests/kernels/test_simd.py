@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from edgewright.board.toolchain import NATIVE
-from edgewright.emit import TARGETS, Library, emit
+from edgewright.emit import TARGETS, Library
 from edgewright.emit.files import kernel_files
 from edgewright.emit.native import build
 from edgewright.memory import plan as make_plan
@@ -37,7 +37,7 @@ from edgewright.network.operators import (
     UnaryKind,
 )
 from edgewright.program import FusionSchedule, Plan, Program, Split, Sweep, even_ends
-from tests.helpers.emitting import WARNINGS
+from tests.helpers.emitting import WARNINGS, emit
 from tests.helpers.emitting_batch import agree
 from tests.helpers.tools import checking
 

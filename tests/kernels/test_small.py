@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgewright.emit import TARGETS, emit
+from edgewright.emit import TARGETS
 from edgewright.memory import plan as make_plan
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant
 from edgewright.network.operators import AvgPool2d, Binary, BinaryKind, Clamp, MaxPool2d, Op, Reduce
-from tests.helpers.emitting import check_emitted
+from tests.helpers.emitting import check_emitted, emit
 from tests.helpers.on_board import check_on_board
 
 

@@ -7,7 +7,7 @@ import zlib
 import numpy as np
 import pytest
 
-from edgewright.emit import TARGETS, emit
+from edgewright.emit import TARGETS
 from edgewright.emit.native import build
 from edgewright.memory import plan as make_plan
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant
@@ -25,7 +25,7 @@ from edgewright.network.operators import (
     UnaryKind,
 )
 from edgewright.network.tflite import read_tflite
-from tests.helpers.emitting import WARNINGS, check_emitted
+from tests.helpers.emitting import WARNINGS, check_emitted, emit
 from tests.helpers.emitting_batch import agree, build_together, libraries
 from tests.helpers.quantised_cases import cut_up
 from tests.helpers.tflite_cases import CASES, INT16, random_value

@@ -7,7 +7,7 @@ import zlib
 import numpy as np
 import pytest
 
-from edgewright.emit import TARGETS, emit
+from edgewright.emit import TARGETS
 from edgewright.emit.verify import verify
 from edgewright.errors import Unsupported
 from edgewright.memory import plan as make_plan
@@ -15,7 +15,7 @@ from edgewright.network import Array, Builder, DType, Network
 from edgewright.network.kernels import execute
 from edgewright.network.operators import Conv2d, DynamicProduct, DynamicQuantize, DynamicRange
 from edgewright.network.tflite import read_tflite
-from tests.helpers.emitting import check_emitted
+from tests.helpers.emitting import check_emitted, emit
 from tests.helpers.emitting_cases import in_turns
 from tests.helpers.on_board import check_on_board
 from tests.helpers.parameters import each_once

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import edgewright
 from edgewright import samples
 from edgewright.cli import main
-from edgewright.emit import TARGETS, Options, Rounding, emit
+from edgewright.emit import TARGETS, Options, Rounding
 from edgewright.emit import verify as verification
 from edgewright.emit.inputs import given_inputs
 from edgewright.emit.judge import judge
@@ -29,7 +29,7 @@ from edgewright.network.operators import Clamp, Dequantize, Quantize, Reshape, T
 from edgewright.network.passes.interface import with_quantised_interface
 from edgewright.network.reference import compare, reference, to_file_shape
 from edgewright.program import plan_from_dict, plan_to_dict
-from tests.helpers.emitting import native
+from tests.helpers.emitting import emit, native
 from tests.helpers.parameters import corpus_models
 from tests.helpers.random_networks import networks
 from tests.helpers.tflite_models import Node, Spec, constant, model, options

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edgewright.emit import TARGETS, emit
+from edgewright.emit import TARGETS
 from edgewright.emit import verify as verification
 from edgewright.emit.verify import verify
 from edgewright.errors import EdgewrightError
@@ -20,6 +20,7 @@ from edgewright.network.layerwise import Layerwise, compare_layers
 from edgewright.network.read import read_bytes
 from edgewright.network.reference import Reference, compare, reference
 from edgewright.network.tflite import read_tflite
+from tests.helpers.emitting import emit
 from tests.helpers.tflite_cases import CASES, FLOAT
 from tests.network.qdq_models import KINDS, deep, flattened
 

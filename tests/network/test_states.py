@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
-from edgewright.emit import TARGETS, emit
+from edgewright.emit import TARGETS
 from edgewright.errors import EdgewrightError, Unsupported
 from edgewright.memory import plan as make_plan
 from edgewright.network import Network, random_inputs
@@ -17,7 +17,7 @@ from edgewright.network.passes import run as clean
 from edgewright.network.reference import compare, reference
 from edgewright.network.tflite import read_tflite
 from edgewright.program.codec import plan_from_dict, plan_to_dict
-from tests.helpers.emitting import check_emitted, native
+from tests.helpers.emitting import check_emitted, emit, native
 from tests.helpers.on_board import check_on_board
 from tests.helpers.tflite_models import Array, Node, Spec, constant, model, options, with_graphs
 

@@ -6,7 +6,6 @@ import pytest
 
 import edgewright
 from edgewright import samples
-from edgewright.emit import emit
 from edgewright.emit.verify import predicted
 from edgewright.kernels.cost.estimate import estimate
 from edgewright.network.read import read
@@ -23,6 +22,7 @@ from edgewright.platform.chip_time import (
 from edgewright.platform.target import target_of
 from edgewright.run.estimated_times import estimate_profile
 from edgewright.search.pricing import CandidatePricer
+from tests.helpers.emitting import emit
 
 
 def test_cycles_of_a_cortex_m4_by_its_manual() -> None:

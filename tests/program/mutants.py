@@ -11,7 +11,7 @@ from functools import cache
 from random import Random
 
 from edgewright import read_model, samples
-from edgewright.emit import TARGETS, Library, emit
+from edgewright.emit import TARGETS, Library
 from edgewright.emit.library import check_plan
 from edgewright.errors import EdgewrightError
 from edgewright.fusion.request import PlanRequest, make_plan
@@ -19,7 +19,7 @@ from edgewright.network import Network, random_inputs
 from edgewright.network.kernels import execute
 from edgewright.program import Plan, plan_text
 from edgewright.program.codec import plan_from_json
-from tests.helpers.emitting import WARNINGS
+from tests.helpers.emitting import WARNINGS, emit
 from tests.helpers.emitting_batch import agree, build_together
 from tests.helpers.random_programs import random_program
 from tests.program.plan_mutations import mutated

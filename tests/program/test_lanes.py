@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from edgewright import plan, read_model, samples
 from edgewright.cli import main
-from edgewright.emit import TARGETS, emit
+from edgewright.emit import TARGETS
 from edgewright.emit.native import build, in_threads
 from edgewright.errors import EdgewrightError, InputError
 from edgewright.fusion.lanes import lane_schedules
@@ -50,7 +50,7 @@ from edgewright.program import (
 )
 from edgewright.program.legal import problems
 from edgewright.program.lower import lower
-from tests.helpers.emitting import WARNINGS
+from tests.helpers.emitting import WARNINGS, emit
 from tests.helpers.interpreting import check_interpreted
 from tests.helpers.random_networks import networks
 from tests.helpers.sanitized_runs import run_sanitized

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgewright.emit.library import emit
 from edgewright.emit.native import build
 from edgewright.errors import InputError
 from edgewright.fusion.request import Method, PlanRequest, make_plan
@@ -21,6 +20,7 @@ from edgewright.platform.target import TARGETS
 from edgewright.program import Interpreter, Plan, faults, interpret, plan_from_dict, plan_to_dict
 from edgewright.program.plan import slot_name
 from tests.helpers.counts import seeds
+from tests.helpers.emitting import emit
 from tests.helpers.parts_runs import assert_same
 from tests.helpers.random_networks import network_of_seed, networks
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import edgewright
-from edgewright.emit import TARGETS, emit
+from edgewright.emit import TARGETS
 from edgewright.errors import InputError, ModelError, RunError
 from edgewright.memory.deploy import PartRequest, deploy
 from edgewright.network import Builder, Region, random_inputs
@@ -30,6 +30,7 @@ from edgewright.run.pipeline import Pipeline, pipeline
 from edgewright.run.requirements import check_executable
 from tests.helpers.counts import seeds
 from tests.helpers.damage import damaged_json
+from tests.helpers.emitting import emit
 from tests.helpers.parts_runs import assert_same
 from tests.helpers.pipelines import allocated, threads_left
 from tests.helpers.random_deployments import planner_in_lanes, random_deployment

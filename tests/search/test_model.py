@@ -171,7 +171,7 @@ def test_layers_have_exact_multipliers(kernel):
         network = read(onnx_model(architecture, None, ranges, is_exact=is_exact))
         facts = NetworkFacts(network, TARGETS["cortex-m4"])
         chosen = select(plan(network), facts).selections
-        layers = {one.layer: one.kernel for stage in chosen for one in stage if "." in one.layer}
+        layers = {key.layer: one.kernel for key, one in chosen.items() if "." in key.layer}
         sites = {name: site_in(facts, name, whole_output(network, name), CallContext()) for name in layers}
         how = {name: layer_numbers(site, False).kind for name, site in sites.items() if layers[name] == "dsp_conv"}
         return {*layers.values()}, {*how.values()}

@@ -18,7 +18,7 @@ from edgewright import complete_plan, samples
 from edgewright.cli import main
 from edgewright.compiling import make_library
 from edgewright.complete_plan import CompletePlan, complete, find_complete
-from edgewright.emit import TARGETS, Options, Rounding, emit
+from edgewright.emit import TARGETS, Options, Rounding
 from edgewright.emit.firmware import measure
 from edgewright.errors import EdgewrightError, Infeasible, InputError
 from edgewright.fusion.request import PlanRequest
@@ -32,7 +32,8 @@ from edgewright.network.read import read_bytes
 from edgewright.platform import load_board
 from edgewright.program import FaultKind, Plan, faults, plan_text
 from edgewright.program.codec import plan_from_json
-from edgewright.program.selection import Linked, Packed, packed_bytes
+from edgewright.program.selection import CallKey, CallKind, Linked, Packed, Selection, packed_bytes
+from tests.helpers.emitting import emit
 from tests.helpers.parameters import each_once
 from tests.helpers.random_models import draw_model
 from tests.helpers.tools import needs_board
@@ -274,8 +275,8 @@ def test_the_json_says_each_part(tmp_path):
 )
 def test_promises_about_code_are_judged(changed, message):
     made = emit(completed_by_hand(), CORTEX).plan
-    stage = replace(made.selections[0][0], scratch=None, offer=replace(made.selections[0][0].offer, scratch=64))
-    made = replace(made, selections=((stage, *made.selections[0][1:]), *made.selections[1:]))
+    offer = replace(first_selection(made, 0)[1].offer, scratch=64)
+    made = changed(made, 0, scratch=None, offer=offer)
     linked = replace(Linked("gcc", packed_bytes(made.packed), 1, 1, 64), **changed)
     found = [fault.message for fault in faults(replace(made, linked=linked))]
     assert found and message in found[0]
@@ -313,24 +314,36 @@ def judged(made: Plan, target: str = "cortex-m4") -> list[str]:
     return [f"{fault.kind.value}: {fault.message}" for fault in found]
 
 
+def first_selection(made: Plan, stage: int) -> tuple[CallKey, Selection]:
+    return next((key, selection) for key, selection in made.selections.items() if key.stage == stage)
+
+
 def changed(made: Plan, at: int, **what: object) -> Plan:
     """The plan with the first selection of a stage changed."""
-    one = replace(made.selections[at][0], **what)
-    stages = list(made.selections)
-    stages[at] = (one, *stages[at][1:])
-    return replace(made, selections=tuple(stages))
+    key, one = first_selection(made, at)
+    return replace(made, selections={**made.selections, key: replace(one, **what)})
 
 
 @cache
 def selected() -> tuple[Plan, int]:
     """A plan with kernels, and a stage whose kernel has scratch in the arena."""
     made = emit(completed_by_hand(), CORTEX).plan
-    at = next(i for i, stage in enumerate(made.selections) if stage[0].scratch)
+    at = next(i for i in range(len(made.program.stages)) if first_selection(made, i)[1].scratch)
     return made, at
 
 
 def test_kernels_as_selected_have_no_faults():
     assert judged(selected()[0]) == []
+
+
+def test_calls_without_a_kernel_and_kernels_without_a_call():
+    made, at = selected()
+    key, one = first_selection(made, at)
+    rest = {other: selection for other, selection in made.selections.items() if other != key}
+    assert judged(replace(made, selections=rest))[0].startswith("form: no kernel is selected to compute")
+    for stray in (replace(key, stage=99), replace(key, kind=CallKind.ADD), replace(key, layer="nobody")):
+        found = judged(replace(made, selections={**made.selections, stray: one}))
+        assert found[0].endswith("which does not do that")
 
 
 def test_a_kernel_that_is_not_there():
@@ -347,14 +360,14 @@ def test_a_kernel_of_another_operator_or_target():
 
 def test_a_smaller_scratch_is_no_offer():
     made, at = selected()
-    offer = made.selections[at][0].offer
+    offer = first_selection(made, at)[1].offer
     found = judged(changed(made, at, offer=replace(offer, scratch=offer.scratch - 4)))
     assert "does not offer this here" in found[0]
 
 
 def test_scratch_on_a_stack_that_is_not_for_it(monkeypatch):
     made, at = selected()
-    one = made.selections[at][0]
+    _, one = first_selection(made, at)
     kernel = catalogue.BY_NAME[one.kernel]
     buffers = tuple(buffer for buffer in made.buffers if buffer.name != one.scratch)
     bare = replace(changed(made, at, scratch=None), buffers=buffers)
@@ -367,7 +380,7 @@ def test_scratch_on_a_stack_that_is_not_for_it(monkeypatch):
 
 def test_scratch_over_a_live_tensor():
     made, at = selected()
-    own = made.selections[at][0].scratch
+    own = first_selection(made, at)[1].scratch
     other = next(b for b in made.live(at) if b.name != own)
     moved = [replace(b, offset=other.offset) if b.name == own else b for b in made.buffers]
     over = replace(made, buffers=tuple(moved))
@@ -388,6 +401,6 @@ def test_other_options_select_anew():
     assert emit(made, CORTEX, network).plan.selections == made.selections
     other = Options(Rounding.TFLM)
     anew = emit(changed(made, 0, kernel="magic"), CORTEX, network, options=other).plan
-    assert anew.options == other and all(s.kernel != "magic" for stage in anew.selections for s in stage)
+    assert anew.options == other and all(selection.kernel != "magic" for selection in anew.selections.values())
     elsewhere = emit(made, TARGETS["rv32imc"], network).plan
     assert elsewhere.target == TARGETS["rv32imc"] and judged(elsewhere, "rv32imc") == []

@@ -196,8 +196,8 @@ def _kernels_of_wholes(plan: Plan, larger: Sequence[Plan]) -> Mapping[str, str]:
             nesting.whole(plan.network.constants[weights]) if nesting and weights in plan.network.constants else None
         )
         if whole is not None:
-            stages = next(one.selections for one in larger if one.network is whole.network)
-            found[layer.name] = next(own.kernel for stage in stages for own in stage if own.layer == whole.layer.name)
+            selections = next(one.selections for one in larger if one.network is whole.network)
+            found[layer.name] = next(own.kernel for key, own in selections.items() if key.layer == whole.layer.name)
     return found
 
 

@@ -8,6 +8,7 @@ from itertools import combinations
 
 from ..dataflow.deployments.sharing import SlotTurn
 from ..emit import emit
+from ..kernels.select import close_plan
 from ..memory.deploy import PartRequest, drafted, plan_in_slots
 from ..network import Network
 from ..platform import load_board
@@ -114,13 +115,13 @@ class RowPlanner:
         key = target, network.layers, network.inputs, network.outputs, tuple(network.tensors.values())
         if key not in self.known:
             whole = plan_in_slots(network, by_rows=True)
-            self.known[key] = emit(whole, target).plan if target else whole
+            self.known[key] = emit(close_plan(whole, target)).plan if target else whole
             return self.known[key]
         plan = self.known[key]
         constants = {**plan.network.constants, **network.constants}
         mine = replace(plan.network, name=network.name, constants=constants)
         same = replace(plan, program=replace(plan.program, network=mine), packed=())
-        return emit(same, target).plan if target else same
+        return emit(close_plan(same, target)).plan if target else same
 
 
 class _ClusterDraft:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..emit.library import LibraryShare, SharedCode, emit
 from ..files import write_together
+from ..kernels.select import close_plan
 from ..platform import load_board
 from ..platform.target import Target, target_of
 from ..program.deployment import Deployment
@@ -35,7 +36,7 @@ def device_code(deployment: Deployment, device: str, target: Target) -> DeviceCo
     for number, name in enumerate(parts):
         part = deployment.part_named[name]
         assert part.plan is not None
-        library = emit(part.plan, target, part.network, f"part{number}", share=LibraryShare(shared))
+        library = emit(close_plan(part.plan, target, part.network), f"part{number}", LibraryShare(shared))
         assert dict(library.arenas) == dict(part.plan.arenas), "kernels were selected for another target"
         functions[name] = f"{library.name}_run_in"
         files |= library.files

@@ -1,4 +1,4 @@
-"""C from a plan: kernels, targets, packaging, and the virtual board that checks it."""
+"""C from a closed plan, its files, and the virtual board that checks them. Nothing is decided here."""
 
 from ..platform.target import TARGETS, Family, Target
 from ..program.options import Kernels, Optimise, Options, Rounding

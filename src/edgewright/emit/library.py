@@ -11,12 +11,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import InputError
-from ..kernels.check import checked_kernels
+from ..kernels.closed_plan import ClosedPlan
 from ..kernels.module import Module
 from ..kernels.printing.constants import Constants
 from ..kernels.printing.source import CWriter
-from ..kernels.select import select
-from ..kernels.sites import NetworkFacts, Sites
 from ..memory import with_copies
 from ..network import Network
 from ..platform import Board
@@ -108,20 +106,12 @@ def _probes(share: LibraryShare | None) -> dict[str, str]:
     return {name: form.format(called) for name, called in found.items() if called}
 
 
-def emit(
-    plan: Plan,
-    target: Target,
-    network: Network | None = None,
-    name: str | None = None,
-    options: Options | None = None,
-    share: LibraryShare | None = None,
-) -> Library:
-    """The library that carries `plan` out on `target`; `network` brings the weights when the plan came from a file.
+def emit(closed: ClosedPlan, name: str | None = None, share: LibraryShare | None = None) -> Library:
+    """The library that carries a plan out on its target.
 
-    Kernels that were selected for another target, or by other options, are selected anew. With `share`, kernels and
-    weights are left to the code that it shares, and there is no arena in the library.
+    With `share`, kernels and weights are left to the code that it shares, and there is no arena in the library.
     """
-    return drafted(plan, target, network, name, options, share).library()
+    return drafted(closed, name, share).library()
 
 
 @dataclass(frozen=True)
@@ -191,29 +181,18 @@ class LibraryDraft:
         )
 
 
-def drafted(
-    plan: Plan,
-    target: Target,
-    network: Network | None = None,
-    name: str | None = None,
-    options: Options | None = None,
-    share: LibraryShare | None = None,
-) -> LibraryDraft:
+def drafted(closed: ClosedPlan, name: str | None = None, share: LibraryShare | None = None) -> LibraryDraft:
     """What `emit` prints before it writes files."""
-    whole = replace(plan.network, constants=network.constants) if network else plan.network
-    prefix = library_name(whole, name)
+    plan, facts = closed.plan, closed.facts
+    prefix = library_name(facts.network, name)
     code = share.code if share else SharedCode.called(prefix)
-    module = Module(prefix, target, options or Options(), code.constants, code.kernels)
-    facts = NetworkFacts(whole, target, module.options, nesting=code.nesting)
-    if plan.is_selected_for(target, module.options):
-        checked_kernels(plan, facts)
-    else:
-        plan = select(plan, facts)
-    if share is not None and shares_stages(target) and len(plan.arenas) == 1:
-        (module.arena,) = local_names(parameters(prefix, whole, plan.arenas)).arenas.values()
+    assert facts.nesting is code.nesting, "kernels are checked for the libraries that the code is shared with"
+    module = Module(prefix, facts.target, facts.options, code.constants, code.kernels)
+    if share is not None and shares_stages(facts.target) and len(plan.arenas) == 1:
+        (module.arena,) = local_names(parameters(prefix, facts.network, plan.arenas)).arenas.values()
     own = (share.resident, share.rows, share.outlet, share.may_stop) if share else ()
-    schedule = RunFunction(module, Sites(plan, facts), *own)
-    return LibraryDraft(module, plan, whole, schedule, schedule.write(), code, share)
+    schedule = RunFunction(module, closed.sites, *own)
+    return LibraryDraft(module, plan, facts.network, schedule, schedule.write(), code, share)
 
 
 def shares_stages(target: Target) -> bool:

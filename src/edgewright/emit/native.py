@@ -17,12 +17,11 @@ from ..network import Array, Network, Tensor
 from ..network.kernels import checked_input
 from ..network.kernels.compute import by_name
 from ..platform.target import TARGETS
-from ..program import Plan, checked
 from ..program.plan import slot_name
 from .files import own_source
 from .firmware.image import Linkable
 from .lanes import has_threads, lanes_file
-from .library import Library, emit
+from .library import Library
 from .stagewise import Tracer
 
 ALIGNMENT = 16  # of arenas, and of inputs and outputs in the caller's memory
@@ -217,8 +216,3 @@ def in_threads(library: Library) -> Library:
     host = TARGETS["host"]
     files = {**library.files, f"{library.name}_lanes.c": lanes_file(library.name, host)}
     return replace(library, files=files, target=host)
-
-
-def load(plan: Plan, network: Network | None = None) -> Native:
-    """The plan, compiled for this machine and loaded: `load(plan).run(inputs)`."""
-    return build(emit(checked(plan), TARGETS["host"], network))

@@ -15,7 +15,7 @@ from ..kernels.sites import Loops, channel_ranges
 from ..program import Plan, RowTrace, Stage, sums_bytes
 from ..program.index import AffineExpr, Bounds, IndexExpr, TableExpr, scaled, tabled
 from ..program.lower import CHUNK, For, KernelCall, Node, OnDemand, is_one_turn, lower
-from ..program.selection import CallKind, Selection
+from ..program.selection import CallKey, CallKind, Selection
 from .lanes import lane_loop
 from .storage import ArenaPointers
 from .streaming import RowOutlet, RowPuller, write_on_demand
@@ -40,7 +40,7 @@ class StageWriter:
         for name in self.plan.program.partial(stage):
             self._clear_sums(c, name)
         row = f"EW_BETWEEN_ROWS({index});" if index in self.rows else ""
-        self._nodes(c, lower(self.plan, stage), {}, iter(self.plan.selections[index]), row)
+        self._nodes(c, lower(self.plan, stage), {}, index, row)
 
     def _outlet(self, trace: RowTrace) -> RowOutlet | None:
         """Where the rows of this stream leave, if they do."""
@@ -57,30 +57,28 @@ class StageWriter:
         with elements(c, [(0, n) for n in place.tensor.shape], [place]) as ((at,), _):
             c.line(f"{place.pointer}[{at}] = 0.0f;")
 
-    def _nodes(
-        self, c: CWriter, nodes: Sequence[Node], loops: Loops, chosen: Iterator[Selection], row: str = ""
-    ) -> None:
+    def _nodes(self, c: CWriter, nodes: Sequence[Node], loops: Loops, stage: int, row: str = "") -> None:
         """The nodes, with `row` after each turn of an inner loop over tiles and after each row on demand."""
         for node in nodes:
             match node:
                 case For(_, 1, body):
-                    self._nodes(c, body, loops, chosen, row)
+                    self._nodes(c, body, loops, stage, row)
                 case For(name, count, body, lanes) if lanes > 1:
                     with lane_loop(c, name, count, lanes, self.plan.lanes):
-                        self._nodes(c, body, {**loops, name: count}, chosen)
+                        self._nodes(c, body, {**loops, name: count}, stage)
                 case For(name, count, body):
                     with c.block(f"for (int32_t {name} = 0; {name} < {count}; {name}++)"):
-                        self._nodes(c, body, {**loops, name: count}, chosen, row)
+                        self._nodes(c, body, {**loops, name: count}, stage, row)
                         if row and is_one_turn(body):
                             c.line(row)
                 case OnDemand(trace, bodies, band):
                     with write_on_demand(c, self.module, trace, band, self._outlet(trace)) as turns:
                         for body, _ in zip(bodies, turns, strict=True):
-                            self._nodes(c, body, loops, chosen)
+                            self._nodes(c, body, loops, stage)
                             if row:
                                 c.line(row)
                 case KernelCall():
-                    self._call(c, node, loops, next(chosen))
+                    self._call(c, node, loops, self.plan.selections[CallKey(stage, node.layer, node.kind)])
 
     def _call(self, c: CWriter, node: KernelCall, loops: Loops, chosen: Selection) -> None:
         if self.module.arena:

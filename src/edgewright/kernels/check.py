@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from ..errors import Damaged
 from ..program import FaultKind, Plan, PlanFault
 from ..program.lower import KernelCall, calls, lower
-from ..program.selection import Selection
+from ..program.selection import CallKey, Selection
 from .catalogue import BY_NAME
 from .kernel import Kernel
 from .sites import Loops, NetworkFacts, Sites
@@ -21,9 +21,10 @@ SCRATCH_ALIGNMENT = 8  # kernels may keep anything in it
 def faults(plan: Plan, facts: NetworkFacts) -> Iterator[PlanFault]:
     """What is wrong with the kernels of a plan that is sound otherwise; none where every selection is a valid offer."""
     sites = Sites(plan, facts)
-    linked_kernels = frozenset(selection.kernel for stage in plan.selections for selection in stage)
-    for stage, chosen in zip(plan.program.stages, plan.selections, strict=True):
-        for (call, loops), selection in zip(calls(lower(plan, stage)), chosen, strict=True):
+    linked_kernels = frozenset(selection.kernel for selection in plan.selections.values())
+    for index, stage in enumerate(plan.program.stages):
+        for call, loops in calls(lower(plan, stage)):
+            selection = plan.selections[CallKey(index, call.layer, call.kind)]
             if fault := _fault(sites, call, loops, selection, linked_kernels):
                 yield PlanFault(FaultKind.KERNEL, f"layer '{call.layer}': {fault}")
 

@@ -10,11 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ..errors import Unsupported
+from ..network import Network
+from ..platform.target import Target
 from ..program import Buffer, Plan
 from ..program.lower import calls, lower
+from ..program.options import Options
 from ..program.plan import room_name
-from ..program.selection import CallKind, Selection
+from ..program.selection import CallKey, CallKind, Selection
 from .catalogue import kernels_for
+from .closed_plan import ClosedPlan, facts_of
 from .kernel import Kernel, Offer
 from .site import Site
 from .sites import NetworkFacts, Sites
@@ -32,14 +36,14 @@ def select(plan: Plan, facts: NetworkFacts, preferred: Mapping[str, str] | None 
     sites, linked_kernels = Sites(plan, facts), frozenset[str]()
     for _ in range(2):
         chosen = [_stage(sites, index, linked_kernels, preferred) for index in range(len(plan.program.stages))]
-        linked_kernels = frozenset(selection.kernel for stage in chosen for selection in stage.selections)
+        linked_kernels = frozenset(selection.kernel for stage in chosen for selection in stage.selections.values())
     rooms = {room_name(stage.name) for stage in plan.program.stages}
     kept = [buffer for buffer in plan.buffers if buffer.name not in rooms]
     scratch = [stage.scratch for stage in chosen if stage.scratch is not None]
     found = replace(
         plan,
         buffers=(*kept, *scratch),
-        selections=tuple(stage.selections for stage in chosen),
+        selections={key: selection for stage in chosen for key, selection in stage.selections.items()},
         target=facts.target,
         options=facts.options.of_selection,
         packed=(),
@@ -48,18 +52,31 @@ def select(plan: Plan, facts: NetworkFacts, preferred: Mapping[str, str] | None 
     return replace(found, peak_bytes=sum(found.arenas.values()))
 
 
+def close_plan(
+    plan: Plan, target: Target, network: Network | None = None, options: Options | None = None
+) -> ClosedPlan:
+    """The plan with a kernel for every call; `network` brings the weights when the plan came from a file.
+
+    Kernels that were selected for this target by these options are kept; others are selected anew.
+    """
+    if plan.is_selected_for(target, options or Options()):
+        return ClosedPlan.of(plan, target, network, options)
+    facts = facts_of(plan, target, network, options)
+    return ClosedPlan(select(plan, facts), facts)
+
+
 def _unselected(plan: Plan) -> Plan:
     """The plan before any kernel was selected: without the scratch of those that were."""
-    scratch = {selection.scratch for stage in plan.selections for selection in stage}
+    scratch = {selection.scratch for selection in plan.selections.values()}
     kept = tuple(buffer for buffer in plan.buffers if buffer.name not in scratch)
-    return replace(plan, buffers=kept, selections=()) if plan.selections else plan
+    return replace(plan, buffers=kept, selections={}) if plan.selections else plan
 
 
 @dataclass(frozen=True)
 class _Chosen:
     """The kernels of a stage, and the memory that is scratch for all of them, one after the other."""
 
-    selections: tuple[Selection, ...]
+    selections: Mapping[CallKey, Selection]
     scratch: Buffer | None
 
 
@@ -68,17 +85,18 @@ def _stage(sites: Sites, index: int, linked_kernels: frozenset[str], preferred: 
     lanes = stage.schedule.lanes
     memory, offset, gap = plan.largest_gap(index)
     room = gap // lanes // APART * APART if lanes > 1 else gap
-    name, most, chosen = f"scratch of {stage.name}", 0, []
+    name, most = f"scratch of {stage.name}", 0
+    chosen: dict[CallKey, Selection] = {}
     for call, loops in calls(lower(plan, stage)):
         kernel, offer = first_offer(
             sites.site(call, loops, linked_kernels), call.kind, room, preferred.get(call.layer, "")
         )
         in_arena = 0 < offer.scratch <= room
         most = max(most, offer.scratch if in_arena else 0)
-        chosen.append(Selection(call.layer, call.kind, kernel.name, offer, name if in_arena else None))
+        chosen[CallKey(index, call.layer, call.kind)] = Selection(kernel.name, offer, name if in_arena else None)
     size = lanes * round_up(most, APART) if lanes > 1 else most
     scratch = Buffer(name, size, offset, index, index, memory, lanes) if most else None
-    return _Chosen(tuple(chosen), scratch)
+    return _Chosen(chosen, scratch)
 
 
 def first_offer(site: Site, kind: CallKind, room: int, preferred: str = "") -> tuple[Kernel, Offer]:

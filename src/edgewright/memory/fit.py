@@ -66,7 +66,7 @@ def _ram_for(plan: Plan, board: Board) -> int:
 def critical_buffers(plan: Plan) -> tuple[str, ...]:
     """Buffers of which one must shrink before the peak can: stacks from address 0 to the peak (S 4.3.3, fig. 4.10)."""
     found: list[str] = []
-    scratch = {selection.scratch for stage in plan.selections for selection in stage}  # taken from what is free
+    scratch = {selection.scratch for selection in plan.selections.values()}  # taken from what is free
     for memory, size in plan.arenas.items():
         buffers = [b for b in plan.buffers if b.memory == memory and b.name not in scratch]
         items = tuple(Item(b.name, b.first, b.last + 1, align_up(b.size, plan.alignment)) for b in buffers)

@@ -163,8 +163,8 @@ class ByteTrace:
         if step.sweep is Sweep.CHANNELS:
             name = scratch_name(step.layer)
             sizes[name] = self._places.buffers[name].part
-        for selection in self.plan.selections[stage] if self.plan.selections else ():
-            if selection.layer == step.layer and selection.scratch is not None:
+        for selection in self.plan.selections_of(stage, step.layer):
+            if selection.scratch is not None:
                 sizes[selection.scratch] = selection.offer.scratch
         for name, size in sizes.items():
             buffer = self._places.buffers[name]

@@ -12,7 +12,7 @@ from .form import flaws
 from .lower import calls, lower
 from .ownership import is_too_large, misuses
 from .plan import FaultKind, Plan, PlanFault, judged
-from .selection import packed_bytes
+from .selection import CallKey, packed_bytes
 
 
 def faults(plan: Plan, pushed: Collection[str] = ()) -> Iterator[PlanFault]:
@@ -43,31 +43,39 @@ def _flaws_of_selections(plan: Plan) -> Iterator[str]:
     """Selections that do not match the calls of the plan: a kernel too few or too many, scratch of another stage."""
     if not plan.selections:
         return
-    if len(plan.selections) != len(plan.program.stages):
-        yield f"kernels are selected for {len(plan.selections)} stages, and there are {len(plan.program.stages)}"
+    stages = plan.program.stages
+    wanted = {
+        CallKey(index, call.layer, call.kind)
+        for index, stage in enumerate(stages)
+        for call, _ in calls(lower(plan, stage))
+    }
+    for key in [key for key in plan.selections if key not in wanted][:1]:
+        yield f"a kernel is selected to {key.kind.value} '{key.layer}' in stage {key.stage}, which does not do that"
         return
-    for index, (stage, chosen) in enumerate(zip(plan.program.stages, plan.selections, strict=True)):
-        wanted = [(call.layer, call.kind) for call, _ in calls(lower(plan, stage))]
-        if wanted != [(selection.layer, selection.kind) for selection in chosen]:
-            yield f"the kernels of stage '{stage.name}' are not those of its calls"
-        for selection in chosen:
-            home = plan.buffer_named.get(selection.scratch) if selection.scratch is not None else None
-            is_there = home is not None and home.first <= index <= home.last
-            if selection.scratch is not None and (not is_there or home is None or home.part < selection.offer.scratch):
-                yield f"the scratch of layer '{selection.layer}' is no buffer of its size and stage"
-            elif home is not None and home.lanes != stage.schedule.lanes:
-                yield f"the scratch of layer '{selection.layer}' is not divided among the lanes of its stage"
+    for key in [key for key in wanted if key not in plan.selections][:1]:
+        yield f"no kernel is selected to {key.kind.value} '{key.layer}' in stage '{stages[key.stage].name}'"
+        return
+    for key, selection in plan.selections.items():
+        home = plan.buffer_named.get(selection.scratch) if selection.scratch is not None else None
+        is_there = home is not None and home.first <= key.stage <= home.last
+        if selection.scratch is not None and (not is_there or home is None or home.part < selection.offer.scratch):
+            yield f"the scratch of layer '{key.layer}' is no buffer of its size and stage"
+        elif home is not None and home.lanes != stages[key.stage].schedule.lanes:
+            yield f"the scratch of layer '{key.layer}' is not divided among the lanes of its stage"
 
 
 def _scratch_in_the_way(plan: Plan) -> Iterator[PlanFault]:
     """Scratch that overlaps a live buffer: never allowed, since a kernel may write its scratch in any order."""
-    for index, chosen in enumerate(plan.selections):
-        names = {selection.scratch for selection in chosen if selection.scratch}
-        for name in sorted(names):
+    names = [dict[str, None]() for _ in plan.program.stages]
+    for key, selection in plan.selections.items():
+        if selection.scratch is not None:
+            names[key.stage][selection.scratch] = None
+    for index, own in enumerate(names):
+        for name in sorted(own):
             home = plan.buffer_named[name]
             for other in plan.live(index):
                 is_met = other.memory == home.memory and other.offset < home.end and home.offset < other.end
-                if is_met and other.name not in names:
+                if is_met and other.name not in own:
                     yield PlanFault(FaultKind.MEMORY, f"'{name}' lies over '{other.name}', which is in use by then")
 
 
@@ -104,7 +112,7 @@ def _broken_code(plan: Plan) -> Iterator[str]:
         yield "code, what it calls or the stack has a negative size"
     if (packed := packed_bytes(plan.packed)) != linked.weights_bytes:
         yield f"its packed weights come to {packed} bytes, and it says that {linked.weights_bytes} are linked"
-    least = max((selection.stack for stage in plan.selections for selection in stage), default=0)
+    least = max((selection.stack for selection in plan.selections.values()), default=0)
     if linked.stack_bytes is not None and linked.stack_bytes < least:
         yield f"its kernels keep {least} bytes of scratch on the stack, for which it promises {linked.stack_bytes}"
 

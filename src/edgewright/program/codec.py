@@ -19,7 +19,7 @@ from .check import checked
 from .ownership import is_too_large
 from .plan import FORMAT, Plan
 from .program import Stage
-from .selection import Selection
+from .selection import CallKey, Selection
 
 _AS_THEY_ARE = (  # what a file has of a plan under the plan's own names, in the order of the file
     *("board", "plain", "searched", "resident_bytes", "peak_bytes", "bound_bytes", "optimal", "flash_bytes"),
@@ -37,7 +37,7 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
         "views": {name: _entry(view, "window", "tiled") for name, view in plan.views.items()},
         "target": _entry(plan.target),
         "options": _entry(plan.options),
-        "selections": [[_selection_to_dict(selection) for selection in stage] for stage in plan.selections],
+        "selections": [_selection_to_dict(key, selection) for key, selection in plan.selections.items()],
         "packed": _plain(plan.packed),
         "linked": _entry(plan.linked),
         "outside": list(plan.outside),
@@ -125,11 +125,12 @@ def network_to_dict(network: Network) -> dict[str, Any]:
     }
 
 
-def _selection_to_dict(selection: Selection) -> dict[str, Any]:
+def _selection_to_dict(key: CallKey, selection: Selection) -> dict[str, Any]:
     scratch = {"scratch": selection.scratch} if selection.scratch else {}
     return {
-        "layer": selection.layer,
-        "kind": selection.kind.value,
+        "stage": key.stage,
+        "layer": key.layer,
+        "kind": key.kind.value,
         "kernel": selection.kernel,
         "bytes": selection.offer.scratch,
         "variant": dict(selection.offer.variant),

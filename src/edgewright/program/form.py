@@ -121,7 +121,7 @@ def _flaws_of_buffers(plan: Plan) -> Iterator[str]:
         used.add(room_name(stage.name))
         used |= {sums_name(name) for name in plan.program.partial(stage)}
         used |= {scratch_name(name) for name in _by_channels(stage)}
-    used |= {selection.scratch for stage in plan.selections for selection in stage if selection.scratch}
+    used |= {selection.scratch for selection in plan.selections.values() if selection.scratch}
     if idle := [buffer.name for buffer in plan.buffers if buffer.name not in used]:
         yield f"buffer '{idle[0]}' is there for nothing"
 

@@ -180,8 +180,8 @@ class _Run:
         if step.sweep is Sweep.CHANNELS:
             buffer = self.places.buffers[scratch_name(step.layer)]
             self._scribble(buffer, buffer.part)
-        for selection in self.plan.selections[self.stage] if self.plan.selections else ():
-            if selection.layer == step.layer and selection.scratch is not None:
+        for selection in self.plan.selections_of(self.stage, step.layer):
+            if selection.scratch is not None:
                 self._scribble(self.places.buffers[selection.scratch], selection.offer.scratch)
 
     def _scribble(self, buffer: Buffer, size: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 from html import escape
@@ -15,10 +15,10 @@ from ..network.operators import Concat
 from ..platform.target import Target
 from .options import Options
 from .program import Program, Stage
-from .selection import Linked, Packed, Selection, packed_bytes
+from .selection import CallKey, CallKind, Linked, Packed, Selection, packed_bytes
 
 Judged = TypeVar("Judged")
-FORMAT = 3  # of the JSON file; raised whenever a reader of the old format would misread the new one
+FORMAT = 4  # of the JSON file; raised whenever a reader of the old format would misread the new one
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +113,7 @@ class Plan:
     searched: int = 0  # ways to run parts of the network that were priced, of which this plan takes the best
     target: Target | None = None  # that kernels were selected for
     options: Options | None = None  # that they were selected by
-    # Of each stage, call by call; none before they are selected.
-    selections: tuple[tuple[Selection, ...], ...] = ()
+    selections: Mapping[CallKey, Selection] = field(default_factory=dict)  # of all calls, or none yet
     # Weights as these kernels read them, in the order of flash; none before emission.
     packed: tuple[Packed, ...] = ()
     linked: Linked | None = None  # None where nothing was linked for the target
@@ -140,6 +139,11 @@ class Plan:
     def is_selected_for(self, target: Target, options: Options) -> bool:
         """Whether its kernels were selected for this target by these options."""
         return bool(self.selections) and (self.target, self.options) == (target, options.of_selection)
+
+    def selections_of(self, stage: int, layer: str) -> tuple[Selection, ...]:
+        """What is selected for the calls of a layer in a stage."""
+        found = (self.selections.get(CallKey(stage, layer, kind)) for kind in CallKind)
+        return tuple(selection for selection in found if selection is not None)
 
     @property
     def flash_bytes(self) -> int:

@@ -26,7 +26,7 @@ from .fusion import FusionSchedule, Split
 from .options import Options
 from .plan import Buffer, CheaperPlan, Plan, Saving, View, copied_parts
 from .program import Program, Stage
-from .selection import CallKind, Linked, Offer, Packed, Selection
+from .selection import CallKey, CallKind, Linked, Offer, Packed, Selection
 from .steps import Sweep
 from .weights import absent
 
@@ -143,6 +143,7 @@ class _Stage(FileEntry):
 
 
 class _Selection(FileEntry):
+    stage: Count
     layer: str
     kind: CallKind
     kernel: str
@@ -150,10 +151,12 @@ class _Selection(FileEntry):
     variant: dict[str, int]
     scratch: str | None = None
 
+    @property
+    def key(self) -> CallKey:
+        return CallKey(self.stage, self.layer, self.kind)
+
     def build(self) -> Selection:
-        return Selection(
-            self.layer, self.kind, self.kernel, Offer(self.bytes, tuple(self.variant.items())), self.scratch
-        )
+        return Selection(self.kernel, Offer(self.bytes, tuple(self.variant.items())), self.scratch)
 
 
 class _Head(FileEntry):
@@ -188,7 +191,7 @@ class PlanFile(FileEntry):
     views: dict[str, View]
     target: Target | None = None
     options: Options | None = None
-    selections: tuple[tuple[_Selection, ...], ...] = ()
+    selections: tuple[_Selection, ...] = ()
     packed: tuple[Packed, ...] = ()
     linked: Linked | None = None
     outside: tuple[str, ...] = ()
@@ -200,11 +203,14 @@ class PlanFile(FileEntry):
         """The plan, with a network that has no weight values."""
         network = self.network.build()
         stages = tuple(stage.build() for stage in self.stages)
+        selections = {each.key: each.build() for each in self.selections}
+        if len(selections) < len(self.selections):
+            raise InputError("two kernels are selected for the same call")
         # What the plan has under the same name as the file; the others are made of several, or follow from others.
         alike = {field.name for field in fields(Plan)} & type(self).model_fields.keys() - {"selections"}
         return Plan(
             program=Program(network, stages, self.free, copied_parts(network, self.views)),
-            selections=tuple(tuple(each.build() for each in stage) for stage in self.selections),
+            selections=selections,
             **{name: getattr(self, name) for name in alike},
         )
 

@@ -35,11 +35,18 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
-    """The kernel of one call of a stage, in the order of the lowered stage."""
+class CallKey:
+    """A call of a plan: a stage has at most one of each kind for a layer."""
 
+    stage: int
     layer: str
     kind: CallKind
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The kernel of a call."""
+
     kernel: str
     offer: Offer
     scratch: str | None = None  # the buffer of its scratch; None where it needs none, or has it on the stack

@@ -20,6 +20,7 @@ from ..files import make_folder
 from ..fusion.lanes import with_lanes
 from ..fusion.pooling import with_pools
 from ..interrupts import interruptible
+from ..kernels.select import close_plan
 from ..memory.deploy import SLOTS, plan_in_slots
 from ..network import Network, Region
 from ..network.onnx_writer import to_onnx
@@ -48,7 +49,7 @@ def build_pipeline(deployment: Deployment, folder: Path) -> Deployment:
             if any(part.plan.views[each].window for each in part.network.inputs):
                 raise InputError(f"part '{part.name}' pulls rows of its input; a pipeline hands over whole frames")
             name = _free_name(library_name(part.network, None), taken)
-            libraries[part.name] = emit(part.plan, TARGETS["host"], part.network, name)
+            libraries[part.name] = emit(close_plan(part.plan, TARGETS["host"], part.network), name)
 
     def compiled() -> dict[str, Path]:
         with ThreadPoolExecutor(os.cpu_count()) as pool:

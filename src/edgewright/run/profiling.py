@@ -24,6 +24,7 @@ from ..board.toolchain import toolchain
 from ..emit.library import emit
 from ..emit.probes import TimedLibrary, build_timed
 from ..errors import EdgewrightError
+from ..kernels.select import close_plan
 from ..network import DType, Network, Tensor, random_inputs
 from ..platform.profile import (
     NATIVE,
@@ -122,7 +123,7 @@ def _measure_native(
     """Our own code, in an instrumented build for each number of lanes."""
     with TemporaryDirectory(prefix="edgewright-") as folder:
         for lanes, plan in plans.items():
-            library = emit(checked(plan), TARGETS["host"], network)
+            library = emit(close_plan(checked(plan), TARGETS["host"], network))
             timed = build_timed(library, Path(folder) / f"lanes{lanes}", lanes)
             for name, kind in kinds.items():
                 if lanes > len(kind.cores):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ...kernels.closed_plan import ClosedPlan
 from ...platform.target import Target
 from ...program.deployment import Deployment, Part
 from ..library import Library, LibraryDraft, LibraryShare, SharedCode, drafted, with_patterns
@@ -78,4 +79,5 @@ def _drafted(code: CDeployment, part: Part, target: Target, shared: SharedCode) 
         number=number,
         step_probe=f"{code.name}_at(own, stage)" if code.is_polled else "",
     )
-    return drafted(code.deployment.plans[part.name], target, part.network, code.prefix(part), share=share)
+    closed = ClosedPlan.of(code.deployment.plans[part.name], target, part.network, nesting=shared.nesting)
+    return drafted(closed, code.prefix(part), share)

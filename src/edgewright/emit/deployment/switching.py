@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ...errors import InputError
+from ...kernels.closed_plan import ClosedPlan
 from ...kernels.printing.constants import C_TYPES, number
 from ...kernels.printing.source import identifier
 from ...network import Tensor
@@ -288,8 +289,8 @@ def emit_switching(
     shared = SharedCode.of_networks(code.name, [part.network for part in code.parts])
     drafts = []
     for part in code.parts:
-        plan, share = code.deployment.plans[part.name], writer.share(part, shared)
-        drafts.append(drafted(plan, target, part.network, code.prefix(part), share=share))
+        closed = ClosedPlan.of(code.deployment.plans[part.name], target, part.network, nesting=shared.nesting)
+        drafts.append(drafted(closed, code.prefix(part), writer.share(part, shared)))
     emitted, patterns = with_patterns(drafts, shared)
     libraries = {part.name: library for part, library in zip(code.parts, emitted, strict=True)}
     files: dict[str, str | bytes] = {f"{code.name}.h": writer.header(), f"{code.name}.c": writer.source()}

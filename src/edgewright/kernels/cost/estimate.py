@@ -17,7 +17,7 @@ from ...platform.target import Target
 from ...program import Plan, Step
 from ...program.lower import calls, lower
 from ...program.options import Options
-from ...program.selection import CallKind
+from ...program.selection import CallKey, CallKind
 from ...program.steps import SUM_BYTES
 from ..catalogue import BY_NAME
 from ..select import first_offer, select
@@ -67,12 +67,13 @@ def works_of(plan: Plan, target: Target) -> list[list[tuple[str, KernelWork, int
     facts = NetworkFacts(plan.network, core, options)
     chosen = plan if is_selected else select(plan, facts)
     sites, found = Sites(chosen, facts), []
-    also = frozenset(selection.kernel for stage in chosen.selections for selection in stage)
-    for stage, selections in zip(chosen.program.stages, chosen.selections, strict=True):
+    linked_kernels = frozenset(selection.kernel for selection in chosen.selections.values())
+    for index, stage in enumerate(chosen.program.stages):
         nodes, works = lower(chosen, stage), []
         known = {}
-        for (call, loops), selection in zip(calls(nodes), selections, strict=True):
-            site, kernel = sites.site(call, loops, also), BY_NAME[selection.kernel]
+        for call, loops in calls(nodes):
+            selection = chosen.selections[CallKey(index, call.layer, call.kind)]
+            site, kernel = sites.site(call, loops, linked_kernels), BY_NAME[selection.kernel]
             known[id(call)] = site, kernel, selection.offer
             if call.kind is CallKind.FINISH:
                 works.append((call.layer, kernel.work(site, selection.offer, Region.whole(call.most), None), 1))
