@@ -50,7 +50,7 @@ def imported(path: Path) -> set[str]:
 
 def reached_from(room: str) -> set[str]:
     """All modules that those of a room import, directly or not."""
-    waiting = [path for path in (ROOT / room).rglob("*.py")]
+    waiting = list((ROOT / room).rglob("*.py"))
     found: set[str] = set()
     while waiting:
         for name in imported(waiting.pop()) - found:
