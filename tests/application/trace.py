@@ -16,8 +16,7 @@ import numpy as np
 
 from edgewright.network import Array, Layer, Region
 from edgewright.network.operators import Grain
-from edgewright.program import Plan, Step, Sweep, sums_name
-from edgewright.program.plan import scratch_name
+from edgewright.program import BufferKind, Plan, Step, Sweep
 
 
 @dataclass
@@ -142,8 +141,8 @@ class PlanTrace:
         """Buffers without a tensor, which the kernels of a stage may use as they like."""
         own = {view.buffer for view in self.plan.views.values()}
         for stage in self.plan.program.stages:
-            own |= {sums_name(name) for name in self.plan.program.partial(stage)}
-        own |= {scratch_name(layer) for layer in self.network.by_name}
+            own |= {BufferKind.SUMS.name_for(name) for name in self.plan.program.partial(stage)}
+        own |= {BufferKind.PLANE.name_for(layer) for layer in self.network.by_name}
         return {
             b.name: np.arange(-(-b.size // self.cell))
             for b in self.plan.buffers
@@ -163,7 +162,7 @@ class PlanTrace:
         return moment
 
     def _where_summed(self, layer: str) -> tuple[str, Array]:
-        name, output = sums_name(layer), self.network.by_name[layer].output
+        name, output = BufferKind.SUMS.name_for(layer), self.network.by_name[layer].output
         if name in self.plan.buffer_named:
             return name, np.arange(self.network.tensors[output].size * 4 // self.cell)
         return self.plan.views[output].buffer, self._cells(output, Region.whole(self.network.tensors[output].shape))
@@ -199,10 +198,11 @@ class PlanTrace:
             writing = _Moment(stage, turn) if is_in_order else reading
             writing.add(view.buffer, self._cells(layer.output, atom), True)
             if step.sweep is Sweep.CHANNELS:
-                scratch = np.arange(-(-self.plan.buffer_named[scratch_name(step.layer)].size // self.cell))
+                plane = self.plan.buffer_for(BufferKind.PLANE, step.layer)
+                scratch = np.arange(-(-plane.size // self.cell))
                 for moment in (reading, writing):
-                    moment.add(scratch_name(step.layer), scratch, True)
-                    moment.add(scratch_name(step.layer), scratch, False)
+                    moment.add(plane.name, scratch, True)
+                    moment.add(plane.name, scratch, False)
             found += [reading, writing] if is_in_order else [reading]
         return found
 

@@ -22,7 +22,7 @@ from edgewright.kernels.cost.model import modelled, stand_in
 from edgewright.memory import Techniques
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant, random_inputs
 from edgewright.network.operators import Clamp, Conv2d, Dense, Elu, Reduce, ReduceKind
-from edgewright.program import FusionSchedule, room_name
+from edgewright.program import BufferKind, FusionSchedule
 from tests.helpers.emitting import check_emitted, emit
 from tests.helpers.interpreting import check_interpreted
 from tests.helpers.parameters import each_once
@@ -150,7 +150,8 @@ def test_scratch_is_there_and_counts():
     made = plan(network, explain=False, techniques=Techniques(scratch_bytes=((layer.name, 20_000),)))
     index = made.order.index(layer.name)
     assert made.largest_gap(index)[2] >= 20_000
-    assert any(buffer.name == room_name(layer.name) and buffer.size >= 20_000 for buffer in made.buffers)
+    room = made.buffer_for(BufferKind.ROOM, layer.name)
+    assert room is not None and room.size >= 20_000
     assert made.peak_bytes >= 20_000 + network.tensors[layer.output].bytes
     check_interpreted(network, made)
 

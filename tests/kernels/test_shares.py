@@ -17,7 +17,7 @@ from edgewright.memory import plan as make_plan
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant, Region, random_inputs
 from edgewright.network.operators import AvgPool2d, Clamp, Concat, Conv2d, Dense, Op, Reduce
 from edgewright.network.operators.partial_sums import reduction_axes
-from edgewright.program import Buffer, FusionSchedule, Plan, Split, Step, summed_axes, sums_bytes, sums_name
+from edgewright.program import Buffer, BufferKind, FusionSchedule, Plan, Split, Step, summed_axes, sums_bytes
 from tests.helpers.by_steps import by_steps
 from tests.helpers.emitting import emit
 from tests.helpers.emitting_batch import check_together
@@ -36,7 +36,8 @@ def summed_up(network: Network, steps: list[Step], room: int = 0) -> Plan:
     (layer,) = network.layers
     plan = make_plan(network, plain=True)
     buffers, at = [], 0
-    sums = Buffer(sums_name(layer.name), sums_bytes(network, layer), 0, 0, 0)
+    kind, size = BufferKind.SUMS, sums_bytes(network, layer)
+    sums = Buffer(kind.name_for(layer.name), size, 0, 0, 0, kind=kind, owner=layer.name)
     for buffer in (*plan.buffers, sums):
         if buffer.size:
             buffers.append(replace(buffer, offset=at))

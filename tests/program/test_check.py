@@ -24,6 +24,7 @@ from edgewright.network import check as check_network
 from edgewright.network.operators import Binary, BinaryKind, Clamp, Concat, Conv2d, Dense
 from edgewright.program import (
     Buffer,
+    BufferKind,
     FaultKind,
     FusionSchedule,
     Plan,
@@ -33,7 +34,6 @@ from edgewright.program import (
     faults,
     plan_text,
     plan_to_dict,
-    room_name,
 )
 from edgewright.program.codec import plan_from_json
 from tests.helpers.by_steps import by_steps
@@ -187,8 +187,8 @@ def test_a_window_with_a_row_too_few():
 
 def test_scratch_over_data():
     made = plan(edgewright.read_model(samples.build("ds_cnn")), explain=False)
-    scratch = next(buffer for buffer in made.buffers if buffer.name.endswith(":scratch"))
-    layer = made.network.by_name[scratch.name.removesuffix(":scratch")]
+    scratch = next(buffer for buffer in made.buffers if buffer.kind is BufferKind.PLANE)
+    layer = made.network.by_name[scratch.owner]
     source = next(buffer for buffer in made.buffers if buffer.name == made.views[layer.inputs[0]].buffer)
     over = moved(made, scratch.name, offset=source.offset)
     over = replace(over, peak_bytes=sum(over.arenas.values()), bound_bytes=0)
@@ -231,7 +231,7 @@ def test_output_over_the_sums_it_is_made_of():
     schedule = FusionSchedule(("hidden", "y"), (Split(-1, even_ends(12, 3)),))
     made = plan(b.build([x]), explain=False, schedules=[schedule])
     assert kinds(made) == []
-    at = next(buffer.offset for buffer in made.buffers if buffer.name == "y:sums")
+    at = made.buffer_for(BufferKind.SUMS, "y").offset
     over = moved(made, "y", offset=at + 4)
     over = replace(over, peak_bytes=sum(over.arenas.values()), bound_bytes=0)
     assert (kinds(over), first(over)) == ([FaultKind.MEMORY], "'y' is written over the running sums of 'y'")
@@ -281,7 +281,7 @@ def test_room_for_the_kernels_of_a_stage_is_of_use():
         None,
         "cortex-m4",
     )
-    assert {buffer.name for buffer in made.buffers} & {room_name(stage) for stage in made.order}
+    assert any(made.buffer_for(BufferKind.ROOM, stage) for stage in made.order)
     assert plan_from_json(plan_text(made)).buffers == made.buffers
 
 

@@ -39,6 +39,7 @@ from edgewright.network.operators import (
 )
 from edgewright.network.reference import compare
 from edgewright.program import (
+    BufferKind,
     FusionSchedule,
     Plan,
     Split,
@@ -234,7 +235,7 @@ def test_what_lanes_cannot_share(schedule, words):
 def test_scratch_is_divided_among_lanes():
     network = read_model(samples.build("resnet8_int8"))
     made = emit(shared(network), TARGETS["cortex-m4"], network).plan
-    homes = [buffer for buffer in made.buffers if buffer.name.startswith("scratch of")]
+    homes = [buffer for buffer in made.buffers if buffer.kind is BufferKind.KERNELS]
     assert any(home.lanes == 2 for home in homes)
     home = next(home for home in homes if home.lanes == 2)
     assert "not divided among the lanes" in found(moved(made, home.name, lanes=1))

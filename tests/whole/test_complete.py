@@ -267,17 +267,17 @@ def test_the_json_says_each_part(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changed", "message"),
+    ("figures", "message"),
     [
         ({"weights_bytes": 4}, "its packed weights come to"),
         ({"stack_bytes": 0}, "bytes of scratch on the stack, for which it promises 0"),
     ],
 )
-def test_promises_about_code_are_judged(changed, message):
+def test_promises_about_code_are_judged(figures, message):
     made = emit(completed_by_hand(), CORTEX).plan
     offer = replace(first_selection(made, 0)[1].offer, scratch=64)
     made = changed(made, 0, scratch=None, offer=offer)
-    linked = replace(Linked("gcc", packed_bytes(made.packed), 1, 1, 64), **changed)
+    linked = replace(Linked("gcc", packed_bytes(made.packed), 1, 1, 64), **figures)
     found = [fault.message for fault in faults(replace(made, linked=linked))]
     assert found and message in found[0]
 

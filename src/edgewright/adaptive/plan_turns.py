@@ -12,7 +12,7 @@ from math import prod
 
 from ..errors import InputError
 from ..network import Region
-from ..program import Plan, Stage, Step, sums_name
+from ..program import BufferKind, Plan, Stage, Step
 
 Hull = tuple[int, int]  # the first byte of a buffer that is touched, and one past the last
 Hulls = Mapping[str, Hull]  # by buffer
@@ -69,9 +69,8 @@ class _PlanWalk:
 
     def __init__(self, plan: Plan) -> None:
         self.plan, self.network = plan, plan.network
-        self._values = {view.buffer for view in plan.views.values()}
-        sums = {sums_name(layer) for stage in plan.program.stages for layer in plan.program.partial(stage)}
-        self._values |= sums & plan.buffer_named.keys()
+        holding = (BufferKind.TENSORS, BufferKind.SUMS)
+        self._values = {buffer.name for buffer in plan.buffers if buffer.kind in holding}
 
     def values(self, hulls: Hulls) -> Hulls:
         """Without scratch, which holds nothing between two turns."""
@@ -106,7 +105,7 @@ class _PlanWalk:
         found: list[Hulls] = []
         for layer in self.plan.program.partial(stage):
             found.append(self.whole(self.network.by_name[layer].output))
-            if (buffer := self.plan.buffer_named.get(sums_name(layer))) is not None:
+            if (buffer := self.plan.buffer_for(BufferKind.SUMS, layer)) is not None:
                 found.append({buffer.name: (0, buffer.size)})
         return joined(found)
 

@@ -65,7 +65,8 @@ def with_scratch(layout: JointLayout, part: str, target: Target, selected: Mappi
     plan = layout.plans[part]
     others = (*_in_the_way(layout, part, plan), *_scratch_beside(layout.deployment, part, plan, selected))
     chosen = select(with_buffers(plan, (*plan.buffers, *others)), NetworkFacts(plan.network, target, Options()))
-    return with_buffers(chosen, tuple(b for b in chosen.buffers if not b.name.startswith(OTHER)))
+    foreign = {buffer.name for buffer in others}
+    return with_buffers(chosen, tuple(buffer for buffer in chosen.buffers if buffer.name not in foreign))
 
 
 def _scratch_beside(deployment: Deployment, part: str, plan: Plan, selected: Mapping[str, Plan]) -> Iterator[Buffer]:

@@ -216,7 +216,8 @@ def check_plan(plan: Plan, network: Network, board: Board | None) -> None:
     if board is not None and plan.board not in (None, board.name):
         raise InputError(f"the plan was made for the board '{plan.board}', not for '{board.name}'; make it anew")
     added = {layer.name for layer in plan.network.layers} - {layer.name for layer in network.layers}
-    copied = [name.removesuffix(":copy") for name in sorted(added) if name.removesuffix(":copy") in network.tensors]
+    copied = [layer.inputs[0] for layer in plan.network.layers if layer.name in added and layer.inputs]
+    copied = [name for name in copied if name in network.tensors]
     _check_ends(plan.network, network)
     mine, theirs = _comparable(with_copies(network, copied)), _comparable(plan.network)
     for key, value in mine.items():

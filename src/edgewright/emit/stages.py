@@ -148,7 +148,7 @@ class StageWriter:
             which=printed(self.module, channel_ranges(node, loops)[1]),
             partial=None if node.partial is None else self._box(node.partial, names),
             sums=None if node.kind is CallKind.COMPUTE else storage.sums(node.layer),
-            arena_scratch=None if chosen.scratch is None else storage.buffer(chosen.scratch),
+            arena_scratch=None if chosen.scratch is None else storage.buffer(self.plan.buffer_named[chosen.scratch]),
             plane_at=storage.plane(node.layer),
         )
 

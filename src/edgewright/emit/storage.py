@@ -10,8 +10,7 @@ from ..kernels.printing.constants import C_TYPES
 from ..kernels.printing.source import Expr, plus, times
 from ..kernels.sites import Sites
 from ..network import Network
-from ..program import Buffer, Plan, sums_name
-from ..program.plan import scratch_name
+from ..program import Buffer, BufferKind, Plan
 
 LANE = "lane"  # the parameter of the run function that says which lane is at work
 
@@ -34,9 +33,8 @@ class ArenaPointers:
         arena = self.memories[memory]
         return f"{arena} + {offset}" if isinstance(offset, int) else f"{arena} + ({offset})"
 
-    def buffer(self, name: str) -> str | None:
-        """C of a pointer to a buffer (uint8_t *), if there is one of that name."""
-        buffer = self.plan.buffer_named.get(name)
+    def buffer(self, buffer: Buffer | None) -> str | None:
+        """C of a pointer to a buffer (uint8_t *), if there is one."""
         if buffer is None:
             return None
         return f"({self.at(buffer.memory, plus(*_of_lane(buffer), buffer.offset))})"
@@ -56,14 +54,14 @@ class ArenaPointers:
 
     def sums(self, layer: str) -> str:
         """C of a pointer to the running sums of a layer."""
-        own = self.buffer(sums_name(layer))
+        own = self.buffer(self.plan.buffer_for(BufferKind.SUMS, layer))
         if own is None:
             return self.tensor(self.network.by_name[layer].output).pointer
         return f"((int32_t *)(void *){own})"
 
     def plane(self, layer: str) -> str | None:
         """C of a pointer to what is reserved for a channel plane of the layer."""
-        return self.buffer(scratch_name(layer))
+        return self.buffer(self.plan.buffer_for(BufferKind.PLANE, layer))
 
 
 def _of_lane(buffer: Buffer) -> tuple[Expr, ...]:

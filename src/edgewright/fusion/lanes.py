@@ -23,9 +23,8 @@ from ..network import Layer, Network, Region
 from ..network.operators import Conv2d, Dense
 from ..platform import Board
 from ..platform.target import Family, Target
-from ..program import CHANNELS, ROWS, FusionSchedule, Plan, Saving, Split, even_ends
+from ..program import CHANNELS, ROWS, BufferKind, FusionSchedule, Plan, Saving, Split, even_ends
 from ..program.legal import problems
-from ..program.plan import room_name
 
 BARRIERS = 2  # that a stage in lanes adds: one before it, one behind
 TECHNIQUE = "parts of layers in lanes"
@@ -86,8 +85,8 @@ def with_lanes(
 def _planned(
     network: Network, plan: Plan, schedules: Sequence[FusionSchedule], board: Board | None, alignment: int
 ) -> Plan:
-    buffers, names = plan.buffer_named, {stage.name: room_name(stage.name) for stage in plan.program.stages}
-    scratch_bytes = tuple((stage, buffers[room].size) for stage, room in names.items() if room in buffers)
+    rooms = (buffer for buffer in plan.buffers if buffer.kind is BufferKind.ROOM)
+    scratch_bytes = tuple((buffer.owner, buffer.size) for buffer in rooms)
     techniques = PLAIN if plan.plain else Techniques(scratch_bytes=scratch_bytes)
     techniques = replace(techniques, pulled=pulled_inputs(network) if plan.pulled else ())
     made = plan_network(

@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from ..errors import Unsupported
 from ..network import Network
 from ..platform.target import Target
-from ..program import Buffer, Plan
+from ..program import Buffer, BufferKind, Plan
 from ..program.lower import calls, lower
 from ..program.options import Options
-from ..program.plan import room_name
 from ..program.selection import CallKey, CallKind, Selection
 from .catalogue import kernels_for
 from .closed_plan import ClosedPlan, facts_of
@@ -37,8 +36,7 @@ def select(plan: Plan, facts: NetworkFacts, preferred: Mapping[str, str] | None 
     for _ in range(2):
         chosen = [_stage(sites, index, linked_kernels, preferred) for index in range(len(plan.program.stages))]
         linked_kernels = frozenset(selection.kernel for stage in chosen for selection in stage.selections.values())
-    rooms = {room_name(stage.name) for stage in plan.program.stages}
-    kept = [buffer for buffer in plan.buffers if buffer.name not in rooms]
+    kept = [buffer for buffer in plan.buffers if buffer.kind is not BufferKind.ROOM]
     scratch = [stage.scratch for stage in chosen if stage.scratch is not None]
     found = replace(
         plan,
@@ -67,8 +65,7 @@ def close_plan(
 
 def _unselected(plan: Plan) -> Plan:
     """The plan before any kernel was selected: without the scratch of those that were."""
-    scratch = {selection.scratch for selection in plan.selections.values()}
-    kept = tuple(buffer for buffer in plan.buffers if buffer.name not in scratch)
+    kept = tuple(buffer for buffer in plan.buffers if buffer.kind is not BufferKind.KERNELS)
     return replace(plan, buffers=kept, selections={}) if plan.selections else plan
 
 
@@ -85,7 +82,8 @@ def _stage(sites: Sites, index: int, linked_kernels: frozenset[str], preferred: 
     lanes = stage.schedule.lanes
     memory, offset, gap = plan.largest_gap(index)
     room = gap // lanes // APART * APART if lanes > 1 else gap
-    name, most = f"scratch of {stage.name}", 0
+    kind = BufferKind.KERNELS
+    name, most = kind.name_for(stage.name), 0
     chosen: dict[CallKey, Selection] = {}
     for call, loops in calls(lower(plan, stage)):
         kernel, offer = first_offer(
@@ -95,7 +93,7 @@ def _stage(sites: Sites, index: int, linked_kernels: frozenset[str], preferred: 
         most = max(most, offer.scratch if in_arena else 0)
         chosen[CallKey(index, call.layer, call.kind)] = Selection(kernel.name, offer, name if in_arena else None)
     size = lanes * round_up(most, APART) if lanes > 1 else most
-    scratch = Buffer(name, size, offset, index, index, memory, lanes) if most else None
+    scratch = Buffer(name, size, offset, index, index, memory, lanes, kind, stage.name) if most else None
     return _Chosen(chosen, scratch)
 
 

@@ -9,12 +9,11 @@ from typing import Any
 
 from ..network import Interval, Network
 from ..platform.target import Target
-from ..program import Plan
+from ..program import BufferKind, Plan
 from ..program.index import AffineExpr, Bounds, IndexExpr, variables
 from ..program.lower import KernelCall, evaluated, iteration_points
 from ..program.nesting import Nesting
 from ..program.options import Options
-from ..program.plan import scratch_name
 from .site import ChannelRange, LayerFacts, Site
 from .strided_tensor import StridedTensor, dense_strides
 
@@ -73,7 +72,7 @@ class Sites:
     def site(self, call: KernelCall, loops: Loops, linked_kernels: frozenset[str] = frozenset()) -> Site:
         """The site of a call, for all iterations of the loops around it."""
         layer = self.facts.network.by_name[call.layer]
-        plane = self.plan.buffer_named.get(scratch_name(call.layer))
+        plane = self.plan.buffer_for(BufferKind.PLANE, call.layer)
         return Site(
             facts=self.facts.of(call.layer),
             most=call.most,

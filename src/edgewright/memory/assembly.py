@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ..program import (
     ROWS,
@@ -19,7 +20,7 @@ from ..program import (
 )
 from ..program.plan import copied_parts, slot_name
 from .footprint import view_of
-from .problems import RESERVED, PlanningProblem
+from .problems import RESERVED, PlanningProblem, Scratch
 from .solver import Solution
 from .views import Subview
 
@@ -41,14 +42,16 @@ def assemble(
         root: store.size if root == RESERVED else problem.techniques.bytes(network.tensors[root])
         for root, store in problem.stores.items()
     }
-    lanes: dict[str, int] = {}
+    scratch: dict[str, Scratch] = {}
     for position, step in enumerate(solution.order.steps):
         for name, part in problem.scratch(problem.nodes[step]).items():
-            spans[name], sizes[name], lanes[name] = (position, position), part.size, part.lanes
-    buffers = tuple(
-        Buffer(name, sizes[name], offsets[name], *spans[name], memory=memories[name], lanes=lanes.get(name, 1))
-        for name in sizes
-    )
+            spans[name], sizes[name], scratch[name] = (position, position), part.size, part
+    buffers = []
+    for name, size in sizes.items():
+        buffer = Buffer(name, size, offsets[name], *spans[name], memory=memories[name])
+        if part := scratch.get(name):
+            buffer = replace(buffer, lanes=part.lanes, kind=part.kind, owner=part.owner)
+        buffers.append(buffer)
     sweeps = _sweeps(solution, memories)
     stages = tuple(_stage(problem, step, sweeps[step]) for step in solution.order.steps)
     free = tuple(layer.name for layer in network.layers if layer.name in problem.views.free)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from .. import text
 from ..errors import InputError
 from ..platform import Board
-from ..program import Buffer, Plan
+from ..program import Buffer, BufferKind, Plan
 from .layout import Item, LayoutProblem, Placement, critical
 from .layout.problem import align_up
 
@@ -66,9 +66,9 @@ def _ram_for(plan: Plan, board: Board) -> int:
 def critical_buffers(plan: Plan) -> tuple[str, ...]:
     """Buffers of which one must shrink before the peak can: stacks from address 0 to the peak (S 4.3.3, fig. 4.10)."""
     found: list[str] = []
-    scratch = {selection.scratch for selection in plan.selections.values()}  # taken from what is free
     for memory, size in plan.arenas.items():
-        buffers = [b for b in plan.buffers if b.memory == memory and b.name not in scratch]
+        # Scratch of kernels takes what is free.
+        buffers = [b for b in plan.buffers if b.memory == memory and b.kind is not BufferKind.KERNELS]
         items = tuple(Item(b.name, b.first, b.last + 1, align_up(b.size, plan.alignment)) for b in buffers)
         offsets = {b.name: b.offset for b in buffers}
         placement = Placement(offsets, align_up(size, plan.alignment), 0, "planned")

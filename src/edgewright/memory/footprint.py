@@ -9,7 +9,7 @@ from math import prod
 
 from ..errors import InputError
 from ..network import Interval, Network, Shape
-from ..program import COLUMNS, ROWS, FusedLayers, FusionSchedule, Tiling, View, sums_bytes, sums_name
+from ..program import COLUMNS, ROWS, FusedLayers, FusionSchedule, Tiling, View, sums_bytes
 from .overlap import Distance
 from .row_windows import RowWindows
 from .views import Subview, Views, is_aligned
@@ -32,7 +32,7 @@ class Footprint:
 
     schedule: FusionSchedule
     locals: Mapping[str, LocalBuffer]  # by root
-    sums: Mapping[str, int]  # bytes of buffers for running sums
+    sums: Mapping[str, int]  # by layer: bytes of a buffer for running sums
     calls: int  # layers, or chains of them, during which different things may be kept
     shares: Mapping[tuple[str, str], Distance]  # (X, Y): how an output may trail an input that dies here
     # (X, Y): bytes of an output that are written while a window is needed; what follows may lie over it.
@@ -44,7 +44,7 @@ def footprint(network: Network, views: Views, schedule: FusionSchedule) -> Footp
     fused = FusedLayers(network, schedule, views.free)
     inner = inner_roots(network, views, schedule.layers)
     cuts = _tile_sizes(views, fused, inner)
-    sizes = {sums_name(name): sums_bytes(network, network.by_name[name]) for name in fused.partial}
+    sizes = {name: sums_bytes(network, network.by_name[name]) for name in fused.partial}
     sums = {name: size for name, size in sizes.items() if size}
     if not schedule.streamed:
         # Lanes are not in step: one may be at the last layer while another is at the first.

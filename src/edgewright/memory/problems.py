@@ -9,7 +9,7 @@ from graphlib import TopologicalSorter
 from itertools import accumulate
 
 from ..network import Layer, Network
-from ..program import FusedLayers, FusionSchedule, room_name
+from ..program import BufferKind, FusedLayers, FusionSchedule
 from .footprint import Footprint, LocalBuffer
 from .layout.problem import Item, LayoutProblem, align_up
 from .ordering.problem import OrderProblem, Store
@@ -37,6 +37,8 @@ class Scratch:
     size: int  # of all lanes
     calls: tuple[int, int]
     lanes: int = 1
+    kind: BufferKind = BufferKind.TENSORS
+    owner: str = ""  # the layer or stage that it serves, unless tensors lie in it
 
 
 @dataclass(frozen=True)
@@ -77,16 +79,20 @@ class PlanningProblem:
         always = (0, node.footprint.calls - 1 if node.footprint else 0)
         lanes = node.footprint.schedule.lanes if node.footprint else 1
         found: dict[str, Scratch] = {}
+
+        def add(kind: BufferKind, owner: str, size: int) -> None:
+            found[kind.name_for(owner)] = Scratch(size, always, 1, kind, owner)
+
         if node.footprint:
             for name, size in node.footprint.sums.items():
-                found[name] = Scratch(self._aligned(size), always)
+                add(BufferKind.SUMS, name, self._aligned(size))
             for root, local in node.footprint.locals.items():
                 found[root] = Scratch(lanes * self._aligned(local.bytes), local.calls or always, lanes)
         elif plane := self.views.planes.get(node.name):
-            found[f"{node.name}:scratch"] = Scratch(plane, always)
+            add(BufferKind.PLANE, node.name, plane)
         if room := dict(self.techniques.scratch_bytes).get(node.name):
             unaligned = max(0, 8 - self.alignment)  # kernels use it from a multiple of 8 on
-            found[room_name(node.name)] = Scratch(self._aligned(lanes * room + unaligned), always)
+            add(BufferKind.ROOM, node.name, self._aligned(lanes * room + unaligned))
         return found
 
     def _aligned(self, size: int) -> int:

@@ -9,17 +9,17 @@ from .deployment_file import load_deployment, save_deployment
 from .fusion import CHANNELS, COLUMNS, FusedLayers, FusionSchedule, Split, even_ends
 from .interpreter import Interpreter, interpret
 from .order import check_order
-from .plan import Buffer, CheaperPlan, FaultKind, Plan, PlanFault, Saving, View, arena_sizes, room_name
+from .plan import Buffer, BufferKind, CheaperPlan, FaultKind, Plan, PlanFault, Saving, View, arena_sizes
 from .program import Program, Stage
 from .row_trace import PixelChain, RowTrace
-from .steps import ROWS, Step, Sweep, restricted, rows_needed, summed_axes, sums_bytes, sums_name
+from .steps import ROWS, Step, Sweep, restricted, rows_needed, summed_axes, sums_bytes
 from .tiling import Tiling
 
 __all__ = [
-    "CHANNELS", "COLUMNS", "OUTSIDE", "ROWS", "Buffer", "CheaperPlan", "Deployment", "FaultKind", "Fifo", "FusedLayers",
-    "FusionSchedule", "Interpreter", "Part", "PixelChain", "Plan", "PlanFault", "Prediction", "Program", "Region",
+    "CHANNELS", "COLUMNS", "OUTSIDE", "ROWS", "Buffer", "BufferKind", "CheaperPlan", "Deployment", "FaultKind", "Fifo",
+    "FusedLayers", "FusionSchedule", "Interpreter", "Part", "PixelChain", "Plan", "PlanFault", "Prediction", "Program", "Region",
     "RowTrace", "Saving", "Split", "Stage", "Step", "Sweep", "Tiling", "View", "Worker", "arena_sizes",
     "check_order", "checked", "checked_deployment", "deployment_faults", "even_ends", "faults", "interpret",
-    "load_deployment", "load_plan", "plan_from_dict", "plan_text", "plan_to_dict", "restricted", "room_name",
-    "rows_needed", "save_deployment", "save_plan", "structure_digest", "summed_axes", "sums_bytes", "sums_name",
+    "load_deployment", "load_plan", "plan_from_dict", "plan_text", "plan_to_dict", "restricted",
+    "rows_needed", "save_deployment", "save_plan", "structure_digest", "summed_axes", "sums_bytes",
 ]  # fmt: skip

@@ -14,9 +14,9 @@ import numpy as np
 from ..network import Array, Region
 from .deployment import InterruptionPoints
 from .places import Places, StoredPiece, cells_of
-from .plan import Plan, scratch_name
+from .plan import BufferKind, Plan
 from .program import Stage
-from .steps import SUM_BYTES, Step, Sweep, sums_name
+from .steps import SUM_BYTES, Step
 
 START = -1  # the stage before the first: inputs are copied into memory
 
@@ -160,9 +160,8 @@ class ByteTrace:
 
     def _scratch(self, stage: int, step: Step) -> Iterator[Touch]:
         sizes = {}
-        if step.sweep is Sweep.CHANNELS:
-            name = scratch_name(step.layer)
-            sizes[name] = self._places.buffers[name].part
+        if plane := self.plan.buffer_for(BufferKind.PLANE, step.layer):
+            sizes[plane.name] = plane.part
         for selection in self.plan.selections_of(stage, step.layer):
             if selection.scratch is not None:
                 sizes[selection.scratch] = selection.offer.scratch
@@ -174,7 +173,7 @@ class ByteTrace:
     def _sums(self, layer: str, is_write: bool) -> Iterator[Touch]:
         """The running sums of a layer: in a buffer of their own, or in its output."""
         output = self.network.by_name[layer].output
-        buffer = self._places.buffers.get(sums_name(layer))
+        buffer = self.plan.buffer_for(BufferKind.SUMS, layer)
         if buffer is None:
             yield from self._whole(output, is_write)
         else:

@@ -33,7 +33,7 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
         "format": FORMAT,
         "model": plan.network.name,
         **{name: _plain(getattr(plan, name)) for name in _AS_THEY_ARE},
-        "buffers": [_entry(buffer, "lanes") for buffer in plan.buffers],
+        "buffers": [_entry(buffer, "lanes", "kind", "owner") for buffer in plan.buffers],
         "views": {name: _entry(view, "window", "tiled") for name, view in plan.views.items()},
         "target": _entry(plan.target),
         "options": _entry(plan.options),

@@ -16,10 +16,10 @@ from ..network.operators import Conv2d
 from ..network.tensor import MOST_ELEMENTS
 from .fusion import CHANNELS, COLUMNS
 from .legal import problems
-from .plan import Buffer, Plan, View, room_name, scratch_name, slot_name
+from .plan import Buffer, BufferKind, Plan, View, slot_name
 from .program import Stage
 from .row_trace import RowTrace
-from .steps import ROWS, SUM_BYTES, Sweep, sums_bytes, sums_name
+from .steps import ROWS, SUM_BYTES, Sweep, sums_bytes
 
 
 def flaws(plan: Plan) -> Iterator[str]:
@@ -116,14 +116,25 @@ def _flaws_of_buffers(plan: Plan) -> Iterator[str]:
             yield f"buffer '{buffer.name}' is divided among lanes that its stage does not have"
     if len({buffer.name for buffer in plan.buffers}) < len(plan.buffers):
         yield "two buffers have the same name"
-    used = {view.buffer for view in plan.views.values()}
-    for stage in plan.program.stages:
-        used.add(room_name(stage.name))
-        used |= {sums_name(name) for name in plan.program.partial(stage)}
-        used |= {scratch_name(name) for name in _by_channels(stage)}
-    used |= {selection.scratch for selection in plan.selections.values() if selection.scratch}
-    if idle := [buffer.name for buffer in plan.buffers if buffer.name not in used]:
+    if idle := [buffer.name for buffer in plan.buffers if not _is_used(plan, buffer)]:
         yield f"buffer '{idle[0]}' is there for nothing"
+
+
+def _is_used(plan: Plan, buffer: Buffer) -> bool:
+    """Whether the buffer serves what it says that it serves, and is the only one to do so."""
+    stages = plan.program.stages
+    match buffer.kind:
+        case BufferKind.TENSORS:
+            return any(view.buffer == buffer.name for view in plan.views.values())
+        case BufferKind.KERNELS:
+            return any(selection.scratch == buffer.name for selection in plan.selections.values())
+        case BufferKind.ROOM:
+            owners = {stage.name for stage in stages}
+        case BufferKind.SUMS:
+            owners = {name for stage in stages for name in plan.program.partial(stage)}
+        case BufferKind.PLANE:
+            owners = {name for stage in stages for name in _by_channels(stage)}
+    return buffer.owner in owners and plan.buffer_for(buffer.kind, buffer.owner) is buffer
 
 
 def _is_of_lanes(plan: Plan, buffer: Buffer) -> bool:
@@ -261,7 +272,7 @@ def _flaws_of_sums(plan: Plan, stage: Stage) -> Iterator[str]:
     """Layers with running sums whose buffer is missing: integers need one of their own, real numbers use the output."""
     for name in plan.program.partial(stage):
         wanted = sums_bytes(plan.network, plan.network.by_name[name])
-        found = plan.buffer_named.get(sums_name(name))
+        found = plan.buffer_for(BufferKind.SUMS, name)
         if wanted and (found is None or found.size < wanted or found.offset % SUM_BYTES):
             yield f"the running sums of '{name}' have no place"
         elif not wanted and found is not None:
@@ -273,7 +284,7 @@ def _flaws_of_planes(plan: Plan, stage: Stage) -> Iterator[str]:
     for name in _by_channels(stage):
         layer = plan.network.by_name[name]
         x, y = (plan.network.tensors[tensor] for tensor in (layer.inputs[0], layer.output))
-        scratch = plan.buffer_named.get(scratch_name(name))
+        scratch = plan.buffer_for(BufferKind.PLANE, name)
         depthwise = isinstance(layer.op, Conv2d) and layer.op.groups == x.shape[-1] == y.shape[-1]
         if not depthwise or x.shape != y.shape or x.dtype is not y.dtype:
             yield f"layer '{name}' cannot work channel by channel"

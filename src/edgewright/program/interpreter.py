@@ -17,9 +17,9 @@ from ..network.kernels import Operand, add_partial_sum, compute, finish_partial_
 from ..network.kernels.compute import by_name
 from . import hazards
 from .places import LaneTouches, Places, StoredPiece, cells_of
-from .plan import Plan, View, scratch_name, slot_name
+from .plan import BufferKind, Plan, View, slot_name
 from .program import Stage
-from .steps import SUM_BYTES, Step, sums_name
+from .steps import SUM_BYTES, Step
 
 POISON = 0xFF  # NaN as a float, -1 as an integer
 
@@ -154,7 +154,7 @@ class Interpreter:
         """The running sums of a layer, as they lie in memory: in a buffer of their own, or in its output."""
         output = self.network.by_name[name].output
         shape = self.network.tensors[output].shape
-        buffer = self.places.buffers.get(sums_name(name))
+        buffer = self.plan.buffer_for(BufferKind.SUMS, name)
         if buffer is None:
             return self._memory(output, self.places.pieces(output, Region.whole(shape))[0])
         assert buffer.size >= SUM_BYTES * Region.whole(shape).size
@@ -164,7 +164,7 @@ class Interpreter:
         layer = self.network.by_name[step.layer]
         result = self.network.tensors[layer.output]
         self.places.turn_to(layer.output, step.region)
-        if scratch := self.places.buffers.get(scratch_name(step.layer)):
+        if scratch := self.plan.buffer_for(BufferKind.PLANE, step.layer):
             self.memories[scratch.memory][scratch.offset : scratch.end] = self.poison
         operands = []
         for which, (name, needed) in enumerate(zip(layer.inputs, self.plan.program.needs(step), strict=True)):

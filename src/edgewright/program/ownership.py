@@ -20,9 +20,9 @@ from ..network.operators import Concat, Reshape, Slice
 from ..network.operators.partial_sums import reduction_axes
 from . import hazards
 from .places import LaneTouches, Places, StoredPiece, cells_of
-from .plan import Buffer, FaultKind, Plan, PlanFault, scratch_name
+from .plan import Buffer, BufferKind, FaultKind, Plan, PlanFault
 from .program import Stage
-from .steps import SUM_BYTES, Step, Sweep, sums_name
+from .steps import SUM_BYTES, Step, Sweep
 
 MOST_CELLS = 1 << 25  # of a plan that is judged: 128 MiB of float32; marks take a few times as much
 
@@ -130,7 +130,7 @@ class _Run:
             if not _are_all(parts, _whole_sum(self.network, layer)):
                 yield PlanFault(FaultKind.ORDER, f"the sums of '{name}' do not take every share of its input once")
             self._write(layer.output, Region.whole(self.network.tensors[layer.output].shape))
-            if sums_name(name) in self.places.buffers:  # the order in which sums become output is the kernel's own
+            if self.plan.buffer_for(BufferKind.SUMS, name):  # the order in which sums become output is the kernel's own
                 yield from self._read_sums(name)
 
     def _step(self, step: Step, layer: Layer) -> Iterator[PlanFault]:
@@ -178,8 +178,9 @@ class _Run:
     def _use_scratch(self, step: Step) -> None:
         """Scratch may hold anything before a step and after it."""
         if step.sweep is Sweep.CHANNELS:
-            buffer = self.places.buffers[scratch_name(step.layer)]
-            self._scribble(buffer, buffer.part)
+            plane = self.plan.buffer_for(BufferKind.PLANE, step.layer)
+            assert plane is not None
+            self._scribble(plane, plane.part)
         for selection in self.plan.selections_of(self.stage, step.layer):
             if selection.scratch is not None:
                 self._scribble(self.places.buffers[selection.scratch], selection.offer.scratch)
@@ -243,7 +244,7 @@ class _Run:
         """The marks where the running sums of a layer lie: in a buffer of their own, or in its output."""
         output = self.network.by_name[layer].output
         shape = self.network.tensors[output].shape
-        buffer = self.places.buffers.get(sums_name(layer))
+        buffer = self.plan.buffer_for(BufferKind.SUMS, layer)
         if buffer is None:
             self._use(self.plan.views[output].buffer)
             return self._memory(output, self.places.pieces(output, Region.whole(shape))[0])
@@ -289,7 +290,7 @@ class _Marks:
         for stage in plan.program.stages:
             for name in plan.program.partial(stage):
                 size = network.tensors[network.by_name[name].output].size
-                cells[sums_name(name)] = size * SUM_BYTES // self.grid
+                cells[BufferKind.SUMS.name_for(name)] = size * SUM_BYTES // self.grid
         for buffer in plan.buffers:
             cells.setdefault(buffer.name, 1)
         self.names = tuple(cells)
@@ -309,7 +310,8 @@ class _Marks:
 
     def sums(self, layer: str, shape: Sequence[int]) -> Array:
         count = int(np.prod(shape))
-        found: Array = (self._ramp[:count] + self.dtype.type(self.first[sums_name(layer)])).reshape(shape)
+        first = self.dtype.type(self.first[BufferKind.SUMS.name_for(layer)])
+        found: Array = (self._ramp[:count] + first).reshape(shape)
         return found
 
     def tensor(self, name: str) -> tuple[Array, int]:

@@ -21,6 +21,21 @@ Judged = TypeVar("Judged")
 FORMAT = 4  # of the JSON file; raised whenever a reader of the old format would misread the new one
 
 
+class BufferKind(Enum):
+    """What a buffer is for. All but those of tensors serve one layer or stage, their owner."""
+
+    TENSORS = "tensors"  # views lie in it
+    SUMS = "sums"  # running sums of a layer
+    PLANE = "plane"  # one channel of a layer that works channel by channel
+    ROOM = "room"  # set aside for the kernels of a stage
+    KERNELS = "kernels"  # scratch of the kernels that are selected for a stage
+
+    def name_for(self, owner: str) -> str:
+        """The name of the owner's buffer of this kind, which no tensor's buffer has."""
+        form = {BufferKind.PLANE: "{}:scratch", BufferKind.KERNELS: "scratch of {}"}
+        return form.get(self, f"{{}}:{self.value}").format(owner)
+
+
 @dataclass(frozen=True, slots=True)
 class Buffer:
     """A piece of memory that is reserved from stage `first` to stage `last`, both included."""
@@ -32,6 +47,8 @@ class Buffer:
     last: int
     memory: str = "ram"
     lanes: int = 1  # it is divided into as many equal parts, one for each lane of its stage
+    kind: BufferKind = BufferKind.TENSORS
+    owner: str = ""  # the layer or stage that it serves
 
     @property
     def part(self) -> int:
@@ -41,16 +58,6 @@ class Buffer:
     @property
     def end(self) -> int:
         return self.offset + self.size
-
-
-def scratch_name(layer: str) -> str:
-    """The buffer in which a layer that works channel by channel computes each of them."""
-    return f"{layer}:scratch"
-
-
-def room_name(stage: str) -> str:
-    """The name of a buffer that is left to the kernels of a stage as scratch."""
-    return f"{stage}:room"
 
 
 def slot_name(tensor: str) -> str:
@@ -245,6 +252,14 @@ class Plan:
     def buffer_named(self) -> Mapping[str, Buffer]:
         return {buffer.name: buffer for buffer in self.buffers}
 
+    def buffer_for(self, kind: BufferKind, owner: str) -> Buffer | None:
+        """The buffer of this kind that serves a layer or a stage, if there is one."""
+        return self._serving.get((kind, owner))
+
+    @cached_property
+    def _serving(self) -> Mapping[tuple[BufferKind, str], Buffer]:
+        return {(buffer.kind, buffer.owner): buffer for buffer in self.buffers}
+
     @cached_property
     def arenas(self) -> Mapping[str, int]:
         """Bytes used of each memory, in whole words; those of the caller are not among them."""
@@ -280,11 +295,11 @@ class Plan:
 
         It begins at a multiple of 8. What is set aside for the kernels of the stage is free to them.
         """
-        own = room_name(self.program.stages[stage].name)
+        own = self.buffer_for(BufferKind.ROOM, self.program.stages[stage].name)
         best = ("", 0, 0)
         for memory, size in self.arenas.items():
             at = 0
-            taken = sorted((b.offset, b.end) for b in self.live(stage) if b.memory == memory and b.name != own)
+            taken = sorted((b.offset, b.end) for b in self.live(stage) if b.memory == memory and b is not own)
             for start, end in [*taken, (size, size)]:
                 first = -(-at // 8) * 8
                 if start - first > best[2]:

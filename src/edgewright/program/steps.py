@@ -116,11 +116,6 @@ def sums_bytes(network: Network, layer: Layer) -> int:
     return 0 if y.dtype is DType.FLOAT32 else y.bytes // y.dtype.bytes * SUM_BYTES
 
 
-def sums_name(layer: str) -> str:
-    """The name of that buffer."""
-    return f"{layer}:sums"
-
-
 def restricted(network: Network, step: Step, axis: int, part: Interval) -> Step:
     """The step for a part along an axis: of the input where it sums over that axis, else of the output."""
     layer = network.by_name[step.layer]

@@ -8,7 +8,7 @@ from math import prod
 
 from .. import text
 from ..network import Layer, Shape, describe
-from ..program import Buffer, Plan, Stage, View, sums_name
+from ..program import Buffer, BufferKind, Plan, Stage, View
 from .occupancy import LayerWork, Occupancy, Role
 
 
@@ -185,8 +185,8 @@ def _shares(occupancy: Occupancy, layer: Layer) -> Iterator[str]:
 def _what(occupancy: Occupancy, buffer: Buffer) -> str:
     """What lies in the buffer: its role, and the layers that write it."""
     role, network = occupancy.role(buffer.name), occupancy.plan.network
-    if role is Role.SCRATCH and buffer.name in map(sums_name, network.by_name):
-        return f"running sums of {text.printable(buffer.name.removesuffix(sums_name('')))}"
+    if buffer.kind is BufferKind.SUMS:
+        return f"running sums of {text.printable(buffer.owner)}"
     if role is Role.SCRATCH:
         return f"scratch of {text.printable(occupancy.plan.order[buffer.first])}"
     made = [network.producers[name] for name in occupancy.tensors[buffer.name] if name in network.producers]

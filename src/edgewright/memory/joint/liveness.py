@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 
-from ...program import ROWS, Buffer, Plan, Step, sums_name
+from ...program import ROWS, Buffer, BufferKind, Plan, Step
 from ...program.deployment import InterruptionPoints
 from ...program.steps import has_rows
 
@@ -61,7 +61,7 @@ class Liveness:
 
     def _stage(self, n: int, turns: Sequence[Sequence[Step]]) -> Iterator[Mapping[str, Span]]:
         """After each turn: outputs as far as they are written, inputs that die here as far as they are to be read."""
-        sums = {sums_name(name) for name in self.plan.program.partial(self.plan.program.stages[n])}
+        sums = {BufferKind.SUMS.name_for(name) for name in self.plan.program.partial(self.plan.program.stages[n])}
         tensors = {view.buffer for view in self.plan.views.values()}
         held = [b for b in self.plan.buffers if b.first <= n <= b.last and b.name in tensors | sums]
         progress = {b.name: self._progress(b, n, turns) for b in held}
