@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 
 from ..emit.deployment import DeploymentLibrary, LibraryNames, emit_deployment
 from ..emit.names import safe_prefix
@@ -78,7 +78,7 @@ def _scratch_beside(deployment: Deployment, part: str, plan: Plan, selected: Map
         is_nested = preemption is not None and preemption.points is None
         for buffer in other.buffers if is_nested or deployment.are_parallel(name, part) else ():
             if buffer.name not in planned:
-                yield replace(buffer, name=f"{OTHER}{name} {buffer.name}", first=0, last=last)
+                yield Buffer(f"{OTHER}{name} {buffer.name}", buffer.size, buffer.offset, 0, last, buffer.memory)
 
 
 def _in_the_way(layout: JointLayout, part: str, plan: Plan) -> Iterator[Buffer]:

@@ -17,9 +17,9 @@ from .tiling import Tiling
 
 __all__ = [
     "CHANNELS", "COLUMNS", "OUTSIDE", "ROWS", "Buffer", "BufferKind", "CheaperPlan", "Deployment", "FaultKind", "Fifo",
-    "FusedLayers", "FusionSchedule", "Interpreter", "Part", "PixelChain", "Plan", "PlanFault", "Prediction", "Program", "Region",
-    "RowTrace", "Saving", "Split", "Stage", "Step", "Sweep", "Tiling", "View", "Worker", "arena_sizes",
+    "FusedLayers", "FusionSchedule", "Interpreter", "Part", "PixelChain", "Plan", "PlanFault", "Prediction", "Program",
+    "Region", "RowTrace", "Saving", "Split", "Stage", "Step", "Sweep", "Tiling", "View", "Worker", "arena_sizes",
     "check_order", "checked", "checked_deployment", "deployment_faults", "even_ends", "faults", "interpret",
-    "load_deployment", "load_plan", "plan_from_dict", "plan_text", "plan_to_dict", "restricted",
-    "rows_needed", "save_deployment", "save_plan", "structure_digest", "summed_axes", "sums_bytes",
+    "load_deployment", "load_plan", "plan_from_dict", "plan_text", "plan_to_dict", "restricted", "rows_needed",
+    "save_deployment", "save_plan", "structure_digest", "summed_axes", "sums_bytes",
 ]  # fmt: skip
