@@ -1,4 +1,5 @@
-"""Golden C: the schedules of three small networks, whole, streamed and tiled, as a person has read them.
+"""Golden C and golden choices: the schedules of three small networks, whole, streamed and tiled, as a person has read
+them.
 
 A change of the emitter is reviewed as a diff of these files: run with `--update-golden`, then read it.
 """
@@ -12,11 +13,13 @@ import numpy as np
 import pytest
 
 from edgewright.emit import TARGETS
+from edgewright.kernels.select import close_plan
 from edgewright.memory import plan as make_plan
 from edgewright.network import Arithmetic, Builder, DType, Network, Quant
 from edgewright.network.operators import AvgPool2d, Binary, BinaryKind, Clamp, Conv2d, Dense, Reshape
 from edgewright.program import FusionSchedule, Plan, Split
 from tests.helpers.emitting import check_emitted, emit
+from tests.helpers.lowered_text import lowered_text
 
 GOLDEN = Path(__file__).parent / "golden"
 RELU = Clamp(0.0)
@@ -84,3 +87,17 @@ def test_the_schedule_reads_as_reviewed(made: Callable[[], tuple[Network, Plan]]
     if request.config.getoption("--update-golden"):
         file.write_text(figures + text)
     assert figures + text == file.read_text(), "run with --update-golden and read the diff"
+
+
+@pytest.mark.parametrize("made", [_whole, _streamed, _tiled], ids=lambda made: made.__name__.strip("_"))
+def test_the_choice_reads_as_reviewed(made: Callable[[], tuple[Network, Plan]], request) -> None:
+    """What is decided before any C exists: loops, regions, kernels, scratch."""
+    _, plan = made()
+    parts = [
+        f"== {target} ==\n{lowered_text(close_plan(plan, TARGETS[target]).plan)}"
+        for target in ("cortex-m4", "rv32imc", "host")
+    ]
+    file, text = GOLDEN / f"{plan.network.name}.txt", "\n".join(parts)
+    if request.config.getoption("--update-golden"):
+        file.write_text(text)
+    assert text == file.read_text(), "run with --update-golden and read the diff"

@@ -49,8 +49,8 @@ def assemble(
     buffers = []
     for name, size in sizes.items():
         buffer = Buffer(name, size, offsets[name], *spans[name], memory=memories[name])
-        if part := scratch.get(name):
-            buffer = replace(buffer, lanes=part.lanes, kind=part.kind, owner=part.owner)
+        if use := scratch.get(name):
+            buffer = replace(buffer, lanes=use.lanes, kind=use.kind, owner=use.owner)
         buffers.append(buffer)
     sweeps = _sweeps(solution, memories)
     stages = tuple(_stage(problem, step, sweeps[step]) for step in solution.order.steps)

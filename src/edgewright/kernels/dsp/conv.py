@@ -103,9 +103,10 @@ def offers_conv(site: Site) -> Iterator[Offer]:
     window = conv_window(site)
     if _fits(site, window):
         is_row = window.is_pointwise and site.most[1] == 1 < site.result.shape[1]  # one of several
+        is_circular = not is_row and site.inputs[0].window is not None
         if is_row and _takes_threes(site):
-            yield Offer.of(window.columns * 3 // 2, row=1, pixels=3)
-        yield Offer.of(window.columns, row=int(is_row), pixels=2)
+            yield Offer.of(window.columns * 3 // 2, row=1, pixels=3, circular=0)
+        yield Offer.of(window.columns, row=int(is_row), pixels=2, circular=int(is_circular))
 
 
 def _takes_threes(site: Site) -> bool:
@@ -121,7 +122,7 @@ def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
     window = _split_window(call)
     batch, rows, columns, _ = call.region
     table = _table(call, window)
-    run, given = "ew_dsp_conv_circular" if call.inputs[0].window else "ew_dsp_conv", f"&{table}"
+    run, given = "ew_dsp_conv_circular" if offer["circular"] else "ew_dsp_conv", f"&{table}"
     if offer["row"]:
         run = "ew_dsp_odd_row" if offer["pixels"] == 3 else "ew_dsp_row"
         call.use(run.removeprefix("ew_"))
@@ -139,7 +140,7 @@ def offers_small_dense(site: Site) -> Iterator[Offer]:
     if is_small and is_line and is_ours(site):
         window = _dense_window(site)
         if _fits(site, window):
-            yield Offer.of(window.columns, row=0, pixels=2)
+            yield Offer.of(window.columns, row=0, pixels=2, circular=0)
 
 
 def write_small_dense(call: CCall, offer: Offer, c: CWriter) -> None:

@@ -45,12 +45,15 @@ def offers_conv(site: Site) -> Iterator[Offer]:
     op = site.op_as(Conv2d)
     if not _has_pairs(site) or not site.inputs[0].lies_by_pixels:
         return
+    is_pointwise = site.shapes[1][1:3] == (1, 1) and op.pads == (0, 0, 0, 0)
+    is_circular = not is_pointwise and site.inputs[0].window is not None
+    entry = {"points": int(is_pointwise), "circular": int(is_circular)}
     depths = [_depth(channels) for channels in site.ranges]
     for most in _depths(max(depths)):
         if len({-(-depth // most) for depth in depths}) == 1:
             windows = [_window(site, op, part) for r in site.ranges for part in _depth_passes(r, most)]
             if all(window.fits_table for window in windows):
-                yield Offer.of(max(window.columns for window in windows), depth=most)
+                yield Offer.of(max(window.columns for window in windows), depth=most, **entry)
 
 
 def _depth(channels: ChannelRange) -> int:
@@ -82,10 +85,9 @@ def _window(site: Site, op: Conv2d, part: Interval) -> ConvColumns:
 
 
 def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
-    op = call.op_as(Conv2d)
-    is_pointwise = call.shapes[1][1:3] == (1, 1) and op.pads == (0, 0, 0, 0)
+    op, write = call.op_as(Conv2d), _write_points if offer["points"] else _write_windows
     for at in range(len(_depth_passes(call.ranges[0], offer["depth"]))):
-        (_write_points if is_pointwise else _write_windows)(call, c, _DepthPass(call, op, offer, at))
+        write(call, c, _DepthPass(call, op, offer, at))
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,7 @@ def _write_windows(call: CCall, c: CWriter, depth_pass: _DepthPass) -> None:
     with loops(c, [batch], "n") as (n,), c.block():
         where, buffer = part_pointer(call, c, (*rows, *columns)), _columns(call, c, depth_pass)
         x, y = call.inputs[0].address((n, 0, 0, depth_pass.depth)), sums_place(call).address((n, 0, 0, first))
-        run = "ew_dsp_conv_circular" if call.inputs[0].window else "ew_dsp_conv"
+        run = "ew_dsp_conv_circular" if depth_pass.offer["circular"] else "ew_dsp_conv"
         c.line(f"{run}(&{table}, {x}, {y}, {where}, {buffer});")
 
 
