@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from edgewright.program import Plan
 from edgewright.program.index import AffineExpr, Bounds, IndexExpr, TableExpr
 from edgewright.program.lower import For, KernelCall, Node, OnDemand, lower
-from edgewright.program.selection import CallKey
 
 
 def lowered_text(plan: Plan) -> str:
@@ -39,7 +38,7 @@ def _call(plan: Plan, stage: int, call: KernelCall) -> Iterator[str]:
     yield f"{call.kind.value} {call.layer} {_bounds(call.region)}{partial}{condition}"
     for tensor, axis, begin in call.origins:
         yield f"    {tensor} is kept from index {_index(begin)} of axis {axis} on"
-    chosen = plan.selections[CallKey(stage, call.layer, call.kind)]
+    chosen = plan.selections[call.key(stage)]
     variant = ", ".join(f"{name} {number}" for name, number in chosen.offer.variant)
     home = f"in '{chosen.scratch}'" if chosen.scratch else "on the stack"
     scratch = f", {chosen.offer.scratch} B {home}" if chosen.offer.scratch else ""

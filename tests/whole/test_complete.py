@@ -32,7 +32,7 @@ from edgewright.network.read import read_bytes
 from edgewright.platform import load_board
 from edgewright.program import FaultKind, Plan, faults, plan_text
 from edgewright.program.codec import plan_from_json
-from edgewright.program.selection import CallKey, CallKind, Linked, Packed, Selection, packed_bytes
+from edgewright.program.selection import CallKey, Linked, Packed, Selection, packed_bytes
 from tests.helpers.emitting import emit
 from tests.helpers.parameters import each_once
 from tests.helpers.random_models import draw_model
@@ -341,7 +341,7 @@ def test_calls_without_a_kernel_and_kernels_without_a_call():
     key, one = first_selection(made, at)
     rest = {other: selection for other, selection in made.selections.items() if other != key}
     assert judged(replace(made, selections=rest))[0].startswith("form: no kernel is selected to compute")
-    for stray in (replace(key, stage=99), replace(key, kind=CallKind.ADD), replace(key, layer="nobody")):
+    for stray in (replace(key, stage=99), replace(key, part=1), replace(key, layer="nobody")):
         found = judged(replace(made, selections={**made.selections, stray: one}))
         assert found[0].endswith("which does not do that")
 

@@ -15,7 +15,7 @@ from ..kernels.sites import Loops, channel_ranges
 from ..program import Plan, RowTrace, Stage, sums_bytes
 from ..program.index import AffineExpr, Bounds, IndexExpr, TableExpr, scaled, tabled
 from ..program.lower import CHUNK, For, KernelCall, Node, OnDemand, is_one_turn, lower
-from ..program.selection import CallKey, CallKind, Selection
+from ..program.selection import CallKind, Selection
 from .lanes import lane_loop
 from .storage import ArenaPointers
 from .streaming import RowOutlet, RowPuller, write_on_demand
@@ -78,7 +78,7 @@ class StageWriter:
                             if row:
                                 c.line(row)
                 case KernelCall():
-                    self._call(c, node, loops, self.plan.selections[CallKey(stage, node.layer, node.kind)])
+                    self._call(c, node, loops, self.plan.selections[node.key(stage)])
 
     def _call(self, c: CWriter, node: KernelCall, loops: Loops, chosen: Selection) -> None:
         if self.module.arena:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from ..errors import Damaged
 from ..program import FaultKind, Plan, PlanFault
 from ..program.lower import KernelCall, calls, lower
-from ..program.selection import CallKey, Selection
+from ..program.selection import Selection
 from .catalogue import BY_NAME
 from .kernel import Kernel
 from .sites import Loops, NetworkFacts, Sites
@@ -24,7 +24,7 @@ def faults(plan: Plan, facts: NetworkFacts) -> Iterator[PlanFault]:
     linked_kernels = frozenset(selection.kernel for selection in plan.selections.values())
     for index, stage in enumerate(plan.program.stages):
         for call, loops in calls(lower(plan, stage)):
-            selection = plan.selections[CallKey(index, call.layer, call.kind)]
+            selection = plan.selections[call.key(index)]
             if fault := _fault(sites, call, loops, selection, linked_kernels):
                 yield PlanFault(FaultKind.KERNEL, f"layer '{call.layer}': {fault}")
 

@@ -91,7 +91,7 @@ def _stage(sites: Sites, index: int, linked_kernels: frozenset[str], preferred: 
         )
         in_arena = 0 < offer.scratch <= room
         most = max(most, offer.scratch if in_arena else 0)
-        chosen[CallKey(index, call.layer, call.kind)] = Selection(kernel.name, offer, name if in_arena else None)
+        chosen[call.key(index)] = Selection(kernel.name, offer, name if in_arena else None)
     size = lanes * round_up(most, APART) if lanes > 1 else most
     scratch = Buffer(name, size, offset, index, index, memory, lanes, kind, stage.name) if most else None
     return _Chosen(chosen, scratch)

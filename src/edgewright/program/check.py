@@ -12,7 +12,7 @@ from .form import flaws
 from .lower import calls, lower
 from .ownership import is_too_large, misuses
 from .plan import FaultKind, Plan, PlanFault, judged
-from .selection import CallKey, packed_bytes
+from .selection import packed_bytes
 
 
 def faults(plan: Plan, pushed: Collection[str] = ()) -> Iterator[PlanFault]:
@@ -44,11 +44,7 @@ def _flaws_of_selections(plan: Plan) -> Iterator[str]:
     if not plan.selections:
         return
     stages = plan.program.stages
-    wanted = {
-        CallKey(index, call.layer, call.kind)
-        for index, stage in enumerate(stages)
-        for call, _ in calls(lower(plan, stage))
-    }
+    wanted = {call.key(index) for index, stage in enumerate(stages) for call, _ in calls(lower(plan, stage))}
     for key in [key for key in plan.selections if key not in wanted][:1]:
         yield f"a kernel is selected to {key.kind.value} '{key.layer}' in stage {key.stage}, which does not do that"
         return

@@ -131,6 +131,7 @@ def _selection_to_dict(key: CallKey, selection: Selection) -> dict[str, Any]:
         "stage": key.stage,
         "layer": key.layer,
         "kind": key.kind.value,
+        **({"part": key.part} if key.part else {}),
         "kernel": selection.kernel,
         "bytes": selection.offer.scratch,
         "variant": dict(selection.offer.variant),

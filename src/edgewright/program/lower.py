@@ -6,6 +6,7 @@ constant, an affine expression or a table. Unrolled, the tree gives back the ste
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -16,7 +17,7 @@ from .index import AffineExpr, Bounds, IndexExpr, fit, value, variable, variable
 from .plan import Plan
 from .program import Stage
 from .row_trace import RowTrace
-from .selection import CallKind
+from .selection import CallKey, CallKind
 from .steps import ROWS, Step, Sweep, summed_axes
 from .tiling import Tiling
 
@@ -34,6 +35,11 @@ class KernelCall:
     most: tuple[int, ...]  # indices along each axis of the region, at most
     origins: tuple[tuple[str, int, IndexExpr], ...] = ()  # (tensor, axis, where the tile that memory holds begins)
     may_be_empty: bool = False  # in some tile nothing is left of it
+    part: int = 0  # of the layer, where a stage has several calls for it
+
+    def key(self, stage: int) -> CallKey:
+        """What tells the call from the others of a plan."""
+        return CallKey(stage, self.layer, self.kind, self.part)
 
     def step(self, at: Mapping[str, int]) -> Step | None:
         """The step that the call computes in the iteration `at`; None where it is empty, or the call finishes sums."""
@@ -92,6 +98,7 @@ class _Lowering:
         self.plan, self.stage, self.network = plan, stage, plan.network
         self.fused = plan.program.fused(stage)
         self.origins: dict[tuple[str, int], IndexExpr] = {}  # (buffer, axis from the end)
+        self.parts: Counter[tuple[str, CallKind]] = Counter()  # calls of each layer so far
         self.loops = [
             (f"tile{depth}" if depth else "tile", Tiling(self.fused, split, stage.sweep is Sweep.BACKWARD))
             for depth, split in enumerate(stage.schedule.splits)
@@ -151,7 +158,9 @@ class _Lowering:
         self._begin(layer.output, region)
         names = dict.fromkeys((*self.network.activations(layer), layer.output))
         origins = tuple(found for name in names for found in self._origins_of(name))
-        yield KernelCall(step.layer, kind, region, partial, self.stage.sweep, tuple(most), origins, may_be_empty)
+        part = self.parts[step.layer, kind]
+        self.parts[step.layer, kind] += 1
+        yield KernelCall(step.layer, kind, region, partial, self.stage.sweep, tuple(most), origins, may_be_empty, part)
 
     def _begin(self, tensor: str, region: Bounds) -> None:
         """Records where the tile begins that the tensor's buffer holds from here on."""

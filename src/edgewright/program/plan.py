@@ -15,7 +15,7 @@ from ..network.operators import Concat
 from ..platform.target import Target
 from .options import Options
 from .program import Program, Stage
-from .selection import CallKey, CallKind, Linked, Packed, Selection, packed_bytes
+from .selection import CallKey, Linked, Packed, Selection, packed_bytes
 
 Judged = TypeVar("Judged")
 FORMAT = 4  # of the JSON file; raised whenever a reader of the old format would misread the new one
@@ -149,8 +149,14 @@ class Plan:
 
     def selections_of(self, stage: int, layer: str) -> tuple[Selection, ...]:
         """What is selected for the calls of a layer in a stage."""
-        found = (self.selections.get(CallKey(stage, layer, kind)) for kind in CallKind)
-        return tuple(selection for selection in found if selection is not None)
+        return tuple(self._selections_by_layer.get((stage, layer), ()))
+
+    @cached_property
+    def _selections_by_layer(self) -> Mapping[tuple[int, str], Sequence[Selection]]:
+        found: dict[tuple[int, str], list[Selection]] = {}
+        for key, selection in self.selections.items():
+            found.setdefault((key.stage, key.layer), []).append(selection)
+        return found
 
     @property
     def flash_bytes(self) -> int:

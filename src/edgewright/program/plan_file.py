@@ -146,6 +146,7 @@ class _Selection(FileEntry):
     stage: Count
     layer: str
     kind: CallKind
+    part: Count = 0
     kernel: str
     bytes: Count
     variant: dict[str, int]
@@ -153,7 +154,7 @@ class _Selection(FileEntry):
 
     @property
     def key(self) -> CallKey:
-        return CallKey(self.stage, self.layer, self.kind)
+        return CallKey(self.stage, self.layer, self.kind, self.part)
 
     def build(self) -> Selection:
         return Selection(self.kernel, Offer(self.bytes, tuple(self.variant.items())), self.scratch)

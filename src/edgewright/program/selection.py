@@ -36,11 +36,12 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class CallKey:
-    """A call of a plan: a stage has at most one of each kind for a layer."""
+    """A call of a plan. A stage has one of each kind for a layer, or one for each part, as of a concat."""
 
     stage: int
     layer: str
     kind: CallKind
+    part: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from ...platform.target import Target
 from ...program import Plan, Step
 from ...program.lower import calls, lower
 from ...program.options import Options
-from ...program.selection import CallKey, CallKind
+from ...program.selection import CallKind
 from ...program.steps import SUM_BYTES
 from ..catalogue import BY_NAME
 from ..select import first_offer, select
@@ -72,7 +72,7 @@ def works_of(plan: Plan, target: Target) -> list[list[tuple[str, KernelWork, int
         nodes, works = lower(chosen, stage), []
         known = {}
         for call, loops in calls(nodes):
-            selection = chosen.selections[CallKey(index, call.layer, call.kind)]
+            selection = chosen.selections[call.key(index)]
             site, kernel = sites.site(call, loops, linked_kernels), BY_NAME[selection.kernel]
             known[id(call)] = site, kernel, selection.offer
             if call.kind is CallKind.FINISH:
