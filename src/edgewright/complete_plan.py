@@ -30,7 +30,7 @@ ROUNDS = 4  # plans that are linked until arenas and stack fit together
 
 @dataclass(frozen=True)
 class CompletePlan:
-    """A library with its complete plan, and what the search found besides."""
+    """A library with its complete plan, and the outcome of the search."""
 
     library: Library
     not_counted: str = ""  # why code and stack are not; empty where they are
@@ -44,7 +44,7 @@ class CompletePlan:
 def complete(
     plan: Plan, network: Network, target: Target, options: Options | None = None, name: str | None = None
 ) -> CompletePlan:
-    """The plan with all that emission and the linker tell about it."""
+    """The plan with kernels, packed weights and, where a linker is at hand, the sizes that it reports."""
     library = emit(close_plan(plan, target, network, options), name)
     obstacle = _obstacle(library)
     if not obstacle:
@@ -81,7 +81,7 @@ def find_complete(
 
 
 def _find_beside(network: Network, request: PlanRequest, board: Board | None, target: Target, stack: int) -> FoundPlan:
-    """The plan that leaves so many bytes of RAM to the stack."""
+    """The plan that leaves `stack` bytes of RAM to the stack."""
     if not stack:
         return find(network, request, board, target)
     if request.ram is not None:

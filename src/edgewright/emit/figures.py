@@ -100,7 +100,7 @@ class Figures:
         return self.time_of(self.instructions if self.critical_path is None else self.critical_path)
 
     def time_of(self, instructions: int | None) -> float | None:
-        """How long so many instructions are estimated to take; None where that is not known."""
+        """Estimated seconds for a number of instructions; None where they or the clock are unknown."""
         if instructions is None or self.instruction_time is None:
             return None
         return instructions * self.instruction_time

@@ -1,4 +1,4 @@
-"""Libraries that tell the time: between stages they note a clock, in C, for whoever profiles them.
+"""Instrumented libraries: between stages their C reads a clock, for profiles.
 
 One build serves both: while probing is off, a frame takes as long as without probes.
 """

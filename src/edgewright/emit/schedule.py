@@ -27,7 +27,7 @@ from .stages import StageWriter
 from .storage import LANE, ArenaPointers
 from .streaming import RowOutlet, RowPuller
 
-FENCE = "EW_FENCE();"  # between stages: memory is used anew under other types
+FENCE = "EW_FENCE();"  # between stages: memory is used again under other types
 # For cores with Helium: GCC makes conversions conditional that the assembler beside it cannot read.
 NO_CONDITIONAL_CONVERSIONS = (
     "#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 13",

@@ -86,7 +86,7 @@ def compare_stages(
     """The first stage that differs from our kernels; `traced` are the tensors that the code has between stages.
 
     Integers must be equal, real numbers within their tolerance, and those that ONNX files store in 16 bits within a
-    step, which is hardly more than the last bits of a float32. Where real numbers are stored inside a stage, so that
+    step, which is little more than the last bits of a float32. Where real numbers are stored inside a stage, so that
     they cannot be seen, noise in their last bits may move as much of its output as it moves in our kernels.
     """
     values: dict[str, Array] = {**network.constants, **inputs}

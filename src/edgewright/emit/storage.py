@@ -40,7 +40,7 @@ class ArenaPointers:
         return f"({self.at(buffer.memory, plus(*_of_lane(buffer), buffer.offset))})"
 
     def tensor(self, name: str, shift: Sequence[Expr] = ()) -> CTensor:
-        """A tensor where it lies; of one that is kept tile by tile, so many bytes further on."""
+        """A tensor where it lies, `shift` bytes further on where only a tile of it is kept."""
         placed = self.sites.placement(name)
         if placed.memory is None:
             return CTensor(placed.tensor, placed.strides)

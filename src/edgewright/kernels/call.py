@@ -90,7 +90,7 @@ class CCall(Site):
         return {"is_split": int(is_split)} if nesting is not None and nesting.split else {}
 
     def scratch(self, c: CWriter, ctype: str, count: int, name: str = "scratch") -> str:
-        """C of a pointer (`ctype *`) to the scratch: in an arena, or declared here as a local array of so many."""
+        """C of a pointer (`ctype *`) to the scratch: in an arena, or a local array of `count` elements."""
         if self.module.arena:
             c.line(f"{ctype} {name}[{1 if self.arena_scratch else count}];")
             at = self.arena_scratch or f"({self.module.arena} + 0)"
@@ -108,7 +108,7 @@ class CCall(Site):
         return replace(place, pointer=name)
 
     def place(self, which: int) -> CTensor:
-        """Input `which` wherever it lies; a constant is put into flash as it is."""
+        """Input `which`; a constant is stored in flash in its own layout."""
         return self.constant(which) if self.inputs[which].is_constant else self.inputs[which]
 
 

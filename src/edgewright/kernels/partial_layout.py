@@ -105,7 +105,7 @@ def difference(low: Expr, high: Expr) -> Expr:
 
 
 def write_lines(call: CCall, c: CWriter, begun: str) -> None:
-    """The call, of which the beginning is given: once for all pixels, or per line where lines are not contiguous."""
+    """Prints the call that begins with `begun`: once for all pixels, or per line where lines are not contiguous."""
     place, y = sums_place(call), call.output
     if y.is_dense:
         channels = call.result.shape[-1]

@@ -23,7 +23,7 @@ from .site import Site
 from .sites import NetworkFacts, Sites
 from .window import round_up
 
-APART = 64  # bytes of which the scratch of a lane is a multiple: a line of the cache
+APART = 64  # the scratch of a lane is a multiple of a cache line, 64 bytes
 
 
 def select(plan: Plan, facts: NetworkFacts, preferred: Mapping[str, str] | None = None) -> Plan:
@@ -55,7 +55,7 @@ def close_plan(
 ) -> ClosedPlan:
     """The plan with a kernel for every call; `network` brings the weights when the plan came from a file.
 
-    Kernels that were selected for this target by these options are kept; others are selected anew.
+    Kernels that were selected for this target by these options are kept; otherwise all are selected again.
     """
     if plan.is_selected_for(target, options or Options()):
         return ClosedPlan.of(plan, target, network, options)

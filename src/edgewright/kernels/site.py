@@ -41,7 +41,7 @@ class LayerFacts:
 
     @property
     def whole(self) -> LayerFacts | None:
-        """The layer of which this one is a slice."""
+        """The larger layer that this one is a slice of."""
         return self.once("whole", self._whole)
 
     def _whole(self) -> LayerFacts | None:
@@ -94,7 +94,7 @@ class Site:
 
     @property
     def whole(self) -> Site | None:
-        """The layer of which this one is a slice, wherever its tensors lie."""
+        """The larger layer that this one is a slice of, with its tensors at no particular address."""
         facts = self.facts.whole
         if facts is None:
             return None

@@ -19,7 +19,7 @@ class WindowAxis:
     size: int  # of the image
 
     def stays_inside(self, outputs: int) -> bool:
-        """Whether every window of so many outputs lies within the image."""
+        """Whether the windows of the first n outputs lie inside the image."""
         return self.outside((0, outputs)) == (0, 0)
 
     def outside(self, out: Interval) -> tuple[int, int]:
@@ -37,7 +37,7 @@ class WindowAxis:
         return self.kernel * (out[1] - out[0] - before - after) + sum(map(self._met, edges))
 
     def covered(self, outputs: int) -> int:
-        """Indices of the image that so many neighbouring outputs read."""
+        """Indices of the image that n neighbouring outputs read."""
         return min(self.size, (outputs - 1) * self.stride + (self.kernel - 1) * self.dilation + 1)
 
     def _met(self, index: int) -> int:

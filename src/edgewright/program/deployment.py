@@ -308,7 +308,7 @@ class Deployment:
 
     @cached_property
     def shared(self) -> tuple[Fifo, ...]:
-        """The FIFOs of which readers find the latest frame."""
+        """The FIFOs whose readers get the latest frame."""
         return tuple(fifo for fifo in self.fifos if fifo.keeps_latest)
 
     @cached_property

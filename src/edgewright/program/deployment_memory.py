@@ -84,7 +84,7 @@ def with_built_weights(deployment: Deployment, size: int) -> Deployment:
 
 
 def with_slots(deployment: Deployment, slots: Mapping[TensorRegion, int]) -> Deployment:
-    """The deployment with so many slots for what FIFOs carry, and memory to match; predictions are not kept."""
+    """The deployment with these numbers of slots per FIFO, and memory to match; predictions are dropped."""
     fifos = tuple(replace(fifo, slots=slots.get(fifo.what, fifo.slots)) for fifo in deployment.fifos)
     changed = replace(deployment, fifos=fifos, predictions=())
     return replace(changed, arenas=laid_out(changed))

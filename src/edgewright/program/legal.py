@@ -188,7 +188,7 @@ def _tiles(fused: FusedLayers) -> Iterator[str]:
 
 
 def _parts(fused: FusedLayers, split: Split, what: str) -> Iterator[str]:
-    """Splits whose parts do not make up the sink, or of which every part needs the whole of some layer."""
+    """Splits whose parts do not make up the sink, or whose every part needs the whole of some layer."""
     tiling, name = Tiling(fused, split), fused.schedule.name
     size, ends = tiling.size(fused.sinks[0]), split.ends
     if not ends or not all(a < b for a, b in pairwise((0, *ends))) or ends[-1] != size:

@@ -20,7 +20,7 @@ SPLIT = 4  # input channels that kernels read at a time
 
 @dataclass(frozen=True)
 class WholeLayer:
-    """A layer of which others are slices."""
+    """A layer that others are slices of."""
 
     network: Network
     layer: Layer

@@ -60,7 +60,7 @@ class _Run:
         }
         self.stage = 0
         self.used: dict[str, tuple[int, int]] = {}  # of each buffer: the first and the last stage that touches it
-        self.begun: set[str] = set()  # tensors of which something has been computed
+        self.begun: set[str] = set()  # tensors that are computed in part or whole
         self.touches: LaneTouches | None = None  # of the lanes of the stage, where it has several
         self.coming = dict.fromkeys(plan.pulled, 0)  # rows had so far
 
@@ -267,7 +267,7 @@ class _Run:
 
 
 def _grid(plan: Plan) -> int:
-    """The largest number of bytes of which every address and every element is a multiple."""
+    """The largest number of bytes that divides every address and the size of every element."""
     numbers = [SUM_BYTES, *(plan.network.tensors[name].dtype.bytes for name in plan.views)]
     numbers += [buffer.offset for buffer in plan.buffers]
     numbers += [buffer.part for buffer in plan.buffers if buffer.lanes > 1]
@@ -279,7 +279,7 @@ def _grid(plan: Plan) -> int:
 class _Marks:
     """A number for every cell of every tensor: the same for elements that hold the same value by being moved.
 
-    Memory is divided into cells of `grid` bytes, of which every address and every element is a multiple.
+    Memory is divided into cells of `grid` bytes, which divide every address and the size of every element.
     """
 
     def __init__(self, plan: Plan) -> None:

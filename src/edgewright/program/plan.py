@@ -117,7 +117,7 @@ class Plan:
     board: str | None = None
     plain: bool = False
     resident_bytes: int | None = None  # RAM with pulled inputs held in memory instead, where that is less
-    searched: int = 0  # ways to run parts of the network that were priced, of which this plan takes the best
+    searched: int = 0  # ways to run parts of the network that were priced to find this plan
     target: Target | None = None  # that kernels were selected for
     options: Options | None = None  # that they were selected by
     selections: Mapping[CallKey, Selection] = field(default_factory=dict)  # of all calls, or none yet
@@ -339,7 +339,7 @@ def arena_sizes(buffers: Iterable[Buffer], alignment: int) -> Mapping[str, int]:
 
 
 def copied_parts(network: Network, views: Mapping[str, View]) -> Mapping[str, tuple[int, ...]]:
-    """For each concat of which some inputs lie in place: the inputs that do not, and so must be copied."""
+    """For each concat with some inputs in place: its other inputs, which must be copied."""
     found = {}
     for layer in network.layers:
         if not isinstance(layer.op, Concat) or not _is_joined(network, layer):

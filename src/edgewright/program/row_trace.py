@@ -3,7 +3,7 @@
 The last layers are driven from top to bottom. A layer that lacks rows asks its producers for them, one step at a
 time, so that every row is computed as late as possible and its memory is free again as early as possible. Skip
 connections and concats need no rule of their own: their rows stay needed for longer. In bands of rows all this begins
-anew with every band, at the first row that its last layers need of each layer.
+again with every band, at the first row that its last layers need of each layer.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .tiling import Tiling
 
 @dataclass(frozen=True, slots=True)
 class PixelChain:
-    """Layers of which each reads only the pixel that the one before has just computed: they run as one step."""
+    """Layers that run as one step: each reads only the pixel that the one before has just computed."""
 
     layers: tuple[str, ...]
     rows: int  # in a step
@@ -115,7 +115,7 @@ class RowTrace:
         return next((Tiling(self.fused, split) for split in self.fused.schedule.splits if split.axis == ROWS), None)
 
     def wanted(self, sink: int, rounds: int) -> int:
-        """Rows of a last layer that must be there after so many rounds."""
+        """Rows of a last layer that must be computed after this number of rounds."""
         return -(-rounds * self.heights[sink] // self.rounds)
 
     @cached_property
@@ -194,7 +194,7 @@ class RowTrace:
             yield tuple(self.step(name, rows, part) for part in parts for name in self.chains[index].layers)
 
     def rows_of_step(self, index: int, done: int) -> Interval:
-        """The rows that a chain computes after so many steps."""
+        """The rows that a chain computes after this number of steps."""
         rows = self.chains[index].rows
         return done * rows, min((done + 1) * rows, self.heights[index])
 

@@ -110,7 +110,7 @@ def offers_conv(site: Site) -> Iterator[Offer]:
 
 
 def _takes_threes(site: Site) -> bool:
-    """Whether rows, or parts of them, have an odd number of pixels, of which the last three are computed at once."""
+    """Whether rows, or parts of them, have an odd number of pixels: the last three are then computed at once."""
     numbers = layer_numbers(site, is_raw=False)
     is_even = all(channels.count % 2 == 0 for channels in site.ranges)
     width, whole = site.most[2], site.result.shape[2]
@@ -180,7 +180,7 @@ def fields_of(call: CCall, window: ConvColumns, sums: Fields, zero: int, kernel:
 
 
 def _write(call: CCall, offer: Offer, c: CWriter, begun: str, batch: tuple[Expr, Expr], part: tuple[Expr, ...]) -> None:
-    """The call, of which the beginning is given, for every image of the batch."""
+    """Prints the call that begins with `begun`, for every image of the batch."""
     rank = len(call.output.strides)
     with loops(c, [batch], "n", backward=call.is_backward) as (n,), c.block():
         where = part_pointer(call, c, part)

@@ -35,7 +35,7 @@ class AxisPhase:
 
 
 def axis_phases(op: ConvTranspose2d, axis: int, kernel: int, size: int) -> Iterator[AxisPhase]:
-    """The phases of an axis, of which `size` outputs exist."""
+    """The phases of an axis with `size` outputs."""
     stride, pad = op.stride[axis], op.pads[axis]
     for rest in range(stride):
         taps = tuple(range(rest, kernel, stride))[::-1]

@@ -143,7 +143,7 @@ def _layer_scaling(site: Site) -> Scaling | None:
 
 
 def _shared(site: Site, own: Scaling) -> Scaling:
-    """With the multipliers of the layer of which this one is a slice, which are stored already, if they hold here."""
+    """The scaling with the multipliers of the larger layer, which are stored already, where they are exact here too."""
     larger = larger_layer(site, counts_weights=own.bias is None)
     of_all = _layer_scaling(larger) if larger is not None else None
     if of_all is None or of_all.kind != own.kind or (of_all.bias is None) != (own.bias is None):
@@ -209,7 +209,7 @@ class Convolution:
     pixels: int
 
     def table(self, call: CCall, arranged: Arrangement, step: int = 1) -> str:
-        """C of the struct for the channels of the call, of which weights are packed so."""
+        """C of the struct for the channels of the call, whose weights are packed in this arrangement."""
         x, y = self.places
         _, _, depth, _, kernel_w, _, _, _, dilation_w, *_ = self.window
         split = is_split(call)

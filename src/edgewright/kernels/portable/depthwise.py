@@ -211,7 +211,7 @@ def _scratch(call: CCall, c: CWriter, shape: _Geometry) -> str:
 
 
 def _fields(call: CCall, shape: _Geometry) -> Fields:
-    """Of ew_depthwise: all channels of the layer, of which the call says which it computes."""
+    """The fields of ew_depthwise. They describe all channels; a call names those that it computes."""
     x, y, factors = call.inputs[0], call.output, unwrap(factors_of(call))
     flip_x, flip_y = flip(x.tensor), flip(y.tensor)
     rule = factors.sums.rule

@@ -115,7 +115,7 @@ def _scratch(call: CCall, c: CWriter, size: int) -> str:
 
 
 def _fields(call: CCall, axes: tuple[int, int], keeps_a_line: bool) -> Fields:
-    """Of ew_direct: all channels of the layer, of which the call says which it computes."""
+    """The fields of ew_direct. They describe all channels; a call names those that it computes."""
     op, x, y, factors = call.op_as(Conv2d), call.inputs[0], call.output, unwrap(factors_of(call))
     weights = call.weights[..., 0]
     if axes == (2, 1):

@@ -94,7 +94,7 @@ def offset(at: Sequence[Expr], strides: Sequence[int], window: tuple[int, int] |
 
 
 def advanced(pointer: str, by: Expr) -> str:
-    """The pointer, so many elements on."""
+    """C of the pointer advanced by this number of elements."""
     return pointer if by == 0 else f"{pointer} + {by}"
 
 

@@ -34,7 +34,7 @@ def factors_of(site: Site) -> Factors | None:
 
 
 def _shared(site: Site, own: Factors | None, find: Callable[[Site], Factors | None]) -> Factors | None:
-    """The factors of the layer of which this one is a slice, which are stored already, if they are of the same form."""
+    """The factors of the larger layer, which are stored already, where they have the same form."""
     larger = larger_layer(site, counts_weights=True)
     of_all = find(larger) if larger is not None else None
     if own is None or of_all is None or of_all.table.shape[1] != own.table.shape[1]:
@@ -60,7 +60,7 @@ def _assumed(sums: Requantised) -> Factors:
 
 
 def factors_shifted_by(site: Site, left: int) -> Factors | None:
-    """Factors for a kernel that shifts the sums of all channels by so many bits, and rounds all by the same rule."""
+    """Factors for a kernel that shifts the sums of all channels by `left` bits and rounds them by one rule."""
     sums = requantised(site)
     if sums is None or sums.drop_bits is not None:
         return None

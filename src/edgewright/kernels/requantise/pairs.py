@@ -102,7 +102,7 @@ def _sum_rule(task: _PairProblem) -> PairRule | None:
 
 
 def _even_rule(task: _PairProblem, value: Array, first: int, second: int, shift: int, start: float) -> PairRule | None:
-    """For scales of which one is a whole number of others: halves are exact, and go to even numbers."""
+    """For two scales whose ratio is a whole number: halves are exact and round to even."""
     for odd in (task.zero & 1, 0):
         rule = _rule(task, first, second, round(start), shift, odd)
         if np.array_equal(answers(rule, value), task.answers):

@@ -70,7 +70,7 @@ def _offers(site: Site) -> Iterator[Offer]:
 
 
 def _panel(site: Site, columns: int) -> int:
-    """Bytes of the rows that are kept for so many columns of the output, and a panel of channels."""
+    """Bytes of the rows that are kept for this number of output columns and one panel of channels."""
     op = site.op_as(Conv2d)
     down, right = ((k - 1) * d for k, d in zip(site.shapes[1][1:3], op.dilation, strict=True))
     return 4 * PANEL * (down + 1) * ((columns - 1) * op.stride[1] + right + 1)

@@ -41,7 +41,7 @@ def offers_dense(site: Site) -> Iterator[Offer]:
 
 
 def _tiles(site: Site, most: int) -> Iterator[Offer]:
-    """Of so many pixels, or of fewer, for the channels of x that calls sum over at most."""
+    """Offers of tiles of at most `most` pixels, sized for the largest number of input channels of a call."""
     parts = [_part(site, channels) for channels in site.ranges]
     if parts:
         depth = max(part[0].size for part in parts)

@@ -38,7 +38,7 @@ def is_image(place: StridedTensor) -> bool:
 
 
 def is_image_of_ranges(site: Site) -> bool:
-    """Whether input and output are images, of which known ranges of channels are computed pixel by pixel."""
+    """Whether input and output are images, and calls compute known ranges of channels, pixel by pixel."""
     is_known = bool(site.ranges) and site.bounds[0] is not None
     return is_image(site.inputs[0]) and is_image(site.output) and is_known
 
@@ -107,7 +107,7 @@ SIZES = ("height", "width", "depth", *WINDOW)
 
 
 def window_fields(site: Site, channels: int, groups: int = 1) -> Fields:
-    """Fields of a kernel's table from the input's size to the output's place, for so many channels of all groups."""
+    """Fields of a kernel's table from the input's size to the output's place, for `channels` over all groups."""
     sizes = struct_fields(SIZES, window_sizes(site, site.shapes[0][3] // groups))
     return {**sizes, "channels": channels // groups, "in": image(site.inputs[0]), "out": image(site.output)}
 
@@ -125,7 +125,7 @@ def tiles(row: int, most: int) -> Iterator[Offer]:
 
 
 def rooms(each: int, most: int, least: int = 1) -> Iterator[tuple[int, int]]:
-    """(bytes, how many it holds) of room for `most` things of so many bytes, down to `least`.
+    """(bytes, count) of room for `most` things of `each` bytes, down to `least` of them.
 
     Where not all fit the stack, as many as do may have all of it.
     """
