@@ -337,8 +337,8 @@ def test_kernels_as_selected_have_no_faults():
 
 
 def test_calls_without_a_kernel_and_kernels_without_a_call():
-    made, at = selected()
-    key, one = first_selection(made, at)
+    made, _ = selected()
+    key, one = next((key, one) for key, one in made.selections.items() if one.scratch is None)
     rest = {other: selection for other, selection in made.selections.items() if other != key}
     assert judged(replace(made, selections=rest))[0].startswith("form: no kernel is selected to compute")
     for stray in (replace(key, stage=99), replace(key, part=1), replace(key, layer="nobody")):
