@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 import onnx
 
@@ -121,34 +122,54 @@ def advising(
         raise
 
 
+class PlanKeywords(TypedDict, total=False):
+    """The options of `plan` that say what the plan should be like."""
+
+    ram: int | str | None
+    minimise: str | None
+    max_overhead: float | None
+    max_slowdown: float | None
+    plain: bool
+    phases: bool | Collection[str]
+    schedules: Sequence[FusionSchedule] | None
+    pull_rows: bool
+    lanes: int
+    alignment: int | None
+
+
+def request_of(**options: Unpack[PlanKeywords]) -> PlanRequest:
+    """The request that the keywords of `plan` describe."""
+    if unknown := options.keys() - PlanKeywords.__annotations__.keys():
+        raise TypeError(f"plan() got an unexpected keyword argument '{min(unknown)}'")
+    minimise, ram = options.pop("minimise", None), options.pop("ram", None)
+    if minimise not in (None, MINIMISED):
+        raise InputError(f'minimise="{minimise}" is not known; write minimise="{MINIMISED}", or leave it out')
+    if schedules := options.get("schedules"):
+        options["schedules"] = tuple(schedules)
+    if not isinstance(phases := options.get("phases", False), bool):
+        options["phases"] = tuple(phases)
+    return PlanRequest(ram=None if ram is None else parse_size(ram), minimise_ram=minimise is not None, **options)
+
+
 def plan(
     model: Network | str | os.PathLike[str] | bytes | onnx.ModelProto,
     board: str | Path | Board | None = None,
     *,
     target: str | None = None,
-    ram: int | str | None = None,
-    minimise: str | None = None,
-    max_overhead: float | None = None,
-    max_slowdown: float | None = None,
-    plain: bool = False,
-    phases: bool | Collection[str] = False,
-    schedules: Sequence[FusionSchedule] = (),
-    pull_rows: bool = False,
-    lanes: int = 1,
-    alignment: int | None = None,
     techniques: Techniques | None = None,
     explain: bool = True,
     progress: Listener | None = None,
+    **options: Unpack[PlanKeywords],
 ) -> Plan:
-    """The plan that `edgewright plan` makes with the same options; Infeasible where it needs more RAM than there is.
+    """The plan that `edgewright plan` makes with the same options; raises Infeasible if it does not fit.
 
     A board whose flash is too small is a warning here, and an error of `compile_model`.
 
     Without limits layers are whole and the RAM is the least. `ram` is a limit such as 65536 or "64K"; minimise="ram"
     and the limits on extra work (0.05 for 5 %) ask for layers in parts. `phases` and `schedules` say by hand which ones
     run in parts, and `plain` that nothing but order and layout is used (S 4.3.1, 4.3.2). `techniques` switches single
-    techniques of whole layers; `explain` adds what each one saved. `progress` is called with what is being done, and
-    with the share that is done or None.
+    techniques of whole layers; `explain` adds what each one saved. `progress` is called with a description of each
+    step, and with the share of it that is done or None.
 
     >>> from edgewright import samples, read_model
     >>> plan(read_model(samples.build("stahl_running_example")), plain=True).peak_bytes  # S fig. 4.9
@@ -156,32 +177,15 @@ def plan(
     """
     network = model if isinstance(model, Network) else read(model)
     hardware = board if isinstance(board, Board) or board is None else load_board(board)
-    if minimise not in (None, MINIMISED):
-        raise InputError(f'minimise="{minimise}" is not known; write minimise="{MINIMISED}", or leave it out')
-    limit = parse_size(ram) if ram is not None else None
-    request = PlanRequest(
-        ram=limit,
-        plain=plain,
-        alignment=alignment,
-        pull_rows=pull_rows,
-        phases=phases if isinstance(phases, bool) else tuple(phases),
-        schedules=tuple(schedules),
-        minimise_ram=minimise is not None,
-        max_overhead=max_overhead,
-        max_slowdown=max_slowdown,
-        lanes=lanes,
-    )
+    request = request_of(**options)
     if techniques is not None:
-        if request.is_search or lanes > 1:
+        if request.is_search or request.lanes > 1:
             raise InputError("techniques are those of whole layers: leave minimise, limits on extra work and lanes out")
-        made = plan_network(
-            network, hardware, plain=plain, techniques=techniques, alignment=alignment, explain=explain,
-            pull_rows=pull_rows, phases=phases, schedules=schedules or None,
-        )  # fmt: skip
+        made = plan_network(network, hardware, request, techniques=techniques, explain=explain)
     else:
         with listening(progress), advising(network, request, hardware, target):
             made = planned(network, request, hardware, target, explain=explain).plan
-    verdict = fit(made, hardware, limit)
+    verdict = fit(made, hardware, request.ram)
     if not verdict.ram_fits:
         with advising(network, request, hardware, target):
             raise Infeasible(refusal(made, verdict, critical_buffers(made)))

@@ -10,7 +10,7 @@ from functools import cached_property
 from ..errors import Infeasible
 from ..fusion.choice import is_interrupted
 from ..fusion.request import PlanRequest, make_plan
-from ..fusion.search import Limits, PlanSearch
+from ..fusion.search import PlanSearch
 from ..fusion.timing import TimedPlan, Timing
 from ..memory.joint.conflicts import last_use
 from ..memory.joint.layout import with_buffers
@@ -97,7 +97,7 @@ class PartPlanner:
         """Whole layers in little RAM, or what the file asks for."""
         if not self.is_fixed:
             is_alone = not self.application.is_pipelined(self.part.owner)
-            search = self._least_search if is_alone else self._search(Limits())
+            search = self._least_search if is_alone else self._search(self._request)
             return self._found(search, search.whole.plan)
         request = PlanRequest(plain=self.entry.plain, phases=self.entry.phases, pull_rows=self._pulls)
         return self._own(make_plan(self.network, request, target=self.application.target))
@@ -210,48 +210,38 @@ class PartPlanner:
     def _alignment(self) -> int | None:
         return self.application.board.alignment if self.application.board else None
 
-    @property
-    def _limits(self) -> Limits:
-        return self._in_pipeline(Limits(self.entry.max_overhead, self.entry.max_slowdown))
+    @cached_property
+    def _request(self) -> PlanRequest:
+        """What every search asks for; limits on extra work are added."""
+        outside = () if self.ring_ends[1] is None else (self.ring_ends[1],)
+        return PlanRequest(alignment=self._alignment, pull_rows=self._pulls, outside=outside)
 
     @property
-    def _least_limits(self) -> Limits:
-        request = PlanRequest(
-            minimise_ram=True, max_overhead=self.entry.max_overhead, max_slowdown=self.entry.max_slowdown
-        )
-        return self._in_pipeline(Limits(*request.least_limits))
+    def _limited(self) -> PlanRequest:
+        """The request with the limits of the file."""
+        return replace(self._request, max_overhead=self.entry.max_overhead, max_slowdown=self.entry.max_slowdown)
 
-    def _in_pipeline(self, limits: Limits) -> Limits:
-        """A partition may lose as much time as the slowest one of its pipeline, which sets the pace."""
+    def _in_pipeline(self, request: PlanRequest) -> PlanRequest:
+        """A partition may slow down until it takes as long as the slowest one of its pipeline, which sets the rate."""
         others = [one for one in self.everyone.values() if one.part.owner == self.part.owner and one is not self]
-        if limits.slowdown is None or not others:
-            return limits
+        if request.max_slowdown is None or not others:
+            return request
         share = max(one.cost(one.fastest) for one in others) / max(1.0, self.cost(self.fastest))
-        return replace(limits, slowdown=limits.slowdown * max(1.0, share))
+        return replace(request, max_slowdown=request.max_slowdown * max(1.0, share))
 
     @cached_property
     def _least_search(self) -> PlanSearch:
         """The search for the least RAM: its routes are priced once, up to the peak of whole layers, for all budgets."""
-        return self._search(self._least_limits, reserved=self.reserved)
+        return self._search(self._in_pipeline(self._limited.with_usual_limits), reserved=self.reserved)
 
     @cached_property
     def _smallest_search(self) -> PlanSearch:
         """The search within the limits of the file; its routes are priced once, for all budgets below the least."""
-        return self._search(self._limits, self.least.peak_bytes, self.reserved)
+        return self._search(self._in_pipeline(self._limited), self.least.peak_bytes, self.reserved)
 
-    def _search(self, limits: Limits, room: int = 0, reserved: tuple[str, int] | None = None) -> PlanSearch:
-        return PlanSearch(
-            self.network,
-            None,
-            self._alignment,
-            self._pulls,
-            self.application.target,
-            limits,
-            room,
-            outside=() if self.ring_ends[1] is None else (self.ring_ends[1],),
-            reserved=reserved,
-            timing=self._timing,
-        )
+    def _search(self, request: PlanRequest, room: int = 0, reserved: tuple[str, int] | None = None) -> PlanSearch:
+        target, timing = self.application.target, self._timing
+        return PlanSearch(self.network, request, target=target, room=room, reserved=reserved, timing=timing)
 
     def _found(self, search: PlanSearch, plan: Plan) -> Plan:
         """The plan as this part's own. Where it fills a ring, but not row by row, another one of the search does."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 from math import isnan
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -42,50 +41,67 @@ from .csdf_tables import actors_table, channels_table, findings_table, front_lin
 PER_SECOND = EFFORT // 60  # of the searches' effort, roughly
 
 
-def csdf(
-    source: Path,
-    asked: bool,
-    asked_front: bool,
-    sdf3_file: Path | None,
-    dot_file: Path | None,
-    page: Path | None,
-    gantt: Path | None,
-    plot: Path | None,
-    iterations: int,
-    in_bytes: bool | None,
-    limit: float | None,
-    shapes: dict[str, Shape],
-    as_json: bool,
-    **conversion: Any,
-) -> None:
-    about = subject(source, Conversion(**conversion, shapes=shapes))
-    weight: Weight = usual_weight(about.graph) if in_bytes is None else "bytes" if in_bytes else "tokens"
-    wants_front = asked_front or plot is not None
+@dataclass(frozen=True, slots=True)
+class CsdfOptions:
+    """The options of `edgewright csdf`, as parsed."""
+
+    source: Path
+    asked: bool
+    asked_front: bool
+    sdf3_file: Path | None
+    dot_file: Path | None
+    page: Path | None
+    gantt: Path | None
+    plot: Path | None
+    iterations: int
+    in_bytes: bool | None
+    limit: float | None
+    shapes: dict[str, Shape]
+    as_json: bool
+    sdf: bool
+    rule: str | None
+    elements: bool
+    self_loops: bool
+    mapping: Path | None
+    times: Path | None
+
+    @property
+    def conversion(self) -> Conversion:
+        """How a model becomes a graph."""
+        return Conversion(self.sdf, self.rule, self.elements, self.self_loops, self.mapping, self.times, self.shapes)
+
+
+def csdf(options: CsdfOptions) -> None:
+    about = subject(options.source, options.conversion)
+    weight: Weight = (
+        usual_weight(about.graph) if options.in_bytes is None else "bytes" if options.in_bytes else "tokens"
+    )
+    wants_front = options.asked_front or options.plot is not None
     if wants_front:
         _check_times(about.graph)
-    found = _analysed(about.graph, weight, limit) if asked or page or gantt else None
+    found = _analysed(about.graph, weight, options.limit) if options.asked or options.page or options.gantt else None
     is_stuck = found is not None and not found.is_live
-    front = _front(about.graph, weight, limit) if wants_front and not is_stuck else None
+    front = _front(about.graph, weight, options.limit) if wants_front and not is_stuck else None
     files: dict[Path, str | bytes] = {}
 
     @cache
     def drawn() -> tuple[Firing, ...]:
         assert found is not None
-        return _firings(found, iterations)
+        return _firings(found, options.iterations)
 
-    if sdf3_file:
-        files[sdf3_file] = sdf3(about.graph)
-    if dot_file:
-        files[dot_file] = dot(about.graph)
-    if gantt and found and found.is_live:
-        files[gantt] = _gantt(found, drawn(), about.unit)
-    if plot and front:
-        files[plot] = pareto_svg(front, weight, unit=about.unit)
-    if page and found:
-        files[page] = _page(found, drawn, front, about.unit)
+    if options.sdf3_file:
+        files[options.sdf3_file] = sdf3(about.graph)
+    if options.dot_file:
+        files[options.dot_file] = dot(about.graph)
+    if options.gantt and found and found.is_live:
+        files[options.gantt] = _gantt(found, drawn(), about.unit)
+    if options.plot and front:
+        files[options.plot] = pareto_svg(front, weight, unit=about.unit)
+    if options.page and found:
+        files[options.page] = _page(found, drawn, front, about.unit)
     write_together(files)
-    results = _Results(about, weight, found if asked else None, front if asked_front else None)
-    if as_json:
+    results = _Results(about, weight, found if options.asked else None, front if options.asked_front else None)
+    if options.as_json:
         results.print_json()
     else:
         results.print_tables(files)

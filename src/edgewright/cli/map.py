@@ -34,61 +34,74 @@ from .common import console, print_json, print_notes, print_written, read_model,
 from .map_tables import answer_to_dict, channels_table, front_table, run_lines, stages_table, verdict
 
 
-def map_(
-    model: Path,
-    board: str,
-    times: Path | None,
-    cores: dict[str, int],
-    executors: tuple[str, ...],
-    stages: int | None,
-    replicas: int | None,
-    lanes: int | None,
-    max_latency: float | None,
-    ram: int | None,
-    min_throughput: float | None,
-    minimise: Any,
-    method: str,
-    fitness: Any,
-    pareto: bool,
-    page: Path | None,
-    output: Path | None,
-    is_run: bool,
-    frames: int,
-    shapes: dict[str, Shape],
-    as_json: bool,
-) -> None:
-    goal = MappingGoal(minimise, max_latency, ram, min_throughput, MappingLimits(stages, replicas, lanes))
-    if method == "ga" and goal != ANY_GOAL:
+@dataclass(frozen=True, slots=True)
+class MapOptions:
+    """The options of `edgewright map`, as parsed."""
+
+    model: Path
+    board: str
+    times: Path | None
+    cores: dict[str, int]
+    executors: tuple[str, ...]
+    stages: int | None
+    replicas: int | None
+    lanes: int | None
+    max_latency: float | None
+    ram: int | None
+    min_throughput: float | None
+    minimise: Any
+    method: str
+    fitness: Any
+    pareto: bool
+    page: Path | None
+    output: Path | None
+    is_run: bool
+    frames: int
+    shapes: dict[str, Shape]
+    as_json: bool
+
+
+def map_(options: MapOptions) -> None:
+    goal = MappingGoal(
+        options.minimise,
+        options.max_latency,
+        options.ram,
+        options.min_throughput,
+        MappingLimits(options.stages, options.replicas, options.lanes),
+    )
+    if options.method == "ga" and goal != ANY_GOAL:
         raise InputError(
             "--method ga gives each layer one core and knows neither limits nor other goals; use --method exact"
         )
-    if (is_run or output) and board != THIS:
-        raise InputError(f"parts are built for this machine, not for '{board}'; map for --board this")
-    hardware = None if board == THIS else load_board(board)
+    if (options.is_run or options.output) and options.board != THIS:
+        raise InputError(f"parts are built for this machine, not for '{options.board}'; map for --board this")
+    hardware = None if options.board == THIS else load_board(options.board)
     power = hardware.power if hardware else UNKNOWN
-    network = read_model(model, shapes)
-    profile = _times(network, hardware, times, executors, lanes)
+    network = read_model(options.model, options.shapes)
+    profile = _times(network, hardware, options.times, options.executors, options.lanes)
     name = hardware.name if hardware else THIS
-    problem = problem_of(network, profile, name, _named_cores(profile, cores))
+    problem = problem_of(network, profile, name, _named_cores(profile, options.cores))
     front: tuple[MappingAnswer, ...] = ()
     with working(f"mapping {network.name}"):
-        answer = map_genetic(problem, fitness, power) if method == "ga" else map_for(problem, goal, power)
-        if pareto:
+        answer = (
+            map_genetic(problem, options.fitness, power) if options.method == "ga" else map_for(problem, goal, power)
+        )
+        if options.pareto:
             front = mapping_front(problem, goal, power)
-    built = _built(answer, network, model, output, frames if is_run else 0)
+    built = _built(answer, network, options.model, options.output, options.frames if options.is_run else 0)
     found = answer_to_dict(answer) | built.figures
     if front:
         found["front"] = [answer_to_dict(one) for one in front]
-    if page:
+    if options.page:
         measured = built.figures.get("measured_throughput")
-        write_atomic(page, mapping_page(answer, front, measured, built.shares))
-    if as_json:
+        write_atomic(options.page, mapping_page(answer, front, measured, built.shares))
+    if options.as_json:
         print_json(found)
         return
     _print(problem, answer, front)
     for line in built.lines:
         console.print(line, soft_wrap=True)
-    print_written([page, output])
+    print_written([options.page, options.output])
 
 
 @dataclass(frozen=True)

@@ -202,7 +202,7 @@ class PlanOptions:
             alignment=self.alignment,
             pull_rows=self.pull_rows,
             phases=False if schedules else together or self.phases,
-            schedules=(*schedules, *streamed) if schedules else (),
+            schedules=(*schedules, *streamed) if schedules else None,
             minimise_ram=self.minimise is not None,
             max_overhead=self.max_overhead,
             max_slowdown=self.max_slowdown,

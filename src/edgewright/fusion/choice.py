@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
@@ -11,6 +11,7 @@ from ..memory import Techniques
 from ..memory import plan as make_plan
 from ..memory.planner import alignment_of, explained, pulled_inputs
 from ..memory.problems import PlanningProblem
+from ..memory.request import PlanRequest
 from ..memory.streamed import unfused_problem
 from ..network import Network
 from ..platform import Board
@@ -68,16 +69,14 @@ class PlanMaker:
         self,
         network: Network,
         timing: Timing,
-        board: Board | None,
-        alignment: int | None,
-        pull_rows: bool,
-        outside: Collection[str] = (),
+        request: PlanRequest,
+        board: Board | None = None,
         reserved: tuple[str, int] | None = None,
     ) -> None:
-        self.network, self.timing, self.pull_rows = network, timing, pull_rows
+        self.network, self.timing, self.request = network, timing, request
         self._reserved = reserved
-        self._board, self._alignment, self._outside = board, alignment, frozenset(outside)
-        pulled = pulled_inputs(network) if pull_rows else ()
+        self._board, self._alignment, self._outside = board, request.alignment, frozenset(request.outside)
+        pulled = pulled_inputs(network) if request.pull_rows else ()
         self._pulled = tuple(each for each in pulled if each[0] not in self._outside)
         self._known: dict[PlanChoice, PlannedChoice] = {}
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
+from ..memory.request import PlanRequest
 from ..network import Network
 from ..platform import Board
 from ..platform.target import Target
@@ -18,12 +17,10 @@ SHARING = 0.10  # of the instructions of the plain plan: what sharing memory may
 def find_whole_layers(
     network: Network,
     board: Board | None = None,
+    request: PlanRequest | None = None,
     *,
-    alignment: int | None = None,
-    pull_rows: bool = False,
     target: Target | str | None = None,
     explain: bool = False,
-    outside: Collection[str] = (),
 ) -> FoundPlan:
     """The plan of whole layers with the least RAM among those that are about as fast on the target as without sharing
     memory.
@@ -31,7 +28,7 @@ def find_whole_layers(
     The plan with the least RAM of all is returned beside it where that is slower; `explain` adds what each technique
     saved.
     """
-    maker = PlanMaker(network, Timing(target), board, alignment, pull_rows, outside)
+    maker = PlanMaker(network, Timing(target), request or PlanRequest(), board)
     found = fastest_whole_layers(maker)
     plan = maker.explained(found.choice) if explain else found.plan
     trades = undominated_trade_offs([trade_off_of(timed, found.cost) for timed in maker.all_made])

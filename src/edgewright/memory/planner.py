@@ -5,14 +5,15 @@ And the bytes that no plan can do without, which say how far a plan may be from 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+from typing import Unpack
 
 from ..errors import Infeasible, InputError
 from ..network import Layer, Network
 from ..network.operators import Concat, Reshape, Slice
 from ..platform import Board
-from ..program import FusionSchedule, Plan, Saving, rows_needed
+from ..program import Plan, Saving, rows_needed
 from ..program.legal import can_stream, can_sum
 from .assembly import assemble
 from .layout import MemoryPlacement, place_greedy_by_size, place_in_memories
@@ -20,6 +21,7 @@ from .layout.problem import align_up
 from .ordering import order
 from .problems import PlanningProblem
 from .relaxed import relaxed_problem
+from .request import LayoutKeywords, PlanRequest
 from .row_windows import pullable
 from .solver import Solution, drop_needless_overlaps, solve
 from .streamed import lay_out, named, phased
@@ -33,37 +35,35 @@ MOST_TRIED = 1_000  # layers; with more, the savings of single techniques are fo
 def plan(
     network: Network,
     board: Board | None = None,
+    request: PlanRequest | None = None,
     *,
     plain: bool = False,
     techniques: Techniques | None = None,
-    alignment: int | None = None,
     explain: bool = True,
-    pull_rows: bool = False,
-    phases: bool | Collection[str] = False,
-    schedules: Sequence[FusionSchedule] | None = None,
-    outside: Collection[str] = (),
     unfused: PlanningProblem | None = None,
+    **fields: Unpack[LayoutKeywords],
 ) -> Plan:
     """The plan that needs the least RAM, with a bound that no other plan can beat.
 
-    `plain` switches everything off but order and layout (S 4.3.1, 4.3.2). `explain` adds what each technique saved.
-    With `pull_rows`, images are not held in memory: the first layer asks for their rows. With `phases`, layers run row
-    by row, keeping a few rows of what lies between them (M 4): those for which it saves most, or just those named.
-    With `schedules`, layers run just as these say, and all others whole. Inputs and outputs in `outside` lie in the
-    caller's memory: nothing is copied, and they are not in the peak. `unfused` is what `unfused_problem` gives for
-    the same arguments; a caller that has it saves tracing the layers again.
+    `request`, or its fields as keywords, says by hand how layers run; this function does not search for schedules.
+    Inputs and outputs in `outside` are not copied and do not count in the peak. `plain` leaves order and layout only
+    (S 4.3.1, 4.3.2), `techniques` switches single techniques off; `explain` adds what each one saved. `unfused` is the
+    result of `unfused_problem` for the same arguments; passing it avoids tracing the layers again.
 
     >>> from edgewright import samples, read_model
     >>> net = read_model(samples.build("stahl_running_example"))
     >>> plan(net, plain=True).peak_bytes  # S fig. 4.9
     24576
     """
-    chosen = replace(PLAIN if plain else techniques or Techniques(), outside=_outside(network, outside))
-    if pull_rows:
+    asked = request or PlanRequest(**fields)
+    chosen = replace(
+        PLAIN if plain or asked.plain else techniques or Techniques(), outside=_outside(network, asked.outside)
+    )
+    if asked.pull_rows:
         held = tuple(each for each in pulled_inputs(network) if each[0] not in chosen.outside)
         chosen = replace(chosen, pulled=held)
-    unit = alignment_of(network, board, alignment)
-    best, bound, parts = _solved(network, chosen, unit, phases, schedules, unfused)
+    unit = alignment_of(network, board, asked.alignment)
+    best, bound, parts = _solved(network, chosen, unit, asked, unfused)
     savings = _savings(network, chosen, unit, best.peak if not parts else None) if explain else ()
     if explain and parts:
         savings = (*savings, Saving(parts, best.peak))
@@ -86,13 +86,13 @@ def _solved(
     network: Network,
     techniques: Techniques,
     unit: int,
-    phases: bool | Collection[str],
-    schedules: Sequence[FusionSchedule] | None,
+    request: PlanRequest,
     unfused: PlanningProblem | None,
 ) -> tuple[Solution, int, str]:
-    """The best solution, what no other can do without, and what running layers in parts is called, if they do."""
-    if schedules is not None:
-        best = drop_needless_overlaps(lay_out(network, techniques, unit, schedules))
+    """The best solution, a lower bound of its peak, and a name for the way layers run in parts (empty: they do not)."""
+    phases = request.phases
+    if request.schedules is not None:
+        best = drop_needless_overlaps(lay_out(network, techniques, unit, request.schedules))
         return best, min(best.peak, least_bound(network, techniques, unit)), "layers in parts"
     if phases and phases is not True:
         best = drop_needless_overlaps(named(network, techniques, unit, phases))

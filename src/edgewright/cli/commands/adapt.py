@@ -87,6 +87,6 @@ def adapt(**given: Any) -> None:
 
     APP.TOML is an application with two or more [[scenario]] tables.
     """
-    from ..adapt import adapt
+    from ..adapt import AdaptOptions, adapt
 
-    adapt(**given)
+    adapt(AdaptOptions(**given))

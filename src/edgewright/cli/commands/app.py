@@ -72,6 +72,6 @@ def app(**given: Any) -> None:
     Without --ram, the least RAM that costs no multiply-accumulates; networks that do not set the peak stay as fast as
     they are.
     """
-    from ..app import app
+    from ..app import AppOptions, app
 
-    app(**given)
+    app(AppOptions(**given))

@@ -80,9 +80,9 @@ def plan(**given: Any) -> None:
     Without a size or file, six Raspberry Pi 4 on a gigabit switch. One plan is planned to the last address; a table
     of several shows estimates.
     """
-    from ..cluster import plan_cluster
+    from ..cluster import ClusterPlanOptions, plan_cluster
 
-    plan_cluster(**given)
+    plan_cluster(ClusterPlanOptions(**given))
 
 
 def _rate(_ctx: click.Context, _param: click.Parameter, value: str | None) -> float | None:
@@ -176,9 +176,9 @@ def run(**given: Any) -> None:
 
     A device may be lost at any time, and may come back: no frame is.
     """
-    from ..cluster_run import run_cluster
+    from ..cluster_run import ClusterRunOptions, run_cluster
 
-    run_cluster(**given)
+    run_cluster(ClusterRunOptions(**given))
 
 
 @cluster.command("try", cls=Verb)
@@ -197,6 +197,6 @@ def run(**given: Any) -> None:
 @json_option
 def try_out(**given: Any) -> None:
     """MODEL over nodes that are processes of this machine, each result compared with the untouched model's."""
-    from ..cluster_run import try_cluster
+    from ..cluster_run import ClusterTryOptions, try_cluster
 
-    try_cluster(**given)
+    try_cluster(ClusterTryOptions(**given))

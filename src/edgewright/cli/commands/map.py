@@ -74,6 +74,6 @@ def map_(**given: Any) -> None:
     Shows throughput, latency and memory as predicted, and a bound that no mapping exceeds. Ends with status 1 when
     limits cannot be met.
     """
-    from ..map import map_
+    from ..map import MapOptions, map_
 
-    map_(**given)
+    map_(MapOptions(**given))

@@ -73,9 +73,9 @@ def plan(**given: Any) -> None:
     Where whole layers do not fit the board or --ram, layers run in parts, with the least extra work. Ends with status 1
     when no plan fits, and with status 130 when an interrupt ended a search: then the plan is the best so far.
     """
-    from ..plan import plan
+    from ..plan import PlanVerbOptions, plan
 
-    plan(**given)
+    plan(PlanVerbOptions(**given))
 
 
 @click.command("compile", cls=Verb)
@@ -110,9 +110,9 @@ def compile_(**given: Any) -> None:
     Unless told otherwise the library is built, run on this machine and on the virtual board, and compared with the
     model's own runtime. A difference, or RAM beyond the plan, ends with status 1 and writes nothing.
     """
-    from ..compile import compile_
+    from ..compile import CompileOptions, compile_
 
-    compile_(**given)
+    compile_(CompileOptions(**given))
 
 
 @click.command(cls=Verb)
@@ -150,9 +150,9 @@ def run(**given: Any) -> None:
 
         stream(frames=frames, compare=compare, **given)
         return
-    from ..run import run
+    from ..run import RunOptions, run
 
-    run(**given)
+    run(RunOptions(**given))
 
 
 @click.command(cls=Verb)
@@ -218,6 +218,6 @@ def csdf(**given: Any) -> None:
 
     Ends with status 1 when the rates are inconsistent or the graph deadlocks.
     """
-    from ..csdf import csdf
+    from ..csdf import CsdfOptions, csdf
 
-    csdf(**given)
+    csdf(CsdfOptions(**given))
