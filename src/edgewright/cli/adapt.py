@@ -117,7 +117,7 @@ def adapt(options: AdaptOptions) -> None:
         _run(found, options.frames, options.requests, options.as_json)
     elif options.compiles:
         _compile(found, options.output or Path(found.file.name), options.force, options.verify, options.as_json)
-    else:  # a page brings the tables of the paper's model too
+    else:  # the page includes the tables of the paper's model
         _paper(found, options.share, options.request_at, options.as_json)
     if not options.as_json:
         print_written([options.page])

@@ -134,7 +134,7 @@ def app(options: AppOptions) -> None:
 
 @contextmanager
 def interrupted_with(search: JointSearch) -> Iterator[None]:
-    """An interrupt tells the least arena that the search has come to."""
+    """Adds the smallest arena so far to a KeyboardInterrupt."""
     try:
         yield
     except KeyboardInterrupt as interrupt:
@@ -150,7 +150,7 @@ def _measured(outcome: AppOutcome, frames: int) -> Sequence[MeasuredNetwork]:
 
 
 def measured_table(measured: Sequence[MeasuredNetwork]) -> Table:
-    """Frames a second, as measured and as the file wants them."""
+    """Measured frames per second, and the limit in the file."""
     made = table("on this machine, one arena for all", "network", ">frames/s", ">wanted", ">one frame", "beside")
     for one in measured:
         made.add_row(
@@ -165,7 +165,7 @@ def measured_table(measured: Sequence[MeasuredNetwork]) -> Table:
 
 
 def compiled_table(compiled: CompiledApplication) -> Table:
-    """RAM of the compiled library, with the stack, beside what there is."""
+    """RAM of the compiled library, stack included, compared with the RAM available."""
     made = table("RAM of the compiled library", "", ">bytes", "")
     made.add_row("arena", text.count(compiled.outcome.peak_bytes), "")
     made.add_row("state", text.count(compiled.library.state_bytes), "who runs, and what waits")
@@ -217,7 +217,7 @@ def _front(application: Application, as_json: bool) -> None:
 
 
 def waiting_table(trades: Sequence[BlockingTrade]) -> Table:
-    """What the choice of points costs: RAM, and how long the more urgent network may have to wait."""
+    """RAM and worst waiting time for each choice of preemption points."""
     made = table("RAM against waiting", "who waits for whom", ">RAM", ">waits at most", "where it interrupts")
     for trade in trades:
         pair = f"{trade.high} for {trade.low}"
@@ -273,7 +273,7 @@ def summary_table(outcome: AppOutcome) -> Table:
 
 
 def buffers_table(plan: JointPlan) -> Table:
-    """The largest buffers, with where they lie."""
+    """The largest buffers and their addresses."""
     layout = plan.layout
     made = table("the largest buffers", "buffer", *(("memory",) if layout.homes else ()), ">at", ">bytes")
     for buffer in sorted(layout.buffers, key=lambda b: (-b.size, b.name))[:12]:
@@ -283,7 +283,7 @@ def buffers_table(plan: JointPlan) -> Table:
 
 
 def responses_table(outcome: AppOutcome) -> Table:
-    """The worst that can happen to networks that have a period, the most urgent first."""
+    """Worst-case response times of networks that have a period, the most urgent first."""
     made = table(
         f"response times, from estimated or measured instructions; cycles are estimated, ± {ERROR:.0%}",
         "network",
@@ -305,7 +305,7 @@ def responses_table(outcome: AppOutcome) -> Table:
 
 
 def cascades_table(outcome: AppOutcome) -> Table:
-    """The latency of each cascade."""
+    """The worst-case latency of each cascade."""
     made = table("cascades, from the release of the first network to the end of the last", "networks", ">worst")
     for one in outcome.cascades:
         made.add_row(shown(one.name), one.said)

@@ -1,4 +1,4 @@
-"""`edgewright cluster run`, `try` and `node`: plans at work on devices, or on processes of this machine."""
+"""`edgewright cluster run`, `try` and `node`: execute plans on devices or on local processes."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ from .cluster_frames import Comparison, RunOutputs, Stream, frames_of, random_fr
 from .cluster_live import comparison, difference_to_dict
 from .common import console, print_json, print_notes, read_model, shown, working
 
-HOST = "host"  # the board that this machine is
-SLACK = 2.0  # times the error that 16 bits on the wire had on random inputs
+HOST = "host"  # the board that stands for this machine
+SLACK = 2.0  # times the error that 16-bit transfers caused on random inputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ def run_cluster(options: ClusterRunOptions) -> None:
 
 
 def _emulate(network: Network, model: Path, cluster: Cluster, strategy: str, as_json: bool) -> None:
-    """One frame through parts that are compiled for another core."""
+    """Runs one frame under QEMU through parts that are compiled for another core."""
     with tempfile.TemporaryDirectory(prefix="edgewright-") as name:
         folder = Path(name)
         make_keys(cluster.name, list(cluster.device_named), cluster.gateway, folder / "keys")
@@ -191,7 +191,7 @@ def _emulate(network: Network, model: Path, cluster: Cluster, strategy: str, as_
 
 
 def _here(cluster: Cluster, board: str = HOST) -> Cluster:
-    """The cluster with this board, or this machine, for each device: what is compiled runs here, and limits stay."""
+    """The cluster with every device's board replaced by this one, or by this machine; limits stay."""
     devices = tuple(replace(device, board=board) for device in cluster.devices)
     return replace(cluster, name="trial", devices=devices)
 
@@ -201,7 +201,7 @@ def _addressed(cluster: Cluster, addresses: dict[str, str]) -> Cluster:
 
 
 def _spares(preparation: Preparation, names: Iterable[str]) -> list[PreparedPlan]:
-    """A plan for the loss of each of these devices; a note where the others cannot do it."""
+    """A plan for the loss of each of these devices; notes the losses that the other devices cannot cover."""
     made, notes = [], []
     for name in names:
         with working(f"planning for the loss of '{name}'"):
@@ -214,7 +214,7 @@ def _spares(preparation: Preparation, names: Iterable[str]) -> list[PreparedPlan
 
 
 def _replanning(preparation: Preparation) -> Replan:
-    """Makes plans for the devices that are left, and says beforehand how long that takes."""
+    """Returns a function that plans for the remaining devices and announces how long that takes."""
 
     def planned(devices: frozenset[str]) -> PreparedPlan:
         if expected := preparation.expected_seconds:

@@ -1,4 +1,4 @@
-"""`edgewright compile`: the model as a C library that has been built, run and compared."""
+"""`edgewright compile`: builds the model as a C library, runs it and compares the outputs."""
 
 from __future__ import annotations
 

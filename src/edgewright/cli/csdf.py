@@ -1,4 +1,4 @@
-"""`edgewright csdf`: dataflow graphs, of CNNs or from files: what they are like, how fast they run, in how little."""
+"""`edgewright csdf`: dataflow graphs of CNNs or from files, with their throughput and buffer sizes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from .common import console, print_json, print_notes, print_written, shown, work
 from .csdf_graph import Conversion, Subject, subject
 from .csdf_tables import actors_table, channels_table, findings_table, front_line, front_table, graph_line
 
-PER_SECOND = EFFORT // 60  # of the searches' effort, roughly
+PER_SECOND = EFFORT // 60  # search effort per second, roughly
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class CsdfOptions:
 
     @property
     def conversion(self) -> Conversion:
-        """How a model becomes a graph."""
+        """How to convert a model to a graph."""
         return Conversion(self.sdf, self.rule, self.elements, self.self_loops, self.mapping, self.times, self.shapes)
 
 
@@ -111,7 +111,7 @@ def csdf(options: CsdfOptions) -> None:
 
 @dataclass(frozen=True)
 class _Results:
-    """What is to be shown."""
+    """The results to print."""
 
     about: Subject
     weight: Weight
@@ -159,7 +159,7 @@ class _Results:
 
 
 def _graph_json(graph: Graph) -> dict[str, object]:
-    """The graph as it can be read again, and how often its actors fire."""
+    """The graph in the JSON format that can be read again, with its repetition vector."""
     firings = None if mismatch(graph) else dict(repetitions(graph))
     return {**to_json(graph), "kind": "sdf" if graph.is_sdf else "csdf", "repetitions": firings}
 
@@ -187,7 +187,7 @@ def _effort(limit: float | None, usual: int) -> int:
 
 
 def _firings(found: GraphAnalysis, iterations: int) -> tuple[Firing, ...]:
-    """The first firings within the least buffers; where nobody gave times, each takes one step."""
+    """The first firings within the smallest buffers; in graphs without times each firing takes one step."""
     if found.buffers is None:
         raise Unsupported(f"no firings to draw: {'; '.join(found.notes)}")
     with working("running the graph"):
@@ -210,6 +210,6 @@ def _page(found: GraphAnalysis, drawn: Callable[[], tuple[Firing, ...]], front: 
     if found.is_live:
         try:
             firings = drawn()
-        except EdgewrightError as error:  # the page is worth having without this picture
+        except EdgewrightError as error:  # write the page without this picture
             found = replace(found, notes=(*found.notes, str(error)))
     return dataflow_page(found, firings=firings, front=front, unit=unit)

@@ -1,4 +1,4 @@
-"""`edgewright map`: who runs which layers of a model on the processors of a board."""
+"""`edgewright map`: assigns the layers of a model to the processors of a board."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def map_(options: MapOptions) -> None:
 
 @dataclass(frozen=True)
 class BuiltMapping:
-    """What building and running came to: for --json, for people, and for the page."""
+    """The results of building and running a mapping: for `--json`, for the terminal and for the page."""
 
     figures: dict[str, Any]
     lines: tuple[str, ...] = ()
@@ -114,7 +114,7 @@ class BuiltMapping:
 
 
 def _built(answer: MappingAnswer, network: Network, model: Path, output: Path | None, frames: int) -> BuiltMapping:
-    """The mapping compiled where it is to be kept or to run over some frames; nothing where neither was asked for."""
+    """Compiles the mapping into `output`, or to run it for some frames; does nothing if neither is requested."""
     if not output and not frames:
         return BuiltMapping({})
     with working(f"building {network.name}"):
@@ -141,7 +141,7 @@ def _built(answer: MappingAnswer, network: Network, model: Path, output: Path | 
 def _times(
     network: Network, board: Board | None, times: Path | None, executors: tuple[str, ...], most_lanes: int | None
 ) -> Profile:
-    """The times that were given; else those measured here, or as the board permits them."""
+    """The given times; else times measured here, or estimated for the board."""
     if executors and (times or board):
         raise InputError("executors are measured on this machine; leave --executor out, or --times and --board")
     if times is None and board is None:
@@ -161,7 +161,7 @@ def _times(
 
 
 def _named_cores(profile: Profile, cores: dict[str, int]) -> dict[str, int]:
-    """Cores by processor; a number without a name is for the only one that is no GPU."""
+    """Cores by processor; a number without a name applies to the only processor that is not a GPU."""
     found = dict(cores)
     names = [processor.name for processor in profile.processors]
     if "" in found:

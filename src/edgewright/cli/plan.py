@@ -1,4 +1,4 @@
-"""`edgewright plan`: order, addresses, peak; whether it fits, and what stands in the way if not."""
+"""`edgewright plan`: order, addresses and peak; whether the plan fits, and if not, why."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def plan(options: PlanVerbOptions) -> None:
 
 
 def _whole(result: FoundPlan, request: PlanRequest, board: Board | None, core: str | None) -> Plan:
-    """The plan with whole layers: what a limit on slowdown is relative to."""
+    """The plan with whole layers, the baseline of a limit on slowdown."""
     if result.whole:
         return result.whole
     network = result.plan.network
@@ -113,7 +113,7 @@ def _whole(result: FoundPlan, request: PlanRequest, board: Board | None, core: s
 
 
 def _compile_command(model: Path, shapes: Mapping[str, Shape], quantised_input: bool, quantised_output: bool) -> str:
-    """The line that reads the same network again."""
+    """The command that compiles the same network."""
     given = [f"{name}={','.join(map(str, shape))}" for name, shape in shapes.items()]
     flags = [f"--shape {quote(text)}" for text in given]
     ends = (("--quantised-input", quantised_input), ("--quantised-output", quantised_output))

@@ -1,4 +1,4 @@
-"""`edgewright run`: one run of a model's compiled code, on the virtual board or on this machine."""
+"""`edgewright run`: runs a model's compiled code once, on the virtual board or on this machine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .common import console, print_json, print_notes, print_written, read_model,
 from .costs import costs_table, figures_table
 from .plan_options import PlanOptions
 
-# Figures of comparisons, which a run does not make.
+# Figures of comparisons, which `run` does not make.
 COMPARED = frozenset(["verified", "max_difference", "unit", "reference", "missing", "checks", "by_layers"])
 
 
@@ -82,7 +82,7 @@ def _save(path: Path, outputs: Mapping[str, Array]) -> None:
 
 
 def _outputs(outputs: Mapping[str, Array], most: int = 10) -> Table:
-    """The first values of each output, and where the largest is."""
+    """The first values of each output, and the index of the largest."""
     made = table("outputs", "output", "shape", "values", "largest")
     for name, value in outputs.items():
         flat = value.reshape(-1)
