@@ -1,4 +1,4 @@
-"""The compiler: from a model to the folder that is delivered, by planning, emission, verification and packaging."""
+"""Compiles a model to a package: planning, emission, verification and packaging."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from .report import compiled_page, refusal
 
 @dataclass(frozen=True)
 class Compiled:
-    """A library, what is known about it, and every file of its package by path."""
+    """A compiled library, its figures, and every file of its package by path."""
 
     library: Library
     figures: Figures
@@ -42,7 +42,7 @@ class Compiled:
         return f"Compiled('{self.library.name}' for {self.library.target.name}, {verdict(self.figures)})"
 
     def write(self, folder: str | Path, force: bool = False) -> None:
-        """Puts the package in `folder`; one that somebody else has filled is refused unless `force` is set."""
+        """Writes the package to `folder`; a folder with other files is refused unless `force` is set."""
         about = {
             "edgewright": version("edgewright"),
             "name": self.library.name,
@@ -122,7 +122,7 @@ def make_library(
     options: Options | None = None,
     request: PlanRequest | None = None,
 ) -> tuple[Library, Board | None]:
-    """The library, and the board it is for; an error when it does not fit there, with its code and its stack."""
+    """The library and the board it is for; an error if it does not fit there with its code and stack."""
     found = load_plan(plan) if isinstance(plan, str | Path) else plan
     hardware = _board(board, found)
     of_plan = found.target if found and board is None else None
@@ -154,7 +154,7 @@ def package(
     ram: int | None = None,
     before: Plan | None = None,
 ) -> Compiled:
-    """The library with all its build files and the report, which compares the plan with the one before."""
+    """The library with its build files and the report; the report compares its plan with `before`."""
     plan = library.plan
     limits = fit(plan, board, ram)
     page = compiled_page(
@@ -170,14 +170,14 @@ def package(
 
 
 def plain_plan(plan: Plan, network: Network, board: Board | None = None) -> Plan | None:
-    """What a plan in parts is compared with: order and layout of whole layers. Nothing where layers are whole."""
+    """The baseline of a plan in parts: best order and layout of whole layers. None if layers are whole."""
     if not plan.is_in_parts:
         return None
     return make_plan(network, board, plain=True, explain=False, alignment=plan.alignment)
 
 
 def _board(board: str | Path | Board | None, plan: Plan | None) -> Board | None:
-    """The board that was named, or else the one that the plan was made for."""
+    """The given board, or the one that the plan was made for."""
     if isinstance(board, Board):
         return board
     name = board if board is not None else plan.board if plan else None

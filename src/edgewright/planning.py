@@ -34,7 +34,7 @@ from .report import memory_map_svg, refusal
 __all__ = ["PlannedNetwork", "cheaper", "load_plan", "plan", "planned"]
 
 MINIMISED = "ram"
-QUICK = 40  # layers of networks whose least RAM is found in a few seconds
+QUICK = 40  # layers; the least RAM of smaller networks takes a few seconds to find
 
 
 Plan.picture = memory_map_svg
@@ -42,11 +42,11 @@ Plan.picture = memory_map_svg
 
 @dataclass(frozen=True)
 class PlannedNetwork:
-    """A plan, with its code where there is a target, and what the search found besides."""
+    """A plan, complete if its target is known, with the results of the search."""
 
     plan: Plan
     found: FoundPlan
-    not_counted: str = ""  # why code and stack are not; empty where they are
+    not_counted: str = ""  # why code and stack are missing; empty if they are known
 
 
 def planned(
@@ -57,7 +57,7 @@ def planned(
     *,
     explain: bool = True,
 ) -> PlannedNetwork:
-    """The plan that was asked for: complete, where it is known for which target."""
+    """The plan for the request; complete if the target is known."""
     core = chosen_target(board, target)
     if core is None:
         found = find(network, request, explain=explain)
@@ -73,11 +73,11 @@ def planned(
 
 @dataclass(frozen=True)
 class CheaperPlan:
-    """What layers in parts would take, beside a plan of whole layers."""
+    """A plan with layers in parts that needs less RAM than a plan of whole layers."""
 
     option: str
     peak_bytes: int
-    extra_instructions: float | None  # a share; None where the target's are not known
+    extra_instructions: float | None  # as a share; None if the target has no cost model
 
     @property
     def words(self) -> str:
@@ -88,7 +88,8 @@ class CheaperPlan:
 def cheaper(
     made: PlannedNetwork, request: PlanRequest, board: Board | None = None, target: Target | str | None = None
 ) -> CheaperPlan | None:
-    """What `--minimise ram` would give; None where layers are not whole by default, or finding out takes long."""
+    """What `--minimise ram` would give. None if the plan does not run whole layers by default, or the search takes
+    long."""
     whole, is_default = made.plan, request.may_be_fitted and not request.is_search
     if not is_default or whole.is_in_parts or len(whole.network.layers) > QUICK:
         return None
@@ -108,11 +109,11 @@ def cheaper(
 def advising(
     network: Network, request: PlanRequest, board: Board | None = None, target: Target | str | None = None
 ) -> Iterator[None]:
-    """Adds to an Infeasible from inside that inputs which come quantised would make the network fit, where they do."""
+    """If the block raises Infeasible and the network would fit with quantised inputs, adds that to the error."""
     try:
         yield
     except Infeasible as error:
-        with suppress(EdgewrightError):  # nothing is quantised at its beginning, or it does not fit either
+        with suppress(EdgewrightError):  # no quantisation at the beginning, or it does not fit either
             quantised = with_quantised_interface(network)
             made = planned(quantised, request, board, target, explain=False).plan
             verdict = fit(made, board, request.ram)
@@ -189,6 +190,6 @@ def plan(
     if not verdict.ram_fits:
         with advising(network, request, hardware, target):
             raise Infeasible(refusal(made, verdict, critical_buffers(made)))
-    if not verdict.fits:  # a plan is of RAM: it is worth having before the flash is there
+    if not verdict.fits:  # a plan is about RAM, and useful while flash is still too small
         warnings.warn(refusal(made, verdict, critical_buffers(made)), stacklevel=2)
     return made

@@ -127,7 +127,7 @@ rename_option = click.option(
     "renames",
     multiple=True,
     metavar="OLD=NEW",
-    help="Rename an input or output in C; OLD is its name in the file, or input:0. May be given again.",
+    help="Rename an input or output in C; OLD is its name in the file, or input:0. Repeatable.",
     callback=lambda _ctx, _param, values: dict(_parse_rename(value) for value in values),
 )
 

@@ -12,7 +12,7 @@ from ..network import Network
 from ..program import FusionSchedule, Plan
 
 MOST_LANES = 64
-USUAL_SLOWDOWN = 0.10  # extra instructions, relative to whole layers, that a plan may take without being asked
+USUAL_SLOWDOWN = 0.10  # extra instructions, relative to whole layers, that are accepted by default
 
 
 class Method(Enum):
