@@ -142,7 +142,8 @@ def _parse_rename(text: str) -> tuple[str, str]:
 def _no_front(_context: click.Context, _option: click.Parameter, given: bool) -> None:
     if given:
         raise click.UsageError(
-            "--pareto makes many plans: `edgewright plan MODEL --pareto` writes each to a file, --plan uses one of them."
+            "--pareto makes many plans: `edgewright plan MODEL --pareto` writes each to a file, "
+            "--plan uses one of them."
         )
 
 
