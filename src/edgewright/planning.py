@@ -123,11 +123,9 @@ def advising(
         raise
 
 
-class PlanKeywords(TypedDict, total=False):
-    """The options of `plan` that say what the plan should be like."""
+class RequestKeywords(TypedDict, total=False):
+    """The options of `plan` that are fields of a `PlanRequest`."""
 
-    ram: int | str | None
-    minimise: str | None
     max_overhead: float | None
     max_slowdown: float | None
     plain: bool
@@ -138,18 +136,26 @@ class PlanKeywords(TypedDict, total=False):
     alignment: int | None
 
 
-def request_of(**options: Unpack[PlanKeywords]) -> PlanRequest:
-    """The request that the keywords of `plan` describe."""
-    if unknown := options.keys() - PlanKeywords.__annotations__.keys():
+class PlanKeywords(RequestKeywords, total=False):
+    """The options of `plan` that say what the plan should be like."""
+
+    ram: int | str | None
+    minimise: str | None
+
+
+def request_of(
+    *, ram: int | str | None = None, minimise: str | None = None, **fields: Unpack[RequestKeywords]
+) -> PlanRequest:
+    """The request that the options of `plan` describe."""
+    if unknown := fields.keys() - RequestKeywords.__annotations__.keys():
         raise TypeError(f"plan() got an unexpected keyword argument '{min(unknown)}'")
-    minimise, ram = options.pop("minimise", None), options.pop("ram", None)
     if minimise not in (None, MINIMISED):
         raise InputError(f'minimise="{minimise}" is not known; write minimise="{MINIMISED}", or leave it out')
-    if schedules := options.get("schedules"):
-        options["schedules"] = tuple(schedules)
-    if not isinstance(phases := options.get("phases", False), bool):
-        options["phases"] = tuple(phases)
-    return PlanRequest(ram=None if ram is None else parse_size(ram), minimise_ram=minimise is not None, **options)
+    if schedules := fields.get("schedules"):
+        fields["schedules"] = tuple(schedules)
+    if not isinstance(phases := fields.get("phases", False), bool):
+        fields["phases"] = tuple(phases)
+    return PlanRequest(ram=None if ram is None else parse_size(ram), minimise_ram=minimise is not None, **fields)
 
 
 def plan(

@@ -32,7 +32,7 @@ UNSOLVED = "no proof that this is the least: exact searches need OR-Tools: pip i
 def make_plan(
     network: Network, request: PlanRequest, board: Board | None = None, target: Target | str | None = None
 ) -> Plan:
-    """The plan that was asked for. Instructions are those of `target`, or else of the board's target."""
+    """The plan for the request. Instructions are those of `target`, or else of the board's target."""
     return find(network, request, board, target).plan
 
 
@@ -44,10 +44,10 @@ def find(
     *,
     explain: bool = True,
 ) -> FoundPlan:
-    """The plan that was asked for, and the alternatives that the search found.
+    """The plan for the request, and the alternatives that the search found.
 
-    With `explain`, plans of whole layers tell what each technique saved, and a plan that pulls rows notes where holding
-    the inputs would take less RAM.
+    With `explain`, plans of whole layers report the savings of each technique, and a plan that pulls rows notes where
+    holding the inputs would take less RAM.
     """
     found = _found(network, request, board, target, explain)
     if request.lanes > 1:
@@ -56,7 +56,7 @@ def find(
     plan = found.plan
     bare = Techniques(outside=frozenset(request.outside))
     if not explain or not request.pull_rows or plan.peak_bytes <= phased_bound(network, bare, plan.alignment):
-        return found  # nothing is pulled, or no plan that holds the inputs could do with less
+        return found  # nothing is pulled, or no plan that holds the inputs needs less
     resident = _found(network, replace(request, pull_rows=False), board, target, explain).plan.peak_bytes
     told = replace(plan, resident_bytes=resident if resident < plan.peak_bytes else None)
     return replace(found, plan=told)
@@ -83,7 +83,7 @@ def _found(
 
 
 def fitted_words(plan: Plan, request: PlanRequest) -> str:
-    """What was done without being asked so that the plan fits, as a phrase; empty where nothing was."""
+    """A phrase on what was done automatically to make the plan fit; empty if nothing was."""
     divided = [stage for stage in plan.program.stages if not stage.schedule.is_undivided]
     stages = [stage for stage in divided if not _is_only_pulling(plan, stage)]
     if request.is_by_hand or request.is_search or not stages:
@@ -100,7 +100,7 @@ def _is_only_pulling(plan: Plan, stage: Stage) -> bool:
 
 
 def plan_notes(plan: Plan, request: PlanRequest | None) -> tuple[str, ...]:
-    """Sentences about how the plan was found; `request` is None for a plan that was loaded."""
+    """Notes about the search for the plan; `request` is None for a plan that was loaded."""
     asked = plan.lanes if request is None else request.lanes
     lanes = _lane_words(plan, asked) if asked > 1 else ""
     interrupted = f"the search for the plan was {INTERRUPTED}" if is_interrupted(plan) else ""
@@ -109,7 +109,7 @@ def plan_notes(plan: Plan, request: PlanRequest | None) -> tuple[str, ...]:
 
 
 def _lane_words(plan: Plan, asked: int) -> str:
-    """How many stages run in lanes, and what it costs where there are more lanes than cores."""
+    """How many stages run in lanes, and the cost if there are more lanes than cores."""
     shared = sum(stage.schedule.lanes > 1 for stage in plan.program.stages)
     if not shared:
         return f"no stage is worth sharing among {asked} lanes: barriers would cost more than they save"
@@ -123,13 +123,13 @@ def _lane_words(plan: Plan, asked: int) -> str:
 
 
 def _cores(plan: Plan) -> int | None:
-    """The cores of what the plan is for, where that is known."""
+    """The number of cores of the plan's hardware, if known."""
     if plan.board is None:
         is_here = plan.target is None or plan.target.architecture is Architecture.HOST
         return len(os.sched_getaffinity(0)) if is_here and hasattr(os, "sched_getaffinity") else None
     try:
         return max(processor.count for processor in load_board(plan.board).processors)
-    except EdgewrightError:  # a board of somebody's own, of which the plan knows the name alone
+    except EdgewrightError:  # a board file of the user's: the plan only knows its name
         return None
 
 

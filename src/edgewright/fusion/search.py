@@ -44,19 +44,19 @@ from .routes import Route, Routes
 from .timing import Timing
 from .whole import fastest_whole_layers
 
-TRIES = 12  # routes that are laid out at most when one is wanted
-BETWEEN = 8  # limits between the peak by rows and that of whole layers for which routes are looked for
-MANY = 4  # plans from which on several processes make them
-MANY_LAYERS = 200  # with more, the last bytes take minutes
-LARGE = 40  # layers from which on that pays
-DETOURS = 2  # around stages that need more than was priced
+TRIES = 12  # routes laid out at most for one plan
+BETWEEN = 8  # limits between the peak by rows and that of whole layers, each with its own route
+MANY = 4  # plans; from here on parallel processes make them
+MANY_LAYERS = 200  # with more layers, the last bytes take minutes
+LARGE = 40  # layers from which on parallel processes pay
+DETOURS = 2  # around stages that need more than priced
 LAYOUT_SLACK = 1.05  # times the priced peak; a larger layout is tried again with more room
 JOINT = "joint search: the cheapest route through all priced ways"
 
 
 @dataclass(frozen=True)
 class Front:
-    """Plans none of which is better than another in both RAM and extra work, from most RAM to least."""
+    """Pareto-optimal plans of RAM and extra work, from most RAM to least."""
 
     plans: tuple[Plan, ...]
     plain: Plan  # order and layout only
@@ -80,7 +80,7 @@ def front(
     try:
         with keeping_best():
             routes = [route for route in search.routes.front() if limit is None or route.macs <= limit][1:]
-            if len(routes) > most:  # of those with the same MACs the last
+            if len(routes) > most:  # of routes with the same MACs the last
                 routes = list({route.macs: route for route in routes}.values())
             for plan in search.plans(_spread(routes, most)):
                 plans.append(plan)
@@ -103,8 +103,8 @@ def least(
 ) -> Plan:
     """The plan with the least RAM whose extra work stays within the limits.
 
-    Instructions are estimated for the target, relative to whole layers. When the user interrupts the search, the best
-    plan found so far is returned.
+    Instructions are estimated for the target, relative to whole layers. If the user interrupts the search, the best
+    plan so far is returned.
     """
     request = PlanRequest(
         alignment=alignment, pull_rows=pull_rows, max_overhead=max_overhead, max_slowdown=max_slowdown
@@ -123,7 +123,7 @@ def fitting(
     max_slowdown: float | None = None,
     target: Target | str | None = None,
 ) -> Plan:
-    """The plan with the least extra work that fits the RAM; where none does, an error names the least RAM possible."""
+    """The plan with the least extra work that fits the RAM; if there is none, an error gives the least RAM possible."""
     request = PlanRequest(
         alignment=alignment, pull_rows=pull_rows, max_overhead=max_overhead, max_slowdown=max_slowdown
     )
@@ -148,11 +148,11 @@ class PlanSearch:
         self.maker = PlanMaker(network, timing or Timing(target), request, board, reserved)
         self._unit, self._room = alignment_of(network, board, request.alignment), room
         self.whole = fastest_whole_layers(self.maker)
-        self._streamed: list[PlannedChoice] = []  # once it was asked for
+        self._streamed: list[PlannedChoice] = []  # when first requested
 
     @cached_property
     def least_whole(self) -> PlannedChoice:
-        """Whole layers in the least RAM, whatever sharing memory costs."""
+        """Whole layers in the least RAM, regardless of speed."""
         return self.maker.make(PlanChoice())
 
     @cached_property
@@ -170,12 +170,12 @@ class PlanSearch:
 
     @cached_property
     def bound(self) -> int:
-        """Bytes that no plan can do without, however layers are cut."""
+        """A lower bound in bytes for every plan."""
         return least_bound(self.network, self.maker.techniques, self._unit)
 
     @property
     def enough(self) -> int:
-        """A peak that is not worth going below: the bound, and in large networks a thousandth more."""
+        """A peak that is good enough: the bound, and in large networks 0.1 % more."""
         return self.bound + (self.bound // 1000 if len(self.network.layers) > MANY_LAYERS else 0)
 
     @property
@@ -188,7 +188,7 @@ class PlanSearch:
         return self.request.allows_macs(found.plan) and found.cost <= self.budget
 
     def fitting(self, ram: int) -> FoundPlan:
-        """The plan with the least extra work that fits; an error that says the least possible where none does."""
+        """The plan with the least extra work that fits; if there is none, an error gives the least RAM possible."""
         for found in self.cheapest_first(ram):
             if found.peak <= ram and self.allows(found):
                 return self._found(found.plan)
@@ -196,11 +196,11 @@ class PlanSearch:
         if best.plan.peak_bytes <= ram:
             return best
         if is_interrupted(best.plan):
-            raise KeyboardInterrupt  # nothing that fits was found, and the search is incomplete
+            raise KeyboardInterrupt  # no plan that fits was found, and the search is incomplete
         raise Infeasible(_too_small(best.plan, ram, self))
 
     def least(self) -> FoundPlan:
-        """The least peak over the routes within the limits: the most promising are laid out, lowest first."""
+        """The least peak over the routes within the limits; the most promising are laid out, lowest first."""
         best = self.whole
         try:
             with keeping_best():
@@ -244,7 +244,7 @@ class PlanSearch:
                 yield (best := self._explained(found))
 
     def _laid_out(self, route: Route) -> PlannedChoice:
-        """The plan of a route, or of the best alternative one where the layout needs far more RAM than estimated."""
+        """The plan of a route, or of the best alternative if the layout needs far more RAM than estimated."""
         best = self.candidate(route)
         for other in self._detours(route):
             if best.peak <= LAYOUT_SLACK * route.peak:
@@ -281,7 +281,7 @@ class PlanSearch:
         return _spread(list(found), TRIES)
 
     def cheapest_first(self, ram: int) -> Iterator[PlannedChoice]:
-        """Plans that should fit the RAM, in order of preference: whole layers first, unless these are slow."""
+        """Plans that should fit the RAM, in order of preference: whole layers first, unless they are slow."""
         yield self.whole
         slow = None
         if self.least_whole.peak <= ram:
@@ -297,7 +297,7 @@ class PlanSearch:
             yield slow
 
     def _along_routes(self, ram: int) -> Iterator[PlannedChoice]:
-        """Plans of routes that should fit the RAM, those with the least extra work before others."""
+        """Plans of routes that should fit the RAM, by increasing extra work."""
         limit = ram
         for _ in range(TRIES):
             route = self.routes.below(limit)
@@ -308,7 +308,7 @@ class PlanSearch:
             limit = min(limit, route.peak) - max(1, found.peak - ram)
 
     def _within(self, found: PlannedChoice, ram: int) -> PlannedChoice:
-        """The plan made faster with the RAM that is left, where it is above the limit of instructions."""
+        """The plan made faster with the remaining RAM, if it exceeds the instruction limit."""
         budget = self.maker.timing.within(self.whole.cost, USUAL_SLOWDOWN)
         if found.cost <= budget or found.peak > ram:
             return found
@@ -323,13 +323,13 @@ class PlanSearch:
         return replace(found, timed=replace(found.timed, plan=replace(found.plan, method=method)))
 
     def plans(self, routes: Sequence[Route]) -> Iterator[Plan]:
-        """The plans of several routes; many large ones are divided over processes."""
+        """The plans of several routes; many large ones are made in parallel processes."""
         choices = [self.routes.choice(route) for route in routes]
         plans: Iterable[Plan]
         if len(routes) < MANY or len(self.network.layers) < LARGE:
             plans = (self.maker.make(choice).plan for choice in choices)
         else:
-            light = without_weights(self.network)  # weights need not travel
+            light = without_weights(self.network)  # weights need not be sent to processes
             found = Parallel(n_jobs=-1)(delayed(self.maker.plan)(choice, light) for choice in choices)
             plans = [replace(plan, program=replace(plan.program, network=self.network)) for plan in found]
         for plan in plans:
@@ -337,7 +337,7 @@ class PlanSearch:
 
 
 def _spread(routes: Sequence[Route], most: int) -> list[Route]:
-    """At most so many of the routes, evenly spread; the first and the last are always among them."""
+    """At most `most` of the routes, evenly spread, including the first and the last."""
     if len(routes) <= most:
         return list(routes)
     places = {round(i * (len(routes) - 1) / (most - 1)) for i in range(most)}

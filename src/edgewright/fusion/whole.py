@@ -1,4 +1,4 @@
-"""Whole layers in little RAM that take about as long as a plan in which no memory is shared."""
+"""Whole layers in little RAM that are about as fast as a plan in which no memory is shared."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from .choice import FoundPlan, PlanChoice, PlanMaker, PlannedChoice, trade_off_o
 from .faster import LEAST_GAIN, speed_up
 from .timing import Timing
 
-MOST_TRIALS = 12  # of outputs that are moved off their inputs one by one
-SHARING = 0.10  # of the instructions of the plain plan: what sharing memory may cost
+MOST_TRIALS = 12  # outputs that are separated from their inputs one by one
+SHARING = 0.10  # share of the plain plan's instructions that sharing memory may cost
 
 
 def find_whole_layers(
@@ -25,8 +25,8 @@ def find_whole_layers(
     """The plan of whole layers with the least RAM among those that are about as fast on the target as without sharing
     memory.
 
-    The plan with the least RAM of all is returned beside it where that is slower; `explain` adds what each technique
-    saved.
+    The plan with the least RAM of all is returned beside it if that is slower; `explain` adds the savings of each
+    technique.
     """
     maker = PlanMaker(network, Timing(target), request or PlanRequest(), board)
     found = fastest_whole_layers(maker)
