@@ -71,8 +71,8 @@ class AppOutcome:
         return self.peak_bytes == self.bound_bytes
 
     @property
-    def standing(self) -> str:
-        """A phrase on the quality of the memory figure."""
+    def quality(self) -> str:
+        """How good the memory is, as a phrase."""
         if self.optimal:
             return "proven least for these plans of the networks"
         return f"no layout of these plans needs less than {text.size(self.bound_bytes)}"
