@@ -44,7 +44,7 @@ class PlannedPart:
 
 @dataclass(frozen=True)
 class PlannedScenario:
-    """A scenario with the plans that it was made from."""
+    """The steps of a scenario, and the plans of its parts from which they follow."""
 
     scenario: Scenario
     parts: tuple[PlannedPart, ...]

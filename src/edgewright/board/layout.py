@@ -107,7 +107,7 @@ def _too_large(machine: EmulatedMachine, what: str, size: int, left: int) -> str
 
 
 def linker_script(layout: LinkLayout) -> str:
-    """One section per source file, so that the library's sizes can be read from section sizes."""
+    """A linker script with one section per source file, so that the library's sizes are section sizes."""
     regions = "\n".join(f"    {r.name} (rwx) : ORIGIN = {r.origin:#010x}, LENGTH = {r.length}" for r in layout.regions)
     first = next(iter(layout.arenas.values()), layout.harness).name
     arenas = "\n".join(

@@ -34,7 +34,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class TrialEvaluator:
-    """The parameters that all trials share."""
+    """Evaluates candidate paths of one network with fixed planning options."""
 
     network: Network
     techniques: Techniques
