@@ -11,9 +11,8 @@ import pytest
 
 from edgewright.board.elf import read_elf
 from edgewright.board.toolchain import gcc_flags, toolchain, zig_flags
-from edgewright.compiling import compile_model
+from edgewright.compiling import compile_model, load
 from edgewright.emit import TARGETS, Family
-from edgewright.emit.native import load
 from edgewright.errors import BoardError, EdgewrightError
 from edgewright.memory import plan
 from edgewright.network import Builder, random_inputs
