@@ -16,7 +16,6 @@ from .network import Arithmetic, Network
 from .operators import Dequantize, NonMaxSuppression
 from .tensor import Array
 
-
 class Runtime(Protocol):
     """A model loaded by its own runtime: tensors by name, in the file's layout."""
 
@@ -97,20 +96,25 @@ class _OnnxRuntime:
         self._traced: tuple[tuple[str, ...], Any] | None = None  # names of tensors, and a session that gives them
 
     def _as_we_compute(self) -> str | bytes:
-        """The file itself; in float32 where it has other floats, and with its spectra in double."""
+        """The file, changed where onnxruntime would compute less exactly than we do.
+
+        Other floats become float32, spectra are computed in double, and int8 weights of uint8 inputs become uint8.
+        """
         import onnx
 
         from .onnx_format.float32 import compute_spectra_in_double, has_other_floats, has_spectra, make_float32
         from .onnx_format.tensors import ModelBytes
+        from .onnx_format.unsigned_weights import has_signed_weights, make_weights_unsigned
         from .onnx_format.wire import split
 
         path, data = (None, self.source) if isinstance(self.source, bytes) else (Path(self.source), None)
         try:
             graph = onnx.ModelProto.FromString(split(ModelBytes(path, data).model).data)
-            if not has_other_floats(graph) and not has_spectra(graph):
+            if not has_other_floats(graph) and not has_spectra(graph) and not has_signed_weights(graph):
                 return self.source
             model = self._loaded()
             make_float32(model)
+            make_weights_unsigned(model)
             compute_spectra_in_double(model)
             content: bytes = model.SerializeToString()
         except Exception as error:
@@ -127,8 +131,6 @@ class _OnnxRuntime:
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
         options.intra_op_num_threads = options.inter_op_num_threads = 1
-        # Without it, 8-bit products saturate at 16 bits on processors that lack VNNI.
-        options.add_session_config_entry("session.x64quantprecision", "1")
         if not is_optimised:
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         try:
@@ -162,10 +164,12 @@ class _OnnxRuntime:
         import onnx
 
         from .onnx_format.float32 import make_float32
+        from .onnx_format.unsigned_weights import make_weights_unsigned
 
         try:
             model = self._loaded()
             make_float32(model)
+            make_weights_unsigned(model)
             there = {output.name for output in model.graph.output}
             model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in tensors if name not in there)
             content: bytes = model.SerializeToString()
