@@ -242,7 +242,7 @@ def test_calls_by_index_and_by_chosen_names_survive_another_export(tmp_path):
         folder = tmp_path / str(number)
         write_folder(folder, package_files(library, "0"), {})
         header = (folder / "src" / "net.h").read_text()
-        assert "Layers in parts may take less RAM: edgewright plan --minimise ram." in header
+        assert "Layers in parts may take less RAM: --minimise ram." in header
         assert "net_run(" + ("image, scores);" if chosen else "keras_tensor_15, keras_tensor_16);") in header
         named = "net_input_image() == net_input_0()" if chosen else "1"
         (folder / "src" / "user.c").write_text(

@@ -149,7 +149,7 @@ def test_scratch_is_there_and_counts():
     layer = next(layer for layer in network.layers if isinstance(layer.op, Conv2d) and layer.op.groups == 1)
     made = plan(network, explain=False, techniques=Techniques(scratch_bytes=((layer.name, 20_000),)))
     index = made.order.index(layer.name)
-    assert made.hole(index)[2] >= 20_000
+    assert made.largest_gap(index)[2] >= 20_000
     assert any(buffer.name == room_name(layer.name) and buffer.size >= 20_000 for buffer in made.buffers)
     assert made.peak_bytes >= 20_000 + network.tensors[layer.output].bytes
     check_interpreted(network, made)
@@ -165,7 +165,7 @@ def test_no_more_scratch_is_asked_for_than_saves_as_much():
     for stage, room in asked:
         index = at.plan.order.index(stage)
         more, less = (at.timed.steps(index, room=size) for size in (room, room - 8))
-        assert more < less or room <= at.plan.hole(index)[2] + 8
+        assert more < less or room <= at.plan.largest_gap(index)[2] + 8
 
 
 def test_layers_apart_share_nothing():
@@ -225,7 +225,7 @@ def test_changes_compute_the_same(data, network, target):
         at = maker.make(choice)
         check_interpreted(network, at.plan)
         for index, stage in enumerate(at.plan.program.stages):
-            assert at.plan.hole(index)[2] >= dict(choice.scratch_bytes).get(stage.name, 0)
+            assert at.plan.largest_gap(index)[2] >= dict(choice.scratch_bytes).get(stage.name, 0)
 
 
 @settings(max_examples=MANY, deadline=None)

@@ -14,8 +14,8 @@ from edgewright.errors import Infeasible
 from edgewright.fusion.prices import Prices
 from edgewright.fusion.request import PlanRequest, make_plan
 from edgewright.fusion.routes import Routes
+from edgewright.kernels.cost.call_context import CallContext
 from edgewright.kernels.cost.estimate import Costs
-from edgewright.kernels.cost.settings import Setting
 from edgewright.memory import Techniques, plan
 from edgewright.memory.planner import alignment_of
 from edgewright.memory.row_windows import pullable
@@ -84,8 +84,8 @@ def test_routes_say_what_plans_need(network):
 class _CheapSums(Costs):
     """Estimates that are too low where products are summed part by part."""
 
-    def region(self, layer, region, setting=None, partial=None):
-        found = super().region(layer, region, setting, partial)
+    def region(self, layer, region, context=None, partial=None):
+        found = super().region(layer, region, context, partial)
         is_cheap = partial is not None and isinstance(self.network.by_name[layer].op, Conv2d)
         return found / 2 if is_cheap else found
 
@@ -99,7 +99,7 @@ def test_parts_are_never_priced_below_the_whole():
     network = b.build([b.layer(Reduce((1, 2), keep=True, kind=ReduceKind.MEAN), [wide], "mean")])
     prices = Prices(network, _CheapSums(network, "cortex-m4"))
     parts = ((3, ((0, 20), (20, 40))),)
-    assert prices._summed(network.by_name["wide"], parts, Setting()) < prices._ideal("wide")
+    assert prices._summed(network.by_name["wide"], parts, CallContext()) < prices._ideal("wide")
     assert prices.tiles(network.by_name["wide"], parts, by_rows=False, is_summing=True) == 0
     routes = Routes(unfused_problem(network, Techniques(), 4), prices, room=1 << 24)
     routes.reach(routes.by_rows.peak // 2)

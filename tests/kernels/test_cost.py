@@ -27,6 +27,7 @@ from edgewright.emit.firmware import Emulator, measure
 from edgewright.errors import InputError
 from edgewright.fusion import timing
 from edgewright.fusion.request import PlanRequest, make_plan
+from edgewright.kernels.cost.call_context import CallContext, CallContexts
 from edgewright.kernels.cost.copies import copied
 from edgewright.kernels.cost.estimate import (
     AARCH64_PRICES,
@@ -39,7 +40,6 @@ from edgewright.kernels.cost.estimate import (
     modelled,
     works_of,
 )
-from edgewright.kernels.cost.settings import Setting, Settings
 from edgewright.kernels.cost.stages import cuts, representative_steps
 from edgewright.kernels.cost.work import KernelWork
 from edgewright.kernels.cost.zeros import shares_of_zeros
@@ -92,8 +92,8 @@ def test_parts_cost_vectors_calls_weights_and_sums_beside_the_products():
     halves = [costs.region("y", whole, partial=read.with_axis(3, ends)) for ends in ((0, 32), (32, 64))]
     sums = prices.sum_byte * 2 * 2 * 4 * whole.size
     assert sum(halves) == pytest.approx(costs.region("y", whole) + prices.call + sums)
-    row, bent = whole.with_axis(1, (3, 4)), Setting(room=0, is_bent=True)
-    assert costs.region("y", row, bent) == pytest.approx(plain.region("y", row) + prices.call + weights)
+    row, ring = whole.with_axis(1, (3, 4)), CallContext(room=0, is_circular=True)
+    assert costs.region("y", row, ring) == pytest.approx(plain.region("y", row) + prices.call + weights)
 
 
 def test_vectors_are_paid_for_whole_functions_by_the_call_and_far_memory_by_the_byte():
@@ -198,7 +198,7 @@ def test_a_layer_in_parts_is_the_sum_of_its_parts(keywords):
             assert costs.parts(layer.name, (1, rows, columns, shape[3])) == pytest.approx(total)
     name = next(layer.name for layer in keywords.layers if isinstance(layer.op, Conv2d))
     costs = Costs(keywords, M4)
-    assert costs.parts(name, (1, 1, 1, 64), Setting()) > costs.parts(name, (1, 25, 5, 64), Setting())
+    assert costs.parts(name, (1, 1, 1, 64), CallContext()) > costs.parts(name, (1, 25, 5, 64), CallContext())
 
 
 @settings(max_examples=25, deadline=None)
@@ -207,7 +207,7 @@ def test_steps_taken_together_are_the_steps(network, by_rows):
     """What is estimated is what runs, and costs what the single steps do."""
     plan = edgewright.plan(network, explain=False, phases=by_rows)
     costs = Costs(network, M4)
-    where = Settings(plan, costs.facts)
+    where = CallContexts(plan, costs.facts)
     for index, stage in enumerate(plan.program.stages):
         steps, together = list(plan.program.steps(stage)), list(representative_steps(plan, stage))
         counts = Counter[str]()
@@ -267,7 +267,7 @@ def test_memory_decides_the_kernel():
     """Where columns have no room, another kernel runs; where the output lies over the input, blocks are copied."""
     network = conv(taps=7)
     whole = Region.whole(network.tensors["y"].shape)
-    ample, tight = (Costs(network, M4).work("y", whole, Setting(room)) for room in (1 << 20, 0))
+    ample, tight = (Costs(network, M4).work("y", whole, CallContext(room)) for room in (1 << 20, 0))
     assert (ample.kind, tight.kind) == ("conv int8", "tight-conv int8")
     b = Builder("depthwise")
     x = b.input("x", (1, 8, 8, 64), DType.INT8, Quant.of(0.1, 0))
@@ -275,10 +275,10 @@ def test_memory_decides_the_kernel():
     op = Conv2d(pads=(1, 1, 1, 1), groups=64)
     network = b.build([b.layer(op, [x, w], "y", quant=Quant.of(0.2, 0))])
     costs, whole = Costs(network, M4), Region.whole((1, 8, 8, 64))
-    apart = costs.work("y", whole, Setting())
-    over = costs.work("y", whole, Setting(room=0, is_shared=True))
-    planes = costs.work("y", whole, Setting(is_shared=True, sweep=Sweep.CHANNELS))
-    row = costs.work("y", whole.with_axis(1, (0, 1)), Setting())
+    apart = costs.work("y", whole, CallContext())
+    over = costs.work("y", whole, CallContext(room=0, is_shared=True))
+    planes = costs.work("y", whole, CallContext(is_shared=True, sweep=Sweep.CHANNELS))
+    row = costs.work("y", whole.with_axis(1, (0, 1)), CallContext())
     assert apart.amounts == planes.amounts
     assert over.amounts["copied"] == 8 * 8 * 64
     assert over.amounts["gathered"] > apart.amounts["gathered"]
@@ -300,14 +300,14 @@ def test_columns_outside_the_image_are_no_columns_that_are_read(pads, span):
     network = depthwise(6, 5, pads=pads)
     width = network.tensors["y"].shape[2]
     middle = Region(((0, 1), (2, 3), span, (0, 16)))
-    work = Costs(network, M4).work("y", middle, Setting())
+    work = Costs(network, M4).work("y", middle, CallContext())
     left, right = pads and span[0] == 0, pads and span[1] == width
     assert work.kind == "depthwise-rows-1 int8"
     assert work.amounts["first columns"] == (0 if left else 16)
     assert work.amounts["last outputs"] == (16 if right else 0)
     assert work.amounts["outputs"] + work.amounts["last outputs"] == 16 * (span[1] - span[0])
     assert work.amounts["edge lines"] == work.amounts["careful lines"] == 0
-    above = Costs(network, M4).work("y", Region(((0, 1), (0, 1), span, (0, 16))), Setting())
+    above = Costs(network, M4).work("y", Region(((0, 1), (0, 1), span, (0, 16))), CallContext())
     assert above.amounts["edge lines"] == above.amounts["careful lines"] == (16 if pads else 0)
 
 
@@ -324,10 +324,10 @@ def test_channels_with_shifts_of_their_own_begin_with_more_care(shape, has_own):
 def test_a_ring_gathers_what_the_image_has():
     """Rows and columns of padding are there once for all channels; a ring fills rows of padding for each."""
     network, whole = depthwise(6, 7), Region.whole((1, 6, 7, 16))
-    planes = Costs(network, M4).work("y", whole, Setting()).amounts
+    planes = Costs(network, M4).work("y", whole, CallContext()).amounts
     assert planes["gathered"] + planes["gathered singly"] == 16 * 6 * 7 and planes["gathered singly"] == 16 * 6 * 3
     assert (planes["padded"], planes["ring lines"]) == (0, 0)
-    ring = Costs(network, M4).work("y", whole, Setting(room=0, is_bent=True)).amounts
+    ring = Costs(network, M4).work("y", whole, CallContext(room=0, is_circular=True)).amounts
     assert (ring["gathers"], ring["padded"], ring["ring lines"]) == (16 * 6, 16 * 2 * 7, 16 * 6)
 
 
@@ -343,12 +343,12 @@ def test_a_pixel_without_a_partner_is_gathered_twice(pads):
     costs = Costs(network, M4)
 
     def gathered(span: tuple[int, int]) -> float:
-        amounts = costs.work("y", Region(((0, 1), span, (0, columns), (0, channels))), Setting()).amounts
+        amounts = costs.work("y", Region(((0, 1), span, (0, columns), (0, channels))), CallContext()).amounts
         return (amounts["runs"] + amounts["edge runs"]) / 3
 
     assert [gathered((row, row + 1)) for row in range(rows)] == [columns + 1] * rows
     assert gathered((0, 2)) == 2 * columns
-    edges = [costs.work("y", Region(((0, 1), (0, n), (0, columns), (0, channels))), Setting()) for n in (1, 2)]
+    edges = [costs.work("y", Region(((0, 1), (0, n), (0, columns), (0, channels))), CallContext()) for n in (1, 2)]
     assert edges[0].amounts["edge runs"] == (3 * (columns + 1) if any(pads) else 0)
 
 
@@ -357,7 +357,7 @@ def test_runs_outside_the_image_are_only_filled():
     for dilation, taps in ((1, 7), (2, 49)):
         network = conv(taps=7, channels=1, pads=(3 * dilation,) * 4, dilation=(dilation, dilation))
         whole = Region.whole(network.tensors["y"].shape)
-        work = Costs(network, M4).work("y", whole, Setting(room=0))
+        work = Costs(network, M4).work("y", whole, CallContext(room=0))
         met = sum(max(0, 8 - abs(tap) * dilation) for tap in range(-3, 4))  # rows of a column's windows in the image
         assert work.kind == "tight-conv int8"
         assert work.amounts["runs"] == (met * 8 if dilation == 1 else met * met)
@@ -380,7 +380,7 @@ def test_loops_over_windows(kernel, pads, nested, clipped, written_out):
     x = b.input("x", (2, 8, 8, 3))
     network = b.build([b.layer(MaxPool2d(kernel, pads=(pads,) * 4), [x], "y")])
     whole = Region.whole(network.tensors["y"].shape)
-    amounts = Costs(network, RV32).work("y", whole, Setting()).amounts
+    amounts = Costs(network, RV32).work("y", whole, CallContext()).amounts
     way = "double reads" if written_out else "odd reads" if nested else "flat reads"
     assert (amounts["lines"] > 0, amounts["padded"] > 0, amounts[way] > 0) == (nested, clipped, True)
     assert (amounts["clipped pixels"] > 0) == clipped
@@ -392,7 +392,7 @@ def test_bytes_that_are_only_clamped_are_not_looked_up():
     quant = Quant.of(0.1, 0)
     clamped, curved = b.layer(Clamp(0.0), [x], "c", quant=quant), b.layer(Unary(UnaryKind.TANH), [x], "t", quant=quant)
     costs, whole = Costs(b.build([clamped, curved]), M4), Region.whole((1, 40))
-    found = [costs.work(name, whole, Setting()) for name in ("c", "t")]
+    found = [costs.work(name, whole, CallContext()) for name in ("c", "t")]
     assert [(work.kind, work.amounts["clamped"]) for work in found] == [("lookup bytes", 40), ("lookup bytes", 0)]
 
 
@@ -405,7 +405,7 @@ def test_wide_offsets_and_blocks_of_channels_are_counted_apart():
         grown = cost_networks.Grower("tflite", 1)
         x = grown.builder.input("x", (1, 24), DType.INT8, Quant.of(1 / 32, 0))
         network = grown.builder.build([grown.dense(x, count)])
-        amounts = Costs(network, RV32).work("l1", Region.whole((1, count)), Setting()).amounts
+        amounts = Costs(network, RV32).work("l1", Region.whole((1, count)), CallContext()).amounts
         assert (amounts["macs below 16"], amounts["macs below 4"]) == tuple(24 * rest for rest in below)
 
 
@@ -418,7 +418,7 @@ def test_each_byte_of_a_window_is_gathered_once(attributes, dtype):
     w = b.constant("w", np.ones((6, 3, 3, 5), np.int8), Quant.of(0.1, 0))
     network = b.build([b.layer(Conv2d(**attributes), [x, w], "y", quant=Quant.of(0.2, 0))])
     whole = Region.whole(network.tensors["y"].shape)
-    work = Costs(network, RV32).work("y", whole, Setting())
+    work = Costs(network, RV32).work("y", whole, CallContext())
     assert work.kind == "portable-conv int8"
     found = {key: work.amounts[key] for key in ("words", "bytes", "outside bytes")}
     assert 4 * found["words"] + found["bytes"] + found["outside bytes"] == 45 * whole.size / 6
@@ -435,7 +435,7 @@ def test_each_element_that_moves_is_counted_once(data, dtype):
     perm = data.draw(st.permutations(range(len(shape))))
     network = b.build([b.layer(Transpose(tuple(perm)), [x], "y")])
     whole = Region.whole(network.tensors["y"].shape)
-    amounts = Costs(network, RV32).work("y", whole, Setting()).amounts
+    amounts = Costs(network, RV32).work("y", whole, CallContext()).amounts
     sizes = {"words": 4, "bytes": 1, "blocks": 16, "moved": dtype.bytes}
     sizes |= {f"rows of {count}": count * dtype.bytes for count in range(5)}
     moved = [
@@ -463,7 +463,7 @@ def test_pools_and_windows_of_several_images_take_as_often(pool, form):
     one, three = (Costs(g.builder.build(g.outputs), RV32) for g in grown)
     for name, key in (("l1", "outputs"), ("l2", "taps")):
         amounts = [
-            costs.work(name, Region.whole(costs.network.tensors[name].shape), Setting()).amounts
+            costs.work(name, Region.whole(costs.network.tensors[name].shape), CallContext()).amounts
             for costs in (one, three)
         ]
         assert sum(v for k, v in amounts[1].items() if key in k) == 3 * sum(
@@ -480,7 +480,7 @@ def test_an_operand_that_stays_is_read_once_a_loop():
     operands = {name: b.constant(f"{name}.c", np.ones(shape, np.float32)) for name, shape in shapes.items()}
     outputs = [b.layer(Binary(BinaryKind.ADD), [x, operands[name]], name) for name in shapes]
     costs, whole = Costs(b.build(outputs), RV32), Region.whole((1, 4, 5, 8))
-    found = {name: costs.work(name, whole, Setting()).amounts for name in shapes}
+    found = {name: costs.work(name, whole, CallContext()).amounts for name in shapes}
     assert {name: (found[name]["lines"], found[name]["reads"]) for name in shapes} == {
         "all": (1, 161),
         "channels": (20, 320),
@@ -532,7 +532,7 @@ def test_activations_cost_the_same_in_all_layers():
     costs, whole = Costs(b.build([plain, curved]), RV32), Region.whole((1, 4, 4, 8))
     more = costs.region("t", whole) - costs.region("p", whole)
     assert more >= 128 * costs.model.coefficients["activations"]["activation tanh"] > 128 * 100
-    assert costs.work("t", whole, Setting()).amounts["activation tanh"] == 128
+    assert costs.work("t", whole, CallContext()).amounts["activation tanh"] == 128
 
 
 def test_zeros_behind_a_relu_are_expected():

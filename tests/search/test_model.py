@@ -6,7 +6,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from edgewright.kernels.cost.settings import Setting, site_in
+from edgewright.kernels.cost.call_context import CallContext, site_in
 from edgewright.kernels.dsp.packing import layer_numbers
 from edgewright.kernels.select import select
 from edgewright.kernels.sites import NetworkFacts
@@ -172,7 +172,7 @@ def test_layers_have_exact_multipliers(kernel):
         facts = NetworkFacts(network, TARGETS["cortex-m4"])
         chosen = select(plan(network), facts).selections
         layers = {one.layer: one.kernel for stage in chosen for one in stage if "." in one.layer}
-        sites = {name: site_in(facts, name, whole_output(network, name), Setting()) for name in layers}
+        sites = {name: site_in(facts, name, whole_output(network, name), CallContext()) for name in layers}
         how = {name: layer_numbers(site, False).kind for name, site in sites.items() if layers[name] == "dsp_conv"}
         return {*layers.values()}, {*how.values()}
 

@@ -34,6 +34,26 @@ def test_python_and_the_command_line_make_the_same_plan(wishes, options, resnet,
     assert (made.peak_bytes, made.flash_bytes) == (found["peak_bytes"], found["flash_bytes"])
 
 
+def test_a_proof_for_whole_layers_says_what_layers_in_parts_would_take(resnet, tmp_path):
+    """In Python, the table, the JSON, the plan's file, the header and the page."""
+    model, folder = tmp_path / "model.onnx", tmp_path / "out"
+    write_onnx(resnet, model)
+    whole = edgewright.plan(edgewright.read_model(model), "nucleo-f446re")
+    least = edgewright.plan(edgewright.read_model(model), "nucleo-f446re", minimise="ram")
+    assert whole.cheaper is not None and whole.cheaper.peak_bytes == least.peak_bytes < whole.peak_bytes
+    words = " ".join(whole.less_ram)
+    assert words.startswith(f"{least.peak_bytes:,} B with --minimise ram, +") and words.endswith("% instructions")
+    options = (model, "--board", "nucleo-f446re", "--no-verify", "-o", folder)
+    told = json.loads(run("compile", *options, "--json").stdout)
+    assert told["cheaper"]["peak_bytes"] == least.peak_bytes
+    assert told["ram_quality"] == whole.quality == "proven least for whole layers"
+    assert f"Less RAM: {words}." in (folder / "src" / "model.h").read_text()
+    assert f"less: {words}" in (folder / "report.html").read_text()
+    assert edgewright.load_plan(folder / "plan.json").cheaper == whole.cheaper
+    shown = " ".join(run("plan", model, "--board", "nucleo-f446re").stdout.split())
+    assert f"less {words}" in shown
+
+
 def test_what_does_not_fit_is_refused(resnet):
     with pytest.raises(Infeasible, match="does not fit"):
         edgewright.plan(resnet, ram="1K")

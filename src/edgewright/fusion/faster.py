@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ..errors import InputError
-from ..kernels.cost.settings import AMPLE
+from ..kernels.cost.call_context import AMPLE
 from ..kernels.cost.stages import columns_of, cuts
 from ..program import FusionSchedule, RowTrace
 from .choice import PlanChoice, PlanMaker, PlannedChoice
@@ -94,7 +94,7 @@ def moves_of(at: PlannedChoice) -> Iterator[Move]:
 def _scratch_sizes(timed: TimedPlan, index: int, now: float) -> Iterator[tuple[float, int]]:
     """(instructions saved, bytes) for scratch of a stage: enough for part of the saving, and for all of it."""
     ample = timed.steps(index, room=AMPLE)
-    words = range(min(timed.plan.hole(index)[2], MOST_ROOM) // 8, MOST_ROOM // 8)
+    words = range(min(timed.plan.largest_gap(index)[2], MOST_ROOM) // 8, MOST_ROOM // 8)
     for share in GAIN_TARGETS:
         target = now - share * (now - ample)
         room = 8 * (words.start + bisect_left(words, -target, key=lambda n: -timed.steps(index, room=8 * n)))
@@ -144,7 +144,7 @@ class _Chains:
             for columns, times in columns_of(self.trace, index, width):
                 for layer in self.trace.chains[index].layers:
                     step = self.trace.step(layer, part, columns)
-                    cost = self.timed.costs.step(step, self.timed.setting(self.index, step))
+                    cost = self.timed.costs.step(step, self.timed.context(self.index, step))
                     total += often * times * cost
         return total
 

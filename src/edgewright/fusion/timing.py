@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..board.toolchain import ON_ARM
+from ..kernels.cost.call_context import CallContext, CallContexts
 from ..kernels.cost.estimate import AARCH64_PRICES, X86_64_PRICES, Costs
 from ..kernels.cost.model import model_of, stand_in, target_named
-from ..kernels.cost.settings import Setting, Settings
 from ..kernels.cost.stages import Counted, cuts, representative_calls, representative_steps
 from ..network import Network, Region
 from ..platform.target import Architecture, Family, Target
@@ -72,8 +72,8 @@ class TimedPlan:
         return tuple(self._stage(index) for index in range(len(self.plan.program.stages)))
 
     @cached_property
-    def _settings(self) -> Settings:
-        return Settings(self.plan, self.costs.facts)
+    def _contexts(self) -> CallContexts:
+        return CallContexts(self.plan, self.costs.facts)
 
     @cached_property
     def _steps(self) -> tuple[Sequence[Counted], ...]:
@@ -93,7 +93,7 @@ class TimedPlan:
     def _pieces(self, index: int, nodes: Sequence[Node], at: Mapping[str, int]) -> Iterator[float]:
         if is_one_turn(nodes):
             steps = representative_calls(nodes, at)
-            yield sum(count * self._step(step, self._settings.of(index, step)) for _, step, count in steps)
+            yield sum(count * self._step(step, self._contexts.of(index, step)) for _, step, count in steps)
             return
         for node in nodes:
             match node:
@@ -116,20 +116,20 @@ class TimedPlan:
                     for chain_at, done in trace.order(which):
                         yield costs[chain_at][done - lows[chain_at]]
 
-    def setting(self, index: int, step: Step) -> Setting:
-        return self._settings.of(index, step)
+    def context(self, index: int, step: Step) -> CallContext:
+        return self._contexts.of(index, step)
 
     def steps(self, index: int, room: int | None = None) -> float:
         """Instructions of a stage's steps, with so many bytes of scratch instead of what the plan leaves."""
         total = 0.0
         for step, count in self._steps[index]:
-            setting = self._settings.of(index, step)
-            total += count * self._step(step, setting if room is None else replace(setting, room=room))
+            context = self._contexts.of(index, step)
+            total += count * self._step(step, context if room is None else replace(context, room=room))
         return total
 
-    def _step(self, step: Step, setting: Setting) -> float:
+    def _step(self, step: Step, context: CallContext) -> float:
         """Instructions of a step. Parts of a kind that was never counted are assumed to cost more."""
-        cost = self.costs.step(step, setting)
+        cost = self.costs.step(step, context)
         if self.costs.is_known(step.layer):
             return cost
         whole = Region.whole(self.plan.network.tensors[self.plan.network.by_name[step.layer].output].shape)
@@ -139,11 +139,11 @@ class TimedPlan:
         """Instructions of a stage's steps if no output lay over its input."""
         total = 0.0
         for step, count in self._steps[index]:
-            setting = replace(self._settings.of(index, step), is_shared=False, sweep=Sweep.FORWARD)
-            total += count * self._step(step, setting)
+            context = replace(self._contexts.of(index, step), is_shared=False, sweep=Sweep.FORWARD)
+            total += count * self._step(step, context)
         return total
 
     def is_shared(self, index: int) -> bool:
         """Whether some output of the stage may lie over its input."""
-        settings = [self._settings.of(index, step) for step, _ in self._steps[index]]
-        return any(setting.is_shared for setting in settings)
+        contexts = [self._contexts.of(index, step) for step, _ in self._steps[index]]
+        return any(context.is_shared for context in contexts)

@@ -4,9 +4,19 @@
 #include "streamed_kernels.h"
 #include "streamed_weights.h"
 
-static const streamed_dsp_convolution streamed_t0 = {{streamed_c0, streamed_c1, 8, 36, 12, 17, 4, 127, 0, 4}, streamed_dsp_general, {40, 4, 0}, {40, 8, 3}, 12, 10, 4, 3, 1, 3, 2, 2, 1, 1, 0, 0, -3, 0, 0};
-static const streamed_rows streamed_t1 = {{40, 8, 3}, {24, 8, 1}, streamed_c2, streamed_rows_full, 6, 5, 1, 1, 1, 4, 4, 127, 0, 17, 0};
-static const streamed_dsp_convolution streamed_t2 = {{streamed_c3, streamed_c4, 16, 8, 14, 18, -128, 127, 0, 4}, streamed_dsp_general, {24, 8, 1}, {80, 16, 0}, 6, 5, 8, 1, 1, 1, 1, 1, 1, 1, 0, 0, 4, 0, 0};
+static const streamed_dsp_convolution streamed_t0 = {.sums = {.weights = streamed_c0, .channels = streamed_c1, .count = 8,
+    .taps = 36, .left = 12, .shift = 17, .low = 4, .high = 127, .flip = 0, .numbers = 4}, .pairs = streamed_dsp_general,
+    .x = {.row = 40, .pixel = 4, .rows = 0}, .y = {.row = 40, .pixel = 8, .rows = 3}, .height = 12, .width = 10,
+    .depth = 4, .rows = 3, .runs = 1, .pixels = 3, .row_stride = 2, .stride = 2, .row_step = 1, .step = 1, .top = 0,
+    .left = 0, .zero = -3, .flip = 0, .is_backward = 0};
+static const streamed_rows streamed_t1 = {.x = {.row = 40, .pixel = 8, .rows = 3}, .y = {.row = 24, .pixel = 8, .rows = 1},
+    .channels = streamed_c2, .line = streamed_rows_full, .height = 6, .width = 5, .stride = 1, .pad_h = 1, .pad_w = 1,
+    .zero = 4, .low = 4, .high = 127, .flip = 0, .shift = 17, .own_shifts = 0};
+static const streamed_dsp_convolution streamed_t2 = {.sums = {.weights = streamed_c3, .channels = streamed_c4, .count = 16,
+    .taps = 8, .left = 14, .shift = 18, .low = -128, .high = 127, .flip = 0, .numbers = 4}, .pairs = streamed_dsp_general,
+    .x = {.row = 24, .pixel = 8, .rows = 1}, .y = {.row = 80, .pixel = 16, .rows = 0}, .height = 6, .width = 5,
+    .depth = 8, .rows = 1, .runs = 1, .pixels = 1, .row_stride = 1, .stride = 1, .row_step = 1, .step = 1, .top = 0,
+    .left = 0, .zero = 4, .flip = 0, .is_backward = 0};
 
 void streamed_run_in(uint8_t *arena_ram, const int8_t *in_image, int8_t *out_pointwise) {
     if (in_image && in_image != ((int8_t *)(void *)(arena_ram))) {
@@ -24,7 +34,7 @@ void streamed_run_in(uint8_t *arena_ram, const int8_t *in_image, int8_t *out_poi
                     const int32_t row = rows[0];
                     {
                         {
-                            const streamed_part part = {row, row + 1, 0, 5};
+                            const streamed_part part = {.top = row, .bottom = row + 1, .left = 0, .right = 5};
                             uint32_t columns[36];
                             streamed_dsp_conv(&streamed_t0, ((int8_t *)(void *)(arena_ram)), ((int8_t *)(void *)(arena_ram + 480)), &part, columns);
                         }
@@ -42,11 +52,11 @@ void streamed_run_in(uint8_t *arena_ram, const int8_t *in_image, int8_t *out_poi
                     {
                         for (int32_t chunk = 0; chunk < 2; chunk++) {
                             {
-                                const streamed_part part = {row, row + 1, chunk * 3, chunk * 2 + 3};
+                                const streamed_part part = {.top = row, .bottom = row + 1, .left = chunk * 3, .right = chunk * 2 + 3};
                                 streamed_rows_run(&streamed_t1, (const int8_t *)((int8_t *)(void *)(arena_ram + 480)), (uint8_t *)((int8_t *)(void *)(arena_ram + (chunk * -24 + 600))), &part, 0, 8);
                             }
                             {
-                                const streamed_part part = {row, row + 1, chunk * 3, chunk * 2 + 3};
+                                const streamed_part part = {.top = row, .bottom = row + 1, .left = chunk * 3, .right = chunk * 2 + 3};
                                 uint32_t columns[12];
                                 streamed_dsp_odd_row(&streamed_t2, streamed_dsp_threes_general, ((int8_t *)(void *)(arena_ram + (chunk * -24 + 600))), ((int8_t *)(void *)(arena_ram)), &part, columns);
                             }

@@ -4,8 +4,16 @@
 #include "tiled_kernels.h"
 #include "tiled_weights.h"
 
-static const tiled_dsp_convolution tiled_t0 = {{tiled_c0, tiled_c1, 8, 24, 13, 18, 4, 127, 0, 4}, tiled_dsp_general, {24, 2, 0}, {56, 8, 0}, 12, 12, 2, 3, 1, 3, 1, 1, 1, 1, 1, 1, -3, 0, 0};
-static const tiled_dsp_convolution tiled_t1 = {{tiled_c2, tiled_c3, 4, 72, 11, 15, -128, 127, 0, 4}, tiled_dsp_general, {56, 8, 0}, {20, 4, 0}, 12, 12, 8, 3, 1, 3, 2, 2, 1, 1, 0, 0, 4, 0, 0};
+static const tiled_dsp_convolution tiled_t0 = {.sums = {.weights = tiled_c0, .channels = tiled_c1, .count = 8, .taps = 24,
+    .left = 13, .shift = 18, .low = 4, .high = 127, .flip = 0, .numbers = 4}, .pairs = tiled_dsp_general, .x = {.row = 24,
+    .pixel = 2, .rows = 0}, .y = {.row = 56, .pixel = 8, .rows = 0}, .height = 12, .width = 12, .depth = 2, .rows = 3,
+    .runs = 1, .pixels = 3, .row_stride = 1, .stride = 1, .row_step = 1, .step = 1, .top = 1, .left = 1, .zero = -3,
+    .flip = 0, .is_backward = 0};
+static const tiled_dsp_convolution tiled_t1 = {.sums = {.weights = tiled_c2, .channels = tiled_c3, .count = 4, .taps = 72,
+    .left = 11, .shift = 15, .low = -128, .high = 127, .flip = 0, .numbers = 4}, .pairs = tiled_dsp_general,
+    .x = {.row = 56, .pixel = 8, .rows = 0}, .y = {.row = 20, .pixel = 4, .rows = 0}, .height = 12, .width = 12,
+    .depth = 8, .rows = 3, .runs = 1, .pixels = 3, .row_stride = 2, .stride = 2, .row_step = 1, .step = 1, .top = 0,
+    .left = 0, .zero = 4, .flip = 0, .is_backward = 0};
 
 void tiled_run_in(uint8_t *arena_ram, const int8_t *in_image, int8_t *out_second) {
     if (in_image && in_image != ((int8_t *)(void *)(arena_ram))) {
@@ -19,7 +27,7 @@ void tiled_run_in(uint8_t *arena_ram, const int8_t *in_image, int8_t *out_second
             {
                 const int32_t at0 = tiled_min(tile * 4 + 5, 11);
                 {
-                    const tiled_part part = {tile * 4, at0, tile1 * 6, tile1 * 4 + 7};
+                    const tiled_part part = {.top = tile * 4, .bottom = at0, .left = tile1 * 6, .right = tile1 * 4 + 7};
                     uint32_t columns[24];
                     tiled_dsp_conv(&tiled_t0, ((int8_t *)(void *)(arena_ram)), ((int8_t *)(void *)(arena_ram + (tile * -224 + tile1 * -48 + 288))), &part, columns);
                 }
@@ -27,7 +35,7 @@ void tiled_run_in(uint8_t *arena_ram, const int8_t *in_image, int8_t *out_second
             {
                 const int32_t at0 = tiled_min(tile * 2 + 2, 5);
                 {
-                    const tiled_part part = {tile * 2, at0, tile1 * 3, tile1 * 2 + 3};
+                    const tiled_part part = {.top = tile * 2, .bottom = at0, .left = tile1 * 3, .right = tile1 * 2 + 3};
                     uint32_t columns[72];
                     tiled_dsp_conv(&tiled_t1, ((int8_t *)(void *)(arena_ram + (tile * -224 + tile1 * -48 + 288))), ((int8_t *)(void *)(arena_ram + 568)), &part, columns);
                 }

@@ -4,13 +4,29 @@
 #include "whole_kernels.h"
 #include "whole_weights.h"
 
-static const whole_dsp_convolution whole_t0 = {{whole_c0, whole_c1, 8, 36, 12, 17, 4, 127, 0, 4}, whole_dsp_general, {32, 4, 0}, {64, 8, 0}, 8, 8, 4, 3, 1, 3, 1, 1, 1, 1, 1, 1, -3, 0, 0};
-static const whole_part whole_t1 = {0, 8, 0, 8};
-static const whole_dsp_convolution whole_t2 = {{whole_c2, whole_c3, 8, 8, 14, 18, -128, 127, 0, 4}, whole_dsp_general, {64, 8, 0}, {64, 8, 0}, 8, 8, 8, 1, 1, 1, 1, 1, 1, 1, 0, 0, 4, 0, 0};
-static const whole_add whole_t3 = {2097152, 8388608, {1073741824, 0, 0, 0}, {1073741824, 18, 1179648, -1}, -128, 127};
-static const whole_pool whole_t4 = {{64, 8, 0}, {8, 8, 0}, 8, 8, 8, 8, 1, 1, 0, 0, -128, 127, 0, 0, 0, 0};
-static const whole_part whole_t5 = {0, 1, 0, 1};
-static const whole_dsp_convolution whole_t6 = {{whole_c4, whole_c5, 5, 8, 14, 18, -128, 127, 0, 2}, whole_dsp_odd_plain, {0, 0, 0}, {0, 0, 0}, 1, 1, 8, 1, 1, 1, 1, 1, 1, 1, 0, 0, 4, 0, 0};
+static const whole_dsp_convolution whole_t0 = {.sums = {.weights = whole_c0, .channels = whole_c1, .count = 8, .taps = 36,
+    .left = 12, .shift = 17, .low = 4, .high = 127, .flip = 0, .numbers = 4}, .pairs = whole_dsp_general, .x = {.row = 32,
+    .pixel = 4, .rows = 0}, .y = {.row = 64, .pixel = 8, .rows = 0}, .height = 8, .width = 8, .depth = 4, .rows = 3,
+    .runs = 1, .pixels = 3, .row_stride = 1, .stride = 1, .row_step = 1, .step = 1, .top = 1, .left = 1, .zero = -3,
+    .flip = 0, .is_backward = 0};
+static const whole_part whole_t1 = {.top = 0, .bottom = 8, .left = 0, .right = 8};
+static const whole_dsp_convolution whole_t2 = {.sums = {.weights = whole_c2, .channels = whole_c3, .count = 8, .taps = 8,
+    .left = 14, .shift = 18, .low = -128, .high = 127, .flip = 0, .numbers = 4}, .pairs = whole_dsp_general,
+    .x = {.row = 64, .pixel = 8, .rows = 0}, .y = {.row = 64, .pixel = 8, .rows = 0}, .height = 8, .width = 8,
+    .depth = 8, .rows = 1, .runs = 1, .pixels = 1, .row_stride = 1, .stride = 1, .row_step = 1, .step = 1, .top = 0,
+    .left = 0, .zero = 4, .flip = 0, .is_backward = 0};
+static const whole_add whole_t3 = {.zero_a = 2097152, .zero_b = 8388608, .b = {.multiplier = 1073741824, .shift = 0,
+    .half = 0, .sign = 0}, .out = {.multiplier = 1073741824, .shift = 18, .half = 1179648, .sign = -1}, .low = -128,
+    .high = 127};
+static const whole_pool whole_t4 = {.x = {.row = 64, .pixel = 8, .rows = 0}, .y = {.row = 8, .pixel = 8, .rows = 0},
+    .height = 8, .width = 8, .kernel_h = 8, .kernel_w = 8, .stride_h = 1, .stride_w = 1, .pad_h = 0, .pad_w = 0,
+    .low = -128, .high = 127, .zero = 0, .multiplier = 0, .shift = 0, .offset = 0};
+static const whole_part whole_t5 = {.top = 0, .bottom = 1, .left = 0, .right = 1};
+static const whole_dsp_convolution whole_t6 = {.sums = {.weights = whole_c4, .channels = whole_c5, .count = 5, .taps = 8,
+    .left = 14, .shift = 18, .low = -128, .high = 127, .flip = 0, .numbers = 2}, .pairs = whole_dsp_odd_plain,
+    .x = {.row = 0, .pixel = 0, .rows = 0}, .y = {.row = 0, .pixel = 0, .rows = 0}, .height = 1, .width = 1,
+    .depth = 8, .rows = 1, .runs = 1, .pixels = 1, .row_stride = 1, .stride = 1, .row_step = 1, .step = 1, .top = 0,
+    .left = 0, .zero = 4, .flip = 0, .is_backward = 0};
 
 void whole_run_in(uint8_t *arena_ram, const int8_t *in_image, int8_t *out_scores) {
     if (in_image && in_image != ((int8_t *)(void *)(arena_ram + 512))) {
