@@ -16,6 +16,7 @@ from .network import Arithmetic, Network
 from .operators import Dequantize, NonMaxSuppression
 from .tensor import Array
 
+
 class Runtime(Protocol):
     """A model loaded by its own runtime: tensors by name, in the file's layout."""
 
