@@ -7,7 +7,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from edgewright.network.onnx_format.unsigned_weights import has_signed_weights, make_weights_unsigned
+from edgewright.network.onnx_format.exact_products import has_inexact_products, make_products_exact
 from edgewright.network.read import read
 from edgewright.network.reference import reference
 from tests.helpers.onnx_sessions import open_session
@@ -57,13 +57,13 @@ def expected(form: str, x_type: type) -> np.ndarray:
 @pytest.mark.parametrize("x_type", [np.uint8, np.int8])
 def test_largest_products_do_not_saturate(form: str, x_type: type) -> None:
     model = matmul(form, x_type)
-    assert has_signed_weights(model) == (x_type is np.uint8)
+    assert has_inexact_products(model) == (x_type is np.uint8)
     x = np.full((2, DEPTH), np.iinfo(x_type).max, x_type)
     for is_optimised in (False, True):
         [y] = open_session(model, is_optimised=is_optimised).run(None, {"x": x})
         np.testing.assert_array_equal(y, expected(form, x_type))
-    make_weights_unsigned(model)
-    assert not has_signed_weights(model)
+    make_products_exact(model)
+    assert not has_inexact_products(model)
     onnx.checker.check_model(model)
 
 

@@ -12,6 +12,7 @@ from ..complete_plan import find_complete
 from ..emit.verify import verify
 from ..errors import EdgewrightError
 from ..lazy import load_package
+from ..network.reference import exact_session
 from .architecture import INPUT, CnnArchitecture
 from .candidates import CnnCandidate, Trained
 from .data import LabelledSet, SearchData
@@ -112,10 +113,7 @@ def _scored(model: bytes, given: LabelledSet, classes: int) -> tuple[float, floa
 def run_onnx(model: bytes, x: FloatArray) -> FloatArray:
     """The scores that onnxruntime computes with one thread, for inputs NHWC."""
     onnxruntime = load_package("onnxruntime", "reference")
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    session = exact_session(onnxruntime, model)
     parts = [
         session.run(None, {INPUT: channels_first(x[start : start + EVALUATED_AT_ONCE])})[0]
         for start in range(0, len(x), EVALUATED_AT_ONCE)

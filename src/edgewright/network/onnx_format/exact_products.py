@@ -1,7 +1,8 @@
-"""Models whose 8-bit weights are unsigned, which onnxruntime multiplies exactly on every processor.
+"""Models whose 8-bit products onnxruntime computes exactly on every processor.
 
 On x86-64 without VNNI it saturates sums of two products of uint8 inputs and int8 weights at 16 bits. Weights and their
-zero point, both raised by 128, give the same sums.
+zero point, both raised by 128, give the same sums. Asked for precision it raises most of them itself, but not those of
+integer operators without optimisation, and wrongly where weights of several scales state no zero point.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
+from ..tensor import Array
 from .float32 import graphs
 
 _INT8, _UINT8 = onnx.TensorProto.INT8, onnx.TensorProto.UINT8
 _OFFSET = 128
-_REAL = ("Conv", "Gemm", "MatMul")  # what onnxruntime makes integer operators of, between DequantizeLinear and Quantize
+_REAL = ("Conv", "ConvTranspose", "Gemm", "MatMul")  # onnxruntime computes them on integers where it can
 
 
 @dataclass(frozen=True)
@@ -42,29 +44,44 @@ _INTEGER = {
 _DEQUANTIZE = _Operands(0, 0, 2, 2)  # of weights
 
 
-def has_signed_weights(model: onnx.ModelProto) -> bool:
-    """Whether uint8 inputs are multiplied with int8 weights; the values of tensors are not needed to tell."""
-    return any(True for graph in graphs(model.graph) for _ in _signed(graph))
+def has_inexact_products(model: onnx.ModelProto) -> bool:
+    """Whether the model has int8 weights that have to be changed; the values of tensors are not needed to tell."""
+    return any(True for graph in graphs(model.graph) for _ in _changes(graph))
 
 
-def make_weights_unsigned(model: onnx.ModelProto) -> None:
-    """Makes uint8 weights of the int8 weights that uint8 inputs are multiplied with, in place."""
+def make_products_exact(model: onnx.ModelProto) -> None:
+    """Makes int8 weights of uint8 inputs uint8, and states the zero points of others, in place."""
     for graph in graphs(model.graph):
         constants = {tensor.name: tensor for tensor in graph.initializer}
-        for node, operands in list(_signed(graph)):
+        for node, operands, is_raised in list(_changes(graph)):
             name, zero = node.input[operands.weights], _input(node, operands.weights_zero)
-            if not zero:  # then it is 0, of the shape that the scale has
+            if not zero:
                 scale = constants.get(_input(node, 1)) if operands is _DEQUANTIZE else None
-                zero = f"{name}/zero"
-                constants[zero] = numpy_helper.from_array(np.zeros(tuple(scale.dims) if scale else (), np.int8), zero)
+                shape = tuple(scale.dims) if scale else ()
+                zero = _add(graph, constants, f"{name}/zero", np.zeros(shape, np.int8))
+            if is_raised:
+                node.input[operands.weights] = _add(graph, constants, f"{name}/raised", _raised(constants[name]))
+                zero = _add(graph, constants, f"{zero}/raised", _raised(constants[zero]))
             while len(node.input) <= operands.weights_zero:
                 node.input.append("")
-            node.input[operands.weights] = _unsigned(graph, constants, name)
-            node.input[operands.weights_zero] = _unsigned(graph, constants, zero)
+            node.input[operands.weights_zero] = zero
 
 
-def _signed(graph: onnx.GraphProto) -> Iterator[tuple[onnx.NodeProto, _Operands]]:
-    """Nodes with constant int8 weights for uint8 inputs."""
+def _raised(tensor: onnx.TensorProto) -> Array:
+    values: Array = (numpy_helper.to_array(tensor).astype(np.int16) + _OFFSET).astype(np.uint8)
+    return values
+
+
+def _add(graph: onnx.GraphProto, constants: dict[str, onnx.TensorProto], name: str, values: Array) -> str:
+    """Adds a constant to the graph, unless it is there; returns its name."""
+    if name not in constants:
+        constants[name] = numpy_helper.from_array(values, name)
+        graph.initializer.append(constants[name])
+    return name
+
+
+def _changes(graph: onnx.GraphProto) -> Iterator[tuple[onnx.NodeProto, _Operands, bool]]:
+    """Nodes whose constant int8 weights have to be raised (True), or whose zero point has to be stated (False)."""
     constants = {tensor.name: tensor.data_type for tensor in graph.initializer}
     types, makers, readers = _types(graph), _makers(graph), defaultdict[str, list[onnx.NodeProto]](list)
     for node in graph.node:
@@ -78,11 +95,11 @@ def _signed(graph: onnx.GraphProto) -> Iterator[tuple[onnx.NodeProto, _Operands]
         if zero and constants.get(zero) != _INT8:
             continue
         if operands is _DEQUANTIZE:
-            is_unsigned = any(_has_unsigned_input(reader, makers, types) for reader in readers[node.output[0]])
+            is_raised = any(_has_unsigned_input(reader, makers, types) for reader in readers[node.output[0]])
         else:
-            is_unsigned = _type(node, operands, types) == _UINT8
-        if is_unsigned:
-            yield node, operands
+            is_raised = _type(node, operands, types) == _UINT8
+        if is_raised or (operands is _DEQUANTIZE and not zero):
+            yield node, operands, is_raised
 
 
 def _has_unsigned_input(node: onnx.NodeProto, makers: Mapping[str, onnx.NodeProto], types: Mapping[str, int]) -> bool:
@@ -116,13 +133,3 @@ def _types(graph: onnx.GraphProto) -> dict[str, int]:
         elif node.op_type == "DequantizeLinear" and _input(node, 2) in types:
             types[node.input[0]] = types[node.input[2]]
     return types
-
-
-def _unsigned(graph: onnx.GraphProto, constants: dict[str, onnx.TensorProto], name: str) -> str:
-    """The name of the same constant, 128 higher, as uint8; it is added to the graph where it is missing."""
-    unsigned = f"{name}/unsigned"
-    if unsigned not in constants:
-        values = numpy_helper.to_array(constants[name]).astype(np.int16) + _OFFSET
-        constants[unsigned] = numpy_helper.from_array(values.astype(np.uint8), unsigned)
-        graph.initializer.append(constants[unsigned])
-    return unsigned
