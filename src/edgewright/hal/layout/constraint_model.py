@@ -1,6 +1,7 @@
 """The layout of spaces as a constraint model (CP-SAT): which slots share registers, at least cost.
 
 A register is named by its first slot: x[f, r] says that slot f lies in the register of slot r, with f not before r.
+Views are not in the model.
 """
 
 from __future__ import annotations
@@ -46,7 +47,6 @@ class PartVariables:
     zero: dict[tuple[str, str], Literal] = field(default_factory=dict)  # begins at bit 0
     top: dict[tuple[str, str], Literal] = field(default_factory=dict)  # ends at the last bit
     inside: dict[str, list[str]] = field(default_factory=dict)  # slots that may lie in the register of r
-    views: dict[tuple[str, frozenset[str], int], Literal] = field(default_factory=dict)  # of a register: writes, part
 
 
 @dataclass(slots=True)
@@ -226,9 +226,8 @@ def _touches(model: Model, chosen: PartVariables) -> None:
             for more in again:
                 model.pay(more, code, pattern.weight)
             parts = again if any(map(rules.kept, hit)) else []
-            partial = _view if rules.views else _rewrite
             write = _PartialWrite(pattern, r, touched, kept, parts)
-            rewrite = partial(model, chosen, write) if kept or parts else None
+            rewrite = _rewrite(model, chosen, write) if kept or parts else None
             for g in [g for g in beside if g in pattern.known]:
                 known = model.new("known")
                 model.at_least_all(known, (touched, x[g, r], *([rewrite.negated()] if rewrite is not None else [])))
@@ -291,29 +290,6 @@ def _rewrite(model: Model, chosen: PartVariables, write: _PartialWrite) -> Liter
     return rewrite
 
 
-def _view(model: Model, chosen: PartVariables, write: _PartialWrite) -> Literal:
-    """A write of part of a register goes to a view address of its own, which costs only address space.
-
-    Equal sets of slots share one view; where different sets hit a register in the same slots, two are counted.
-    """
-    r = write.register
-    slots = write.pattern.slots & frozenset(chosen.inside[r])
-    view, *others = (_view_variable(model, chosen, (r, slots, number)) for number in range(1 + len(write.again)))
-    for more, other in zip(write.again, others, strict=True):
-        model.cp.add_implication(more, view)
-        model.cp.add_implication(more, other)
-    is_no_lane = [chosen.lane[r].negated()] if r in chosen.lane else []
-    for g in write.kept:
-        model.at_least_all(view, (write.touched, chosen.x[g, r], *is_no_lane))
-    return view
-
-
-def _view_variable(model: Model, chosen: PartVariables, key: tuple[str, frozenset[str], int]) -> Literal:
-    if key not in chosen.views:
-        chosen.views[key] = model.new("view")
-    return chosen.views[key]
-
-
 def content(model: Model, chosen: PartVariables) -> Linear:
     """Bytes of all registers of a part."""
     rules = chosen.part.rules
@@ -324,8 +300,6 @@ def content(model: Model, chosen: PartVariables) -> Linear:
         lanes = rules.lanes(r)
         width = width_for(lanes * rules.slots[r].field.bits, rules.bus)
         total += _bytes(rules.slots[r], width, lanes, model.goal.power_of_two) * lane
-    for (r, _, _), view in chosen.views.items():
-        total += _bytes(rules.slots[r], rules.bus.width, 1, model.goal.power_of_two) * view
     return total
 
 
