@@ -126,7 +126,7 @@ def test_the_papers_example(pointers):
         (4, [("inner2.d", 0), ("inner2.e", 8)]),
         (8, [("f", 0)]),
     ]
-    best = lay_out_optimal(description, spaces, joints, LayoutGoal(minimise="accesses", views=False))
+    best = lay_out_optimal(description, spaces, joints, LayoutGoal(minimise="accesses"))
     for together, where in (({a, b, c}, one), ({d, e}, two)):
         assert any(together <= found for found in grouping(best, where))
     assert best.optimal
@@ -569,7 +569,7 @@ def test_a_solver_out_of_time_keeps_what_it_started_from():
     description, spaces = one_space(*(f(name) for name in "abcdefgh"))
     joints = joint(*"ab") + joint(*"cd", writes=True) + joint(*"efg") + joint("h", writes=True) + joint(*"ac")
     for limit in (None, 16):
-        layout = lay_out_optimal(description, spaces, joints, LayoutGoal(limit, views=False), patience=1e-9)
+        layout = lay_out_optimal(description, spaces, joints, LayoutGoal(limit), patience=1e-9)
         assert faults(description, spaces, layout, joints) == []
         assert limit is None or layout.map_bytes(description) <= limit
         assert layout.bound <= layout.cost

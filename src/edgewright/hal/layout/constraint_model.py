@@ -1,7 +1,6 @@
 """The layout of spaces as a constraint model (CP-SAT): which slots share registers, at least cost.
 
 A register is named by its first slot: x[f, r] says that slot f lies in the register of slot r, with f not before r.
-Views are not in the model.
 """
 
 from __future__ import annotations
@@ -47,6 +46,7 @@ class PartVariables:
     zero: dict[tuple[str, str], Literal] = field(default_factory=dict)  # begins at bit 0
     top: dict[tuple[str, str], Literal] = field(default_factory=dict)  # ends at the last bit
     inside: dict[str, list[str]] = field(default_factory=dict)  # slots that may lie in the register of r
+    views: dict[tuple[str, frozenset[str], int], Literal] = field(default_factory=dict)  # of a register: writes, part
 
 
 @dataclass(slots=True)
@@ -77,10 +77,10 @@ class Model:
         self.cp.add_bool_or([result, *(cause.negated() for cause in causes)])
 
 
-def add_part(model: Model, part: LayoutPart, near: frozenset[frozenset[str]] | None) -> PartVariables:
-    """The variables and rules of one space; with `near`, only these pairs of slots may share a register."""
+def add_part(model: Model, part: LayoutPart) -> PartVariables:
+    """The variables and rules of one space."""
     chosen = PartVariables(part)
-    _assign(model, chosen, near)
+    _assign(model, chosen)
     _bind(model, chosen)
     _separate(model, chosen)
     _lanes(model, chosen)
@@ -90,12 +90,12 @@ def add_part(model: Model, part: LayoutPart, near: frozenset[frozenset[str]] | N
     return chosen
 
 
-def _assign(model: Model, chosen: PartVariables, near: frozenset[frozenset[str]] | None) -> None:
+def _assign(model: Model, chosen: PartVariables) -> None:
     free, rules = chosen.part.free, chosen.part.rules
     chosen.inside = {r: [] for r in free}
     for n, f in enumerate(free):
         for r in free[: n + 1]:
-            if f == r or ((near is None or frozenset((f, r)) in near) and rules.pair(f, r)):
+            if f == r or rules.pair(f, r):
                 chosen.x[f, r] = model.new(f"{f} in {r}")
                 chosen.inside[r].append(f)
         model.cp.add_exactly_one(chosen.x[f, r] for r in free[: n + 1] if (f, r) in chosen.x)
@@ -226,8 +226,9 @@ def _touches(model: Model, chosen: PartVariables) -> None:
             for more in again:
                 model.pay(more, code, pattern.weight)
             parts = again if any(map(rules.kept, hit)) else []
+            partial = _view if rules.views else _rewrite
             write = _PartialWrite(pattern, r, touched, kept, parts)
-            rewrite = _rewrite(model, chosen, write) if kept or parts else None
+            rewrite = partial(model, chosen, write) if kept or parts else None
             for g in [g for g in beside if g in pattern.known]:
                 known = model.new("known")
                 model.at_least_all(known, (touched, x[g, r], *([rewrite.negated()] if rewrite is not None else [])))
@@ -290,6 +291,29 @@ def _rewrite(model: Model, chosen: PartVariables, write: _PartialWrite) -> Liter
     return rewrite
 
 
+def _view(model: Model, chosen: PartVariables, write: _PartialWrite) -> Literal:
+    """A write of part of a register goes to a view address of its own, which costs only address space.
+
+    Equal sets of slots share one view; where different sets hit a register in the same slots, two are counted.
+    """
+    r = write.register
+    slots = write.pattern.slots & frozenset(chosen.inside[r])
+    view, *others = (_view_variable(model, chosen, (r, slots, number)) for number in range(1 + len(write.again)))
+    for more, other in zip(write.again, others, strict=True):
+        model.cp.add_implication(more, view)
+        model.cp.add_implication(more, other)
+    is_no_lane = [chosen.lane[r].negated()] if r in chosen.lane else []
+    for g in write.kept:
+        model.at_least_all(view, (write.touched, chosen.x[g, r], *is_no_lane))
+    return view
+
+
+def _view_variable(model: Model, chosen: PartVariables, key: tuple[str, frozenset[str], int]) -> Literal:
+    if key not in chosen.views:
+        chosen.views[key] = model.new("view")
+    return chosen.views[key]
+
+
 def content(model: Model, chosen: PartVariables) -> Linear:
     """Bytes of all registers of a part."""
     rules = chosen.part.rules
@@ -300,6 +324,8 @@ def content(model: Model, chosen: PartVariables) -> Linear:
         lanes = rules.lanes(r)
         width = width_for(lanes * rules.slots[r].field.bits, rules.bus)
         total += _bytes(rules.slots[r], width, lanes, model.goal.power_of_two) * lane
+    for (r, _, _), view in chosen.views.items():
+        total += _bytes(rules.slots[r], rules.bus.width, 1, model.goal.power_of_two) * view
     return total
 
 

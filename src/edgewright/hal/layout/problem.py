@@ -19,7 +19,7 @@ from .paper import paper_cells
 from .rules import Rules, packed
 
 NEAR = 128  # bytes that a load or store of 16 bits reaches from a pointer: 31 words on RISC-V and on Cortex-M
-MANY = 60  # slots of a space from which only those that are accessed together may share a register
+MANY = 60  # slots of a space beyond which local search alone has to do, and unused slots are packed beforehand
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +43,18 @@ class RegisterLayoutProblem:
     def without_views(self) -> RegisterLayoutProblem:
         return RegisterLayoutProblem.of(self.description, self.spaces, self.joints, replace(self.goal, views=False))
 
-    def by_padding(self) -> tuple[RegisterLayoutProblem, ...]:
-        """The problem as it is, and without padding that makes strides powers of two."""
-        return tuple(
-            replace(self, goal=goal) for goal in dict.fromkeys((self.goal, replace(self.goal, power_of_two=False)))
-        )
+    def counts_views(self, name: str) -> bool:
+        """Whether the model is exact about views: no two writes can share one, and none costs more than it saves."""
+        rules, space = self.rules[name], self.spaces[name]
+        if not rules.views:
+            return True
+        sets = {frozenset[str]().union(*legs) for legs, _ in rules.writes}
+        is_clear = sum(map(len, sets)) == len(frozenset[str]().union(*sets)) and rules.bus.narrowest == rules.bus.width
+        is_clear = is_clear and all(len(legs) == 1 for legs, _ in rules.writes)
+        code, access, byte = self.goal.weights
+        most = max((_padded(slot.counts) for slot in space.slots), default=1) * rules.bus.width // 8
+        is_worth = byte * most * self.instances()[name] <= access + code * self.goal.sizes.rewrite
+        return is_clear and is_worth and not (self.goal.power_of_two and self._is_indexed(name))
 
     def how(self) -> Assembly:
         arrange = by_gain(self.rules, self.patterns, self.goal.sizes)
@@ -146,8 +153,10 @@ class RegisterLayoutProblem:
         slots = sum(-(-slot.field.bits // (8 * word)) * word * _padded(slot.counts) for slot in space.slots)
         pins = max((slot.field.pinned[0] for slot in space.slots if slot.field.pinned), default=0)
         areas = sum(2 * self.most(self.spaces[area.space]) * prod(area.counts) for area in space.areas)
+        written = [space.slot(slot) for w in self.patterns if w.writes and w.space == space.name for slot in w.slots]
+        views = sum(word * _padded(slot.counts) for slot in written) if self.rules[space.name].views else 0
         stride = self.description.stride_of(space.name) or 0
-        return 2 * (slots + pins + stride + 8 * word) + areas
+        return 2 * (slots + views + pins + stride + 8 * word) + areas
 
     def simple_bound(self) -> float:
         """No layout costs less: each pattern takes one access, and the map at least the bits of all fields."""
