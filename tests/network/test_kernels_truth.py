@@ -75,7 +75,7 @@ from edgewright.network.operators import (
 from edgewright.network.region import Region
 from edgewright.network.tensor import Array, DType, Tensor
 from tests.helpers.kernel_cases import CASES, Case, cases, result_for, run, tensors_for
-from tests.helpers.onnx_sessions import open_session
+from tests.helpers.onnx_session import onnx_session
 
 NHWC, NCHW = (0, 2, 3, 1), (0, 3, 1, 2)
 
@@ -93,7 +93,7 @@ def onnx_run(nodes: list[onnx.NodeProto], feeds: dict[str, Array], opset: int = 
         opset_imports=[helper.make_opsetid("", opset)],
         ir_version=9,
     )
-    result: Array = open_session(model).run(["y"], feeds)[0]
+    result: Array = onnx_session(model).run(["y"], feeds)[0]
     return result
 
 

@@ -10,7 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 from edgewright.network.onnx_format.exact_products import has_inexact_products, make_products_exact
 from edgewright.network.read import read
 from edgewright.network.reference import reference
-from tests.helpers.onnx_sessions import open_session
+from tests.helpers.onnx_session import onnx_session
 
 DEPTH = 72  # products of one sum
 WEIGHTS = np.repeat(np.array([[127, 1, -128]], np.int8), DEPTH, axis=0)
@@ -60,7 +60,7 @@ def test_largest_products_do_not_saturate(form: str, x_type: type) -> None:
     assert has_inexact_products(model) == (x_type is np.uint8)
     x = np.full((2, DEPTH), np.iinfo(x_type).max, x_type)
     for is_optimised in (False, True):
-        [y] = open_session(model, is_optimised=is_optimised).run(None, {"x": x})
+        [y] = onnx_session(model, is_optimised).run(None, {"x": x})
         np.testing.assert_array_equal(y, expected(form, x_type))
     make_products_exact(model)
     assert not has_inexact_products(model)

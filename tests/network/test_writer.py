@@ -49,7 +49,7 @@ from edgewright.network.passes import run
 from edgewright.network.read import read_bytes
 from edgewright.network.reference import to_file_layout, to_our_layout
 from tests.helpers.kernel_cases import CASES, Case, cases
-from tests.helpers.onnx_sessions import open_session
+from tests.helpers.onnx_session import onnx_session
 from tests.helpers.random_networks import networks
 from tests.network.passes_networks import Literal, results
 
@@ -58,7 +58,7 @@ quick = settings(max_examples=12, deadline=None, suppress_health_check=list(Heal
 
 
 def run_onnx(model: onnx.ModelProto | Path, inputs: dict[str, Array]) -> dict[str, Array]:
-    session = open_session(model)
+    session = onnx_session(model)
     names = [output.name for output in session.get_outputs()]
     return dict(zip(names, session.run(names, inputs), strict=True))
 

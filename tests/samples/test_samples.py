@@ -22,7 +22,7 @@ from onnx import TensorProto, helper, shape_inference
 from edgewright import samples
 from edgewright.errors import InputError
 from edgewright.samples.builder import same_pads
-from tests.helpers.onnx_sessions import open_session
+from tests.helpers.onnx_session import onnx_session
 
 Array = npt.NDArray[np.float32]
 
@@ -56,7 +56,7 @@ def build(name: str) -> onnx.ModelProto:
 
 def run(model: onnx.ModelProto, *seeds: int) -> list[list[Array]]:
     """All outputs, for the example inputs of each seed."""
-    session = open_session(model)
+    session = onnx_session(model)
     return [session.run(None, samples.example_inputs(model, seed)) for seed in seeds]
 
 
