@@ -44,7 +44,7 @@ from edgewright.network.operators import (
 )
 from edgewright.network.region import Region
 from edgewright.network.tensor import Array, DType, Quant, Tensor
-from tests.helpers.onnx_sessions import open_session
+from tests.helpers.onnx_session import onnx_session
 
 NHWC, NCHW = (0, 2, 3, 1), (0, 3, 1, 2)
 # Round numbers, so that sums fall on ties often: where rounding rules differ, it shows.
@@ -63,7 +63,7 @@ def session(
     graph = helper.make_graph(nodes, "g", inputs, [onnx.ValueInfoProto(name="y")], tensors)
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
-    result: Array = open_session(model, is_optimised=optimised).run(["y"], feeds)[0]
+    result: Array = onnx_session(model, optimised).run(["y"], feeds)[0]
     return result
 
 
