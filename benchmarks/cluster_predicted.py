@@ -6,15 +6,16 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from statistics import median
+from statistics import mean, median
 
-from cluster_places import with_quota
+from cluster_places import PERIOD_S
 from edgewright.cluster.deploying import ClusterDeployment
 from edgewright.cluster.devices import Cluster
 from edgewright.cluster.simulation import ClusterRun, simulate
 
-CLOSE = 0.01  # share of a time within which two steps of a prediction agree
-STEPS = 20
+STEPS = 10  # after which a prediction does not change any more
+PHASES = 0.0, 0.25, 0.5, 0.75  # of a period
+HALVINGS = 20
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Observed:
     planned: ClusterDeployment
     cluster: Cluster
     quota: float  # of a core, for each device
-    cores: int  # of this machine
+    core: Mapping[str, int]  # of this machine, by device
     parts_s: Mapping[str, float]  # of a core, for each part
     events: Mapping[str, Counter[str]]  # by device: for each part, itself and its messages
     lone_core_s: Mapping[str, float]  # of a core, by device, for a frame that is alone
@@ -62,54 +63,74 @@ def predicted_rate(observed: Observed, costs: MessageCosts, frames: int) -> floa
 
 
 def predicted_latency(observed: Observed, costs: MessageCosts) -> float:
-    """Seconds of a frame that is alone.
+    """Seconds of a frame that is alone: the mean over moments of a period at which it may arrive.
 
-    Its parts have a whole core until the share of a period is used up, or until more devices compute than there are
-    cores. All are slower where a device would use more than its share of the time that the frame takes.
+    Its parts have a core until the device's share of a period is used up, and beside other devices a part of the core.
+    When parts run depends on how long they take, and the other way round: both are computed in turns.
     """
     events = {part: number for each in observed.events.values() for part, number in each.items()}
     messages = observed.messages_s(observed.lone_core_s)
-    needed = {  # of a core, besides what is part of a message's delay
-        part: each + max(0.0, messages[part] - events[part] * costs.core_s) for part, each in observed.parts_s.items()
-    }
-    slower, crowding = 1.0, dict.fromkeys(needed, 1.0)
-    for _ in range(STEPS):
-        times = {
-            part: max(slower * each, crowding[part] * each, with_quota(each, observed.quota))
-            for part, each in needed.items()
-        }
-        one = simulated(observed, 1, slower * costs.delay_s, times)
-        excess = max(observed.lone_core_s.values()) / (observed.quota * one.latency_s)
-        before, crowding = crowding, crowded(one, observed)
-        slower = min(slower * max(1.0, excess), 1 / observed.quota)
-        is_settled = all(abs(crowding[part] - each) < CLOSE for part, each in before.items())
-        if is_settled and (excess < 1 + CLOSE or slower == 1 / observed.quota):
-            break
-    return one.latency_s
+    handling = {part: min(each, events[part] * costs.core_s) for part, each in messages.items()}  # in messages' delay
+    needed = {part: each + messages[part] - handling[part] for part, each in observed.parts_s.items()}
+    found = []
+    for phase in PHASES:
+        times: Mapping[str, float] = needed
+        for step in range(STEPS):
+            one = simulated(observed, 1, costs.delay_s, times)
+            found += [one.latency_s] if step >= STEPS // 2 else []
+            new = throttled(one, observed, needed, handling, phase * PERIOD_S)
+            times = {part: (times[part] + each) / 2 for part, each in new.items()}
+    return mean(found)
+
+
+def throttled(
+    run: ClusterRun, observed: Observed, needed: Mapping[str, float], handling: Mapping[str, float], begin_s: float
+) -> dict[str, float]:
+    """How long parts take that start as in this run, which begins so late in a period: CPU quotas end them for a while.
+
+    What handling messages takes of a quota is used up when the part begins.
+    """
+    crowding, found, quota_s = crowded(run, observed), dict(needed), observed.quota * PERIOD_S
+    for device in observed.events:
+        period, left = -1, quota_s
+        for span in sorted((each for each in run.spans if each.row == device), key=lambda each: each.start_s):
+            start = now = begin_s + span.start_s
+            if now // PERIOD_S > period:
+                period, left = int(now // PERIOD_S), quota_s
+            left -= handling[span.label]
+            while left <= 0:
+                period += 1
+                now, left = period * PERIOD_S, left + quota_s
+            rest = needed[span.label]
+            while rest > left:
+                period, rest = period + 1, rest - left
+                now, left = period * PERIOD_S, quota_s
+            now += rest * crowding[span.label]
+            left -= rest
+            found[span.label] = now - start
+    return found
 
 
 def crowded(run: ClusterRun, observed: Observed) -> dict[str, float]:
-    """How much longer each part takes since more devices compute meanwhile than there are cores."""
-    devices = observed.cluster.device_named
-    spans = [span for span in run.spans if span.row in devices]
+    """How much longer each part takes since other devices compute on the same core meanwhile."""
+    spans = [span for span in run.spans if span.row in observed.core]
     times = sorted({time for span in spans for time in (span.start_s, span.end_s)})
-    found: dict[str, float] = dict.fromkeys(observed.parts_s, 1.0)
+    found = dict.fromkeys(observed.parts_s, 1.0)
     for span in spans:
-        own = [(a, b) for a, b in pairwise(times) if span.start_s <= a and b <= span.end_s]
-        work = sum((b - a) / max(1.0, _at_work(spans, a, b) / observed.cores) for a, b in own)
+        same = [other for other in spans if observed.core[other.row] == observed.core[span.row]]
+        work = 0.0
+        for begin, end in pairwise(times):
+            if span.start_s <= begin and end <= span.end_s:
+                work += (end - begin) / sum(each.start_s <= begin and end <= each.end_s for each in same)
         if work:
             found[span.label] = (span.end_s - span.start_s) / work
     return found
 
 
-def _at_work(spans: list, begin: float, end: float) -> int:  # type: ignore[type-arg]
-    return len({span.row for span in spans if span.start_s <= begin and end <= span.end_s})
-
-
 def predicted_delay(observed: Observed, latency_s: float, core_s: float) -> float:
     """The delay of a message on each cable with which the prediction for a lone frame is this latency."""
     low, high = 0.0, latency_s
-    for _ in range(STEPS):
+    for _ in range(HALVINGS):
         middle = (low + high) / 2
         is_more = predicted_latency(observed, MessageCosts(middle, core_s)) > latency_s
         low, high = (low, middle) if is_more else (middle, high)

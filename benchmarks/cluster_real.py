@@ -31,7 +31,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cluster_costs import events, part_seconds, processor_seconds
-from cluster_places import FAST_MBIT, a_share, address, entered, inside, namespaces, quotas
+from cluster_places import FAST_MBIT, a_share, address, core_of, entered, inside, namespaces, quotas, run_when_woken
 from cluster_predicted import MessageCosts, Observed, predicted_delay, predicted_latency, predicted_rate
 from edgewright import read_model
 from edgewright.cluster.devices import Cluster, equal_devices
@@ -187,7 +187,8 @@ class Case:
             make_keys("real", names, cluster.gateway, folder / "keys")
             space = dict(zip(names, self.namespace, strict=True)) if self.namespace else {}
             group = {name: Path(path) for name in names if (path := self.groups.get(space.get(name, name)))}
-            prefixes = {name: inside(space.get(name), group.get(name)) for name in names[1:]}
+            core = {name: core_of(n) for n, name in enumerate(names)}
+            prefixes = {name: inside(space.get(name), group.get(name), core[name]) for name in names[1:]}
             hosts = {name: address(n) if space else "127.0.0.1" for n, name in enumerate(names)}
             nodes = held.enter_context(LocalNodes(folder / "keys", names[1:], folder / "nodes", prefixes, hosts))
             coordinator = Coordinator(load_credentials(folder / "keys" / names[0]), f"{hosts[names[0]]}:0")
@@ -201,13 +202,14 @@ class Case:
             planned = preparation.planner.realised(preparation.planner.plan(cluster, strategy)).deployment
             assert planned is not None
             plan = preparation.whole(planned)
-            parts_s = part_seconds(plan, folder, {name: inside(None, group.get(name)) for name in names})
+            places = {name: inside(None, group.get(name), core[name]) for name in names}
+            parts_s = part_seconds(plan, folder, places)
             run = Run(Trial(nodes, coordinator, cluster), plan, network, self.frames)
-            with a_share(group.get(names[0])):
+            with a_share(group.get(names[0]), core[names[0]]):
                 found = run.measured()
         events_of = {name: events(node) for name, node in plan.nodes.items()}
         lone, stream = run.core_s("lone"), run.core_s("stream")
-        observed = Observed(planned, cluster, self.quota, CORES, parts_s, events_of, lone, stream)
+        observed = Observed(planned, cluster, self.quota, core, parts_s, events_of, lone, stream)
         if folder := os.environ.get("DUMP"):
             import pickle
 
@@ -283,6 +285,7 @@ def main(
     inside: str | None,
 ) -> None:
     if inside:
+        run_when_woken()
         given = json.loads(inside)
         row = Case(**{**given, "costs": MessageCosts(**given["costs"])}).row()
         print(json.dumps(asdict(row)))

@@ -85,7 +85,7 @@ class DivisionCosts:
         return {self.cluster.gateway: self.frame_bytes * len(pipeline_stages(division))}
 
     def with_margins(self, margins: Mapping[str, tuple[int, int]]) -> DivisionCosts:
-        """The costs with so many bytes more on each device: of weights, and of everything else."""
+        """The costs with more bytes on each device: of weights, and of everything else."""
         made = copy(self)
         made.margins = margins
         return made

@@ -109,10 +109,10 @@ def simulate(
     is_judged: bool = False,
     under_way: int | None = None,
 ) -> ClusterRun:
-    """Runs frames through a deployment; they arrive `every_s` seconds, by default as soon as the gateway takes them.
+    """Runs frames through a deployment. One arrives every `every_s` seconds, or as soon as the gateway has room.
 
-    The gateway has at most so many frames `under_way`: it keeps them until their results are there. `shown` is the
-    frame of the Gantt chart, by default the one in the middle.
+    At most `under_way` frames are under way: the gateway keeps them until their results are there. `shown` is the frame
+    of the Gantt chart, by default the one in the middle.
     """
     if frames < 1:
         raise InputError(f"a simulation of {frames} frames: ask for at least one")
@@ -237,7 +237,7 @@ def port_row(port: Resource) -> str:
 
 
 def _arriving(timed: TimedDeployment, every_s: float, under_way: int | None) -> Graph:
-    """The graph in which a frame takes so long to arrive, and waits while so many others are under way."""
+    """The graph with `every_s` between two frames that arrive, and at most `under_way` frames under way."""
     source, sink = timed.ends
     every, graph = exact_time(every_s), timed.graph
     actors = (
@@ -251,7 +251,7 @@ def _arriving(timed: TimedDeployment, every_s: float, under_way: int | None) -> 
 
 
 def _firings(timed: TimedDeployment, frames: int) -> Mapping[str, int]:
-    """How often each actor fires for so many frames."""
+    """How often each actor fires for this number of frames."""
     whole, rest = divmod(frames, timed.iteration_frames)
     return {name: whole * len(each) + sum(frame < rest for frame in each) for name, each in timed.frames.items()}
 
