@@ -3,11 +3,12 @@
     sudo python benchmarks/cluster_real.py MODEL... [--devices 2,4,6] [--mbit 1000,100,10] [--frames N] [--json FILE]
 
 Each device is a process in a network namespace of its own, on a bridge, with a cable that sends and receives at the
-given rate (`tc tbf`) and a share of a core (a CPU quota of a cgroup, version 1 or 2, in periods of 10 ms); all shares
-together are below the cores of this machine. Predicted figures come from the simulator. It is told what is measured
-before: how long parts take on their devices; what messages cost, by a network that computes almost nothing; and what a
-frame takes of each device's processor besides its parts, by the first frames, which come one after the other. Rates of
-cables are less what headers take. Where namespaces or quotas cannot be had, the benchmark says so, and runs without.
+given rate (`tc tbf`) and a share of one core (a CPU quota of a cgroup, version 1 or 2, in periods of 10 ms); all shares
+together are below the cores of this machine. Predicted figures come from the simulator, which is told what is measured
+before the frames that count: how long parts take on their devices; what messages cost, by a network that computes
+almost nothing; and the processor time of a frame on each device besides its parts, by frames one after the other for
+the latency, and by the first frames of the stream for the rate. Rates of cables are less what headers take. Where
+namespaces or quotas cannot be had, the benchmark says so, and runs without.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from edgewright.cluster.node.credentials import load_credentials
 from edgewright.cluster.running.coordinator import Coordinator
 from edgewright.cluster.running.keys import make_keys
 from edgewright.cluster.running.local_nodes import LocalNodes
-from edgewright.cluster.running.monitor import Monitor
+from edgewright.cluster.running.monitor import DeviceStatus, Monitor
 from edgewright.cluster.running.preparation import Preparation
 from edgewright.cluster.running.prepared_plan import PreparedPlan
 from edgewright.network import Builder, Network, random_inputs
@@ -109,10 +110,7 @@ class Measured:
 
 
 class Run:
-    """A plan at work: frames one after the other, a stream that shows what a frame costs, and the stream that counts.
-
-    `lone_core_s` and `stream_core_s` are seconds of a core for a frame, by device, of the first two.
-    """
+    """A plan at work: lone frames, a stream that shows what a frame costs, and the stream that counts."""
 
     def __init__(self, trial: Trial, plan: PreparedPlan, network: Network, frames: int) -> None:
         self.trial, self.plan, self.network, self.frames = trial, plan, network, frames
@@ -123,14 +121,21 @@ class Run:
         self.bounds = {1: "lone", self.lone: "lone", filled: "stream", self.begin: "stream"}
         self.counts = {"lone": self.lone - 1, "stream": self.begin - filled}
         self.spent: dict[str, list[dict[str, float]]] = {"lone": [], "stream": []}
+        self.results: list[dict[str, Array]] = []
+        self.devices: tuple[DeviceStatus, ...] = ()
 
-    def measured(self) -> Measured:
+    def __call__(self) -> None:
         coordinator = self.trial.coordinator
         coordinator.connect(self.trial.nodes.addresses)
         coordinator.prepare([self.plan])
         monitor = Monitor(coordinator)
-        results = [*coordinator(self._source())]
-        keeper, devices = coordinator.keeper, monitor.status().devices
+        self.results = [*coordinator(self._source())]
+        self.devices = monitor.status().devices
+
+    def measured(self) -> Measured:
+        """What came out, compared with the reference."""
+        keeper, results, devices = self.trial.coordinator.keeper, self.results, self.devices
+        gateway = self.trial.coordinator.name
         stream = list(keeper.finish_times)[self.begin : self.begin + self.frames]
         wanted = [execute(self.network, sample) for sample in self.samples]
         return Measured(
@@ -138,11 +143,11 @@ class Run:
             median(list(keeper.latencies)[1 : self.lone]),
             all(each.allocated_bytes == each.planned_bytes for each in devices),
             all(compare(self.network, each, wanted[n % len(wanted)]).passes for n, each in enumerate(results)),
-            max((each.resident_bytes for each in devices if each.name != coordinator.name), default=0),
+            max((each.resident_bytes for each in devices if each.name != gateway), default=0),
         )
 
     def core_s(self, kind: str) -> dict[str, float]:
-        """Of a core for a frame, by device."""
+        """Seconds of a core for a frame, by device: "lone" or one of a "stream"."""
         first, last = self.spent[kind]
         return {name: (last[name] - first[name]) / self.counts[kind] for name in first}
 
@@ -206,27 +211,11 @@ class Case:
             parts_s = part_seconds(plan, folder, places)
             run = Run(Trial(nodes, coordinator, cluster), plan, network, self.frames)
             with a_share(group.get(names[0]), core[names[0]]):
-                found = run.measured()
+                run()
+        found = run.measured()
         events_of = {name: events(node) for name, node in plan.nodes.items()}
         lone, stream = run.core_s("lone"), run.core_s("stream")
         observed = Observed(planned, cluster, self.quota, core, parts_s, events_of, lone, stream)
-        if folder := os.environ.get("DUMP"):
-            import pickle
-
-            Path(folder, f"{Path(self.model).stem or 'light'}-{self.count}-{self.mbit:g}.pickle").write_bytes(
-                pickle.dumps(
-                    (
-                        observed,
-                        self.costs,
-                        found,
-                        self.frames,
-                        list(coordinator.keeper.latencies),
-                        list(coordinator.keeper.finish_times),
-                        run.begin,
-                        run.lone,
-                    )
-                )
-            )
         costs = self.costs
         if not self.model:
             costs = MessageCosts(core_s=observed.event_s())
