@@ -26,11 +26,16 @@ def serve(keys: Path, listen: str, store: Path | None, until_input_ends: bool = 
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: over.set())
     if until_input_ends:
-        threading.Thread(target=lambda: (sys.stdin.read(), over.set()), name="edgewright-input", daemon=True).start()
+        threading.Thread(target=_await_end, args=(over,), name="edgewright-input", daemon=True).start()
     node = ClusterNode(credentials, listen, folder, lambda text: print(text, file=sys.stderr, flush=True))
     print(f"node '{credentials.name}' listens at port {node.port}", flush=True)
     over.wait()
     node.close()
+
+
+def _await_end(over: threading.Event) -> None:
+    sys.stdin.read()
+    over.set()
 
 
 def main() -> int:
