@@ -34,8 +34,8 @@ from edgewright.network.read import read
 from edgewright.program.options import Options
 from edgewright.program.switching import SwitchPolicy
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-from nested_networks import narrowed, scenarios_of
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from tests.helpers.nested_networks import narrowed, scenarios_of
 
 MODELS = ("mlperf_kws_ref_int8", "mlperf_ic_resnet8_int8", "mlperf_vww96_int8")
 TARGET = "cortex-m4"

@@ -23,7 +23,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from edgewright.adaptive import scenarios
 from edgewright.adaptive.deploying import SwitchingApplication, with_policy
@@ -33,7 +33,7 @@ from edgewright.adaptive.scenarios import AdaptiveApplication
 from edgewright.network import Network
 from edgewright.network.read import read
 from edgewright.program.switching import SwitchPolicy
-from nested_networks import narrowed, shortened
+from tests.helpers.nested_networks import narrowed, shortened
 
 Blocks = tuple[tuple[int, int], ...]  # of layers that are left out: the first, and one past the last
 

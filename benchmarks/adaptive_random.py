@@ -20,13 +20,13 @@ from joblib import Parallel, delayed
 from rich.console import Console
 from rich.table import Table
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from edgewright.adaptive.steps import Scenario
 from edgewright.adaptive.switch_check import hazards
 from edgewright.adaptive.transition import StepRun, Timeline, Transition, transition
 from edgewright.program.switching import SwitchPolicy
-from random_scenarios import LAYERS, random_chain, random_scenario
+from tests.adaptive.random_scenarios import LAYERS, random_chain, random_scenario
 
 BLOCK = 500  # cases that one task examines
 TROUBLES = 5  # that a task tells in words

@@ -4,7 +4,7 @@
 
 Random applications of up to six networks with all kinds of relations are planned as `edgewright app` plans them. Each
 layout says how many bytes it takes and how many are needed at least, or that it is proven least. The exact model of
-`tests/application_exact.py` finds the smallest arena for the same plans. A claim is false if that is smaller than the
+`tests/application/exact.py` finds the smallest arena for the same plans. A claim is false if that is smaller than the
 bound; a bound is loose if it is smaller than that. The product's judge must accept every layout of the exact model.
 """
 
@@ -19,12 +19,12 @@ from joblib import Parallel, delayed
 from rich.console import Console
 from rich.table import Table
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from application_cases import random_application
-from application_exact import compared
 from edgewright.application.outcome import plan_application
 from edgewright.errors import EdgewrightError
+from tests.application.cases import random_application
+from tests.application.exact import compared
 
 MOST_LOOSE = 0.05  # of all bounds
 

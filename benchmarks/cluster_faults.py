@@ -29,12 +29,12 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from cluster_fuzz import fuzz, resident, trouble_of
 from cluster_places import BRIDGE, address, namespaces, run
-from cluster_trials import Trial, trial_of
-from test_cluster_plans import convolutions
+from tests.cluster.fuzz import fuzz, resident, trouble_of
+from tests.cluster.test_plans import convolutions
+from tests.cluster.trials import Trial, trial_of
 
 DEVICES, FRAMES, PACE_S = 4, 1000, 0.003
 NAMES = [f"device{number + 1}" for number in range(1, DEVICES)]

@@ -19,7 +19,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from edgewright.cluster.paper.balanced import vertical_balanced
 from edgewright.cluster.paper.layers import Counting, PaperLayer, counted, folded_layers, node_layers
@@ -32,7 +32,7 @@ from edgewright.cluster.paper.switch_point import (
 from edgewright.cluster.paper.vertical import VerticalProblem, vertical_costs, vertical_genetic
 from edgewright.cluster.paper.weights import fan_out_only, optimised_weights
 from edgewright.network.read import read
-from paper_networks import DARKNETS
+from tests.cluster.paper_networks import DARKNETS
 
 MEMORY_DEVICES, TRAFFIC_DEVICES = 10, 6  # of S tables 5.1 and 5.2
 Row = dict[str, Any]

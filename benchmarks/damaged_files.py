@@ -25,11 +25,11 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import edgewright.compiling  # noqa: F401  what it loads is no file's doing
-from damage_cases import KINDS, draw_case, warm_up
-from damage_trials import MEMORY, Verdict, examine
+from tests.whole.damage_cases import KINDS, draw_case, warm_up
+from tests.whole.damage_trials import MEMORY, Verdict, examine
 
 PATIENCE = 120  # seconds of the clock after which a process says where it is, and is ended: it hangs in native code
 

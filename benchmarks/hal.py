@@ -41,8 +41,8 @@ from edgewright.hal.verify.build import BUFFERS, free_window
 from edgewright.hal.verify.measurement import Measured, measure
 from hal_plot import Point, front_svg
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-from halstead import halstead
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from tests.hal.halstead import halstead
 
 WORKLOADS = ("workload_gpio", "workload_spi")
 MODELS = {"gpio": Gpio, "spi": Spi}

@@ -33,8 +33,8 @@ from edgewright.hal.layout.optimal import lay_out_optimal
 from edgewright.hal.layout.paper import lay_out_paper
 from edgewright.hal.verify.build import build, free_window, target_named
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-from hal_random import draw_program
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from tests.hal.random_drivers import draw_program
 
 EXAMPLES = Path(examples.__file__).parent
 COSTS = Path(sizes_file.__file__).parent / "costs"

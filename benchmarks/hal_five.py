@@ -34,8 +34,8 @@ from edgewright.hal.verify import code_sizes_of, load_model, measure
 from edgewright.hal.verify.build import BUFFERS, free_window
 from edgewright.hal.verify.twin_map import map_bytes_of, read_twin_map
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-from halstead import halstead
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from tests.hal.halstead import halstead
 
 HERE = Path(__file__).parent / "hal_conventional"
 EXAMPLES = Path(examples.__file__).parent

@@ -16,12 +16,12 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from edgewright.hal.design_flow import analyse, naive
 from edgewright.hal.layout.cost import WEIGHTS, LayoutGoal
 from edgewright.hal.layout_choice import chosen_design, total_accesses
-from hal_large import Shape, draw_large
+from tests.hal.large import Shape, draw_large
 
 SHAPES = {
     "one group": (1, 12),

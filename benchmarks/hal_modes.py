@@ -28,8 +28,8 @@ from edgewright.hal.layout.cost import WEIGHTS, LayoutGoal
 from edgewright.hal.layout_choice import chosen_design, total_accesses
 from edgewright.hal.verify import code_sizes_of
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-from hal_random import draw_program
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from tests.hal.random_drivers import draw_program
 
 EXAMPLES = Path(examples.__file__).parent
 NAMES = ("gpio", "spi", "uart", "timer", "dma", "i2c", "rtc", "adc", "can", "pwm")

@@ -16,10 +16,10 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from hal_random import draw_program
-from hal_random_check import METHODS, Verdict, check, target_of, told
+from tests.hal.random_check import METHODS, Verdict, check, target_of, told
+from tests.hal.random_drivers import draw_program
 
 PER_FILE = 20
 

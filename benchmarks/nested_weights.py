@@ -35,8 +35,8 @@ from edgewright.network.kernels import execute
 from edgewright.network.read import read
 from edgewright.program.options import Options
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-from nested_networks import application_of, narrowed
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from tests.helpers.nested_networks import application_of, narrowed
 
 MODELS = ("mlperf_kws_ref_int8", "mlperf_ic_resnet8_int8", "mlperf_vww96_int8")
 TARGETS = ("cortex-m4", "rv32imc", "cortex-m0plus", "cortex-m55")

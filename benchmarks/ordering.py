@@ -15,9 +15,9 @@ from rich.table import Table
 
 from edgewright.memory.ordering import OrderProblem, order
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-import order_shapes as shapes
-from order_baselines import order_depth_first, order_greedy
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from tests.memory import order_shapes as shapes
+from tests.memory.order_baselines import order_depth_first, order_greedy
 
 
 def cases(seeds: int, hard: bool) -> Iterator[tuple[str, OrderProblem]]:

@@ -22,9 +22,8 @@ from joblib import Parallel, delayed
 from rich.console import Console
 from rich.table import Table
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from application_cases import random_application
 from edgewright.application.draft import Application
 from edgewright.application.library import emit_application
 from edgewright.application.plan_file import load_application_plan, save_application_plan
@@ -36,6 +35,7 @@ from edgewright.network import random_inputs
 from edgewright.network.kernels import execute
 from edgewright.network.reference import to_file_layout
 from edgewright.platform.target import TARGETS
+from tests.application.cases import random_application
 
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g")
 STARTS = 5  # calls of an interleaving

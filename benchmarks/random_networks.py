@@ -23,13 +23,13 @@ from joblib import Parallel, delayed
 from rich.console import Console
 from rich.table import Table
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from edgewright.emit.firmware import measure
-from emitting import WARNINGS
-from emitting_batch import build_together
-from random_models import KINDS
-from random_trials import BOARDS, MODES, Prepared, Trial, prepared, refused, story
+from tests.helpers.emitting import WARNINGS
+from tests.helpers.emitting_batch import build_together
+from tests.helpers.random_models import KINDS
+from tests.helpers.random_trials import BOARDS, MODES, Prepared, Trial, prepared, refused, story
 
 BATCH = 48  # libraries in one call of the compiler
 FLAGS = tuple("-Og" if flag == "-O1" else flag for flag in WARNINGS)  # most of the time is the compiler's

@@ -25,7 +25,7 @@ from statistics import mean
 import numpy as np
 
 from edgewright.platform import load_board, parse_size
-from edgewright.platform.sentences import parse_toml
+from edgewright.platform.schema import parse_toml
 from edgewright.search.candidates import CnnCandidate
 from edgewright.search.data import SearchData, load_data
 from edgewright.search.front import hypervolume

@@ -1,4 +1,4 @@
-"""What tests share: the corpus of real models, golden files, and how thorough hypothesis is."""
+"""What all tests share: options, how thorough hypothesis is, lightly optimised code, the folder of real models."""
 
 from __future__ import annotations
 
@@ -6,19 +6,16 @@ import gc
 import os
 import shutil
 import sys
-from collections.abc import Collection, Iterator, Sequence
-from itertools import product
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from edgewright.board.toolchain import Toolchain
 from edgewright.emit.firmware import image
-
-if TYPE_CHECKING:
-    from cluster_trials import Trial
+from tests.helpers.parameters import corpus
 
 _QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 _compile = Toolchain.run
@@ -54,35 +51,6 @@ def _record_program(record: Path, event: str, details: tuple[Any, ...]) -> None:
     if program in (name, shutil.which(name)) and not name.startswith("python"):
         with record.open("a") as file:
             file.write(f"{current.split('::')[0]} {name}\n")
-
-
-def corpus() -> Path | None:
-    """The folder of real models and data, where EDGEWRIGHT_CORPUS points to one."""
-    path = os.environ.get("EDGEWRIGHT_CORPUS")
-    return Path(path) if path and (Path(path) / "models").is_dir() else None
-
-
-def corpus_models(*patterns: str, slow: Collection[str] = ()) -> list:
-    """Parameters for a test over real models; one that is skipped, with the reason, when there are none.
-
-    The slow ones, by name, are left to `make check-all`.
-    """
-    root = corpus()
-    files = sorted({f for p in patterns for f in (root / "models").glob(p)}) if root else []
-    if not files:
-        reason = "set EDGEWRIGHT_CORPUS to a folder with models/ to test real models"
-        return [pytest.param(None, marks=pytest.mark.skip(reason=reason), id="no-corpus")]
-    return [pytest.param(f, id=f.stem, marks=[pytest.mark.slow] * (f.stem in slow)) for f in files]
-
-
-def each_once(*axes: Sequence[Any]) -> list:
-    """Parameters for all combinations: in the quick suite every value of every axis stands once, the rest is slow."""
-    quick = {tuple(turn % len(axis) for axis in axes) for turn in range(max(map(len, axes)))}
-    places = product(*(range(len(axis)) for axis in axes))
-    return [
-        pytest.param(*(axis[i] for axis, i in zip(axes, at, strict=True)), marks=[pytest.mark.slow] * (at not in quick))
-        for at in places
-    ]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -127,25 +95,6 @@ def fully_compiled(_lightly_compiled: None) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Toolchain, "run", _compile)
         yield
-
-
-@pytest.fixture(scope="session")
-def session_trial(tmp_path_factory: pytest.TempPathFactory, _lightly_compiled: None) -> Iterator[Trial]:
-    """Three devices as processes, and plans for all of them, for the loss of each, and for the gateway alone."""
-    from cluster_trials import trial_of
-    from test_cluster_plans import convolutions
-
-    network = convolutions(3, 8, 8, size=16, classes=10)
-    with trial_of(network, 3, tmp_path_factory.mktemp("cluster")) as trial:
-        trial.plans.append(trial.preparation.of_devices(frozenset({trial.gateway})))
-        yield trial
-
-
-@pytest.fixture
-def trial(session_trial: Trial) -> Iterator[Trial]:
-    """The devices that all tests share. They run again afterwards, whatever a test has done to them."""
-    yield session_trial
-    session_trial.revive()
 
 
 @pytest.fixture(scope="session")

@@ -111,7 +111,9 @@ def make_library(
     request = request or PlanRequest()
     if found is None:
         with advising(network, request, hardware, chosen):
-            completed = find_complete(network, request, hardware, chosen, options, name)
+            completed = find_complete(
+                network, request, hardware, chosen, options, name, compare=chosen.is_microcontroller
+            )
             _check_fit(completed.plan, hardware, request.ram)
         fault = next(faults(completed.plan), None)
         assert fault is None, f"a plan was made that fails its own check: {fault}"

@@ -13,6 +13,7 @@ from .emit.firmware import link
 from .emit.library import Library, emit
 from .emit.packaging import calls_cmsis_nn
 from .errors import EdgewrightError, Infeasible
+from .fusion.cheaper import with_cheaper
 from .fusion.choice import FoundPlan
 from .fusion.request import PlanRequest, find
 from .memory import fit
@@ -58,12 +59,18 @@ def find_complete(
     target: Target,
     options: Options | None = None,
     name: str | None = None,
+    *,
+    compare: bool = False,
 ) -> CompletePlan:
-    """The plan that was asked for, complete; one that fits the RAM with its stack, where there is such a plan."""
+    """The plan that was asked for, complete; one that fits the RAM with its stack, where there is such a plan.
+
+    With `compare`, a plan of whole layers says what layers in parts would take.
+    """
     stack = 0
     for _ in range(ROUNDS):
         found = _find_beside(network, request, board, target, stack)
-        completed = replace(complete(found.plan, network, target, options, name), found=found)
+        plan = with_cheaper(found.plan, request, board, target) if compare else found.plan
+        completed = replace(complete(plan, network, target, options, name), found=found)
         verdict = fit(completed.plan, board, request.ram)
         needed = verdict.stack or 0
         if verdict.ram_fits or verdict.arenas > (verdict.ram or 0) or needed <= stack or not request.may_be_fitted:

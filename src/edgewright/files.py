@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from enum import Enum
 from pathlib import Path
 
 from .errors import InputError
@@ -75,13 +76,37 @@ def write_together(files: Mapping[Path, str | bytes]) -> None:
                 os.unlink(temporary)
 
 
-@contextmanager
-def whole_folder(path: Path) -> Iterator[Path]:
-    """A folder to be filled, beside or in the one that is meant; what is in it goes there once all of it is written.
+class FolderMode(Enum):
+    """What becomes of an output folder when the block that fills it fails."""
 
-    Where the block fails nothing is left of it. Files that lie in the folder already are replaced one by one, others
-    stay.
+    ATOMIC = "files appear together at the end, or none does"
+    UNDO = "folders that were created for it are removed if they are empty"
+
+
+@contextmanager
+def output_folder(path: Path, mode: FolderMode = FolderMode.ATOMIC) -> Iterator[Path]:
+    """The folder to write to, created with its parents.
+
+    With `ATOMIC` it is a temporary folder, whose files move to `path` only when the block ends: they replace files of
+    the same name one by one, and other files there stay.
     """
+    if mode is FolderMode.ATOMIC:
+        with _temporary_folder(path) as fresh:
+            yield fresh
+        return
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]  # the innermost first
+    make_folder(path)
+    try:
+        yield path
+    except BaseException:
+        for folder in missing:
+            with suppress(OSError):  # not empty
+                folder.rmdir()
+        raise
+
+
+@contextmanager
+def _temporary_folder(path: Path) -> Iterator[Path]:
     try:
         target = path.resolve()
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -105,25 +130,11 @@ def whole_folder(path: Path) -> Iterator[Path]:
 
 
 def make_folder(path: Path) -> None:
-    """Makes the folder and those above it, where they are missing."""
+    """Creates a folder that stays, with its parents, like `mkdir -p`."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot make the folder '{path}': {error.strerror or error}") from error
-
-
-@contextmanager
-def made_folder(path: Path) -> Iterator[None]:
-    """Makes the folder and those above it, where they are missing; what it made is removed where the block fails."""
-    missing = [folder for folder in (path, *path.parents) if not folder.exists()]  # the innermost first
-    make_folder(path)
-    try:
-        yield
-    except BaseException:
-        for folder in missing:
-            with suppress(OSError):  # not empty
-                folder.rmdir()
-        raise
 
 
 def check_file(path: Path, makes_folders: bool = False) -> None:

@@ -6,18 +6,17 @@ import os
 import warnings
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
 
 from . import text
-from .board.toolchain import builds_with_zig
 from .complete_plan import find_complete
 from .errors import EdgewrightError, Infeasible, InputError, Unsupported
+from .fusion.cheaper import with_cheaper
 from .fusion.choice import FoundPlan
 from .fusion.request import PlanRequest, find
-from .kernels.cost.estimate import estimate, modelled
 from .memory import Techniques, critical_buffers, fit
 from .memory import plan as plan_network
 from .network import Network
@@ -30,10 +29,9 @@ from .program import FusionSchedule, Plan, load_plan
 from .progress import Listener, listening
 from .report import memory_map_svg, refusal
 
-__all__ = ["PlannedNetwork", "cheaper", "load_plan", "plan", "planned"]
+__all__ = ["PlannedNetwork", "load_plan", "plan", "planned"]
 
 MINIMISED = "ram"
-QUICK = 40  # layers of networks whose least RAM is found in a few seconds
 
 
 Plan.picture = memory_map_svg
@@ -58,49 +56,18 @@ def planned(
 ) -> PlannedNetwork:
     """The plan that was asked for: complete, where it is known for which target."""
     core = chosen_target(board, target)
-    if core is None:
-        found = find(network, request, explain=explain)
-        return PlannedNetwork(found.plan, found, "they depend on the --board or --target")
-    try:
-        completed = find_complete(network, request, board, core)
-    except Unsupported as error:
-        found = find(network, request, board, core)
-        return PlannedNetwork(found.plan, found, f"there is no code: {error}")
-    assert completed.found is not None
-    return PlannedNetwork(completed.plan, completed.found, completed.not_counted)
-
-
-@dataclass(frozen=True)
-class CheaperPlan:
-    """What layers in parts would take, beside a plan of whole layers."""
-
-    option: str
-    peak_bytes: int
-    extra_instructions: float | None  # a share; None where the target's are not known
-
-    @property
-    def words(self) -> str:
-        extra = "" if self.extra_instructions is None else f", {self.extra_instructions:+.1%} instructions"
-        return f"with {self.option}{extra}"
-
-
-def cheaper(
-    made: PlannedNetwork, request: PlanRequest, board: Board | None = None, target: Target | str | None = None
-) -> CheaperPlan | None:
-    """What `--minimise ram` would give; None where layers are not whole by default, or finding out takes long."""
-    whole, is_default = made.plan, request.may_be_fitted and not request.is_search
-    if not is_default or whole.is_in_parts or len(whole.network.layers) > QUICK:
-        return None
-    core = chosen_target(board, target)
-    least = find(whole.network, replace(request, ram=None, minimise_ram=True), board, core, explain=False).plan
-    if least.peak_bytes >= whole.peak_bytes:
-        return None
-    extra = None
-    if core is not None and core.name in modelled():
-        zig = builds_with_zig(core)
-        if before := estimate(whole, core, zig=zig).instructions:
-            extra = estimate(least, core, zig=zig).instructions / before - 1
-    return CheaperPlan(f"--minimise {MINIMISED}", least.peak_bytes, extra)
+    not_counted = "they depend on the --board or --target"
+    if core is not None:
+        try:
+            completed = find_complete(network, request, board, core, compare=explain)
+        except Unsupported as error:
+            not_counted = f"there is no code: {error}"
+        else:
+            assert completed.found is not None
+            return PlannedNetwork(completed.plan, completed.found, completed.not_counted)
+    found = find(network, request, board, core, explain=explain)
+    plan = with_cheaper(found.plan, request, board, core) if explain else found.plan
+    return PlannedNetwork(plan, found, not_counted)
 
 
 @contextmanager

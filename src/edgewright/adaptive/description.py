@@ -14,7 +14,7 @@ from pydantic_core import PydanticCustomError
 
 from ..application.description import ApplicationFile, AppNetworkEntry, MemberName, NetworkName
 from ..errors import InputError
-from ..platform.sentences import Entry, Seconds, SecondsOrZero, Watts, read_toml
+from ..platform.schema import Entry, Seconds, SecondsOrZero, Watts, read_toml
 from ..program.deployment import RelationKind
 from ..program.switching import SwitchPolicy
 

@@ -18,7 +18,7 @@ from pydantic import Field, StrictInt, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
 from ..errors import InputError
-from ..platform.sentences import Entry, Joules, JoulesOrZero, Seconds, SecondsOrZero, Watts, read_toml
+from ..platform.schema import Entry, Joules, JoulesOrZero, Seconds, SecondsOrZero, Watts, read_toml
 from ..platform.units import parse_time, show
 
 MOST_SAMPLES = 1_000_000  # of all signals

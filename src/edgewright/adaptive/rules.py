@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from math import inf, isnan, nan
 
 from ..errors import InputError
-from ..platform.sentences import suggestion
+from ..platform.schema import suggestion
 from ..program.switching import CascadeRule, SignalRule, SwitchingRules
 from .description import AdaptiveFile
 

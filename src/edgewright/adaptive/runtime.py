@@ -23,7 +23,7 @@ from ..emit.native import FLAGS, aligned_array, compiler
 from ..errors import EdgewrightError, InputError
 from ..kernels.printing.constants import C_TYPES
 from ..network import Array
-from ..platform.sentences import suggestion
+from ..platform.schema import suggestion
 from ..platform.target import TARGETS
 from ..program.switching import SwitchPolicy
 from .deploying import SwitchingApplication, switch_schedule, with_policy

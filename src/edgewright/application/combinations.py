@@ -22,7 +22,7 @@ from .draft import Application
 from .planning import PartPlanner
 from .preemption_points import with_points
 from .response_time import check_deadlines
-from .slots import with_few_slots
+from .slots import minimise_slots
 
 TRIES = 6000  # buffers in the combinations that one question may try: 300 combinations of 20 buffers
 MISSES = 40  # combinations that miss a deadline, or cannot be laid out, of one question
@@ -201,7 +201,7 @@ class Combinations:
     def _lay_out(self, plans: Mapping[str, Plan], is_hasty: bool) -> JointPlan:
         times = {name: planner.times(plans[name]) for name, planner in self.planners.items()}
         draft = self.application.deployment.with_plans(plans)
-        sized, periods = with_few_slots(draft, times, is_hasty)
+        sized, periods = minimise_slots(draft, times, is_hasty)
         deployment = with_points(self.application, sized, choose_points(self.application, sized))
         if self.application.board is not None:
             check_deadlines(self.application, deployment)

@@ -13,7 +13,7 @@ from pydantic import Field, StrictBool, StrictInt, StringConstraints, model_vali
 from pydantic_core import PydanticCustomError
 
 from ..emit.names import safe_prefix
-from ..platform.sentences import Bytes, Entry, PathText, Seconds, read_toml
+from ..platform.schema import Bytes, Entry, PathText, Seconds, read_toml
 from ..program.deployment import RelationKind
 
 ALWAYS = "always"

@@ -71,7 +71,7 @@ class AppOutcome:
         return self.peak_bytes == self.bound_bytes
 
     @property
-    def standing(self) -> str:
+    def quality(self) -> str:
         """How good the memory is, as a phrase."""
         if self.optimal:
             return "proven least for these plans of the networks"

@@ -20,21 +20,22 @@ from ..dataflow.deployments.timed import TimedDeployment
 from ..memory.joint.conflicts import last_use
 from ..program.deployment import Deployment, Fifo
 
-LOSS = 0.01  # of the best pace with rings that small ones may cost
-# Of the slowest partition's own pace that may be lost by small rings, and where partitions wait for each other, which
-# lets them have memory in common.
+LOSS = 0.01  # share of the best throughput that small rings may cost
+# Shares of the slowest partition's throughput that may be lost: to small rings, and to partitions that wait for each
+# other so that they can share memory.
 SMALL, SHARED = 0.02, 0.04
-SLOWER = 1e-6  # a share of the period that is rounding
-GRAIN = 2**40  # units of time in the run of the slowest partition: whole numbers are fast to reckon with
-SPARE = 1.2  # times the producer's estimated run: what must remain of its reader's when its only slot is given back
+SLOWER = 1e-6  # differences of the period below this share are rounding
+GRAIN = 2**40  # time units in the run of the slowest partition: integer arithmetic is fast
+SPARE = 1.2  # a reader that releases its only slot must have this many producer runs (estimated) left to compute
 
 
-def with_few_slots(
+def minimise_slots(
     deployment: Deployment, times: Mapping[str, Sequence[float]], is_hasty: bool = False
 ) -> tuple[Deployment, Mapping[str, float]]:
-    """The deployment with as few slots as cost no throughput, and the period of each of its pipelines, by network.
+    """The deployment with the fewest slots that keep full throughput, and the period of each pipeline by network.
 
-    `times` are those of the stages of each part. Rings of rows may cost a little throughput, and in haste almost none.
+    `times` holds the stage times of each part. Rings of rows may cost up to 2 % of the throughput (`SMALL`), and 1 %
+    (`LOSS`) with `is_hasty`.
     """
     periods, sized = dict[str, float](), {fifo.what: fifo for fifo in deployment.fifos}
     for owner in pipelined(deployment):

@@ -243,7 +243,7 @@ def summary_table(outcome: AppOutcome) -> Table:
     ):
         if key in outcome.paper:
             made.add_row(label, text.size(outcome.paper[key]))
-    made.add_row("RAM", f"{text.size(outcome.peak_bytes)} ({outcome.standing})")
+    made.add_row("RAM", f"{text.size(outcome.peak_bytes)} ({outcome.quality})")
     if outcome.joint is not None and outcome.joint.layout.homes:
         sizes = outcome.application.memories
         for memory, size in arenas.items():

@@ -14,7 +14,7 @@ from ..cluster.simulation import Churn, WanLatency, simulate
 from ..cluster.strategies import HYBRID
 from ..cluster.wire import FLOAT16_SHARE, wire_bytes
 from ..errors import Infeasible, InputError
-from ..files import whole_folder, write_atomic
+from ..files import output_folder, write_atomic
 from ..network import Shape
 from ..report.cluster_page import cluster_page, cluster_sizes_page
 from .cluster_tables import (
@@ -76,7 +76,7 @@ def plan_cluster(
         with working(f"planning the parts of {network.name}"):
             plans = [planner.realised(plans[0])]
     if output:
-        with working("writing the plan"), whole_folder(output) as fresh:
+        with working("writing the plan"), output_folder(output) as fresh:
             save_cluster_plan(plans[0], fresh)
             write_libraries(plans[0], fresh)
     if page:

@@ -27,7 +27,7 @@ from ..cluster.wire import FLOAT16_SHARE
 from ..emit import Options
 from ..emit.judge import judge
 from ..errors import Infeasible, InputError, RunError
-from ..files import made_folder
+from ..files import FolderMode, output_folder
 from ..network import Network, Shape, random_inputs
 from ..network.reference import compare
 from ..text import duration
@@ -140,7 +140,7 @@ def run_cluster(
         with working("handing out plans and libraries"):
             coordinator.prepare(plans)
         if output:
-            held.enter_context(made_folder(output))
+            held.enter_context(output_folder(output, FolderMode.UNDO))
         comparison = Comparison(model, network) if model else None
         outputs = RunOutputs(output, page, statistics, as_json)
         Stream(coordinator, network, _replanning(preparation), outputs, comparison).run(given)

@@ -28,7 +28,10 @@ def figures_table(figures: Figures) -> Table:
     grid = facts()
     grid.add_row("target", figures.target, shown(figures.board or ""))
     linked = "not linked" if figures.ram_linked is None else f"{text.count(figures.ram_linked)} B linked"
-    grid.add_row("RAM", f"{text.count(figures.ram_predicted)} B", linked)
+    quality = f"; {figures.ram_quality}" if figures.ram_quality else ""
+    grid.add_row("RAM", f"{text.count(figures.ram_predicted)} B", f"{linked}{quality}")
+    if (less := figures.cheaper) and less.peak_bytes < figures.ram_predicted:
+        grid.add_row("less", f"{text.count(less.peak_bytes)} B", less.words)
     if figures.stack_bytes is not None:
         bound = "" if figures.stack_bound is None else f"; never more than {text.count(figures.stack_bound)} B"
         grid.add_row("stack", f"{text.count(figures.stack_bytes)} B", f"high-water mark of a run{bound}")

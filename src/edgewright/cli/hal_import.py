@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from .. import text
-from ..files import made_folder, write_together
+from ..files import FolderMode, output_folder, write_together
 from ..hal.importing import import_files, imported
 from ..hal.importing.fixed_map import FixedMap, registers_in
 from .common import console, print_json, shown
@@ -18,7 +18,7 @@ def run_import(path: Path, kind: str, peripherals: Sequence[str], output: Path, 
     stem = maps[0].name.lower()
     texts = import_files(maps, path.name, stem)
     files: Mapping[Path, str] = {output / name: content for name, content in texts.items()}
-    with made_folder(output):
+    with output_folder(output, FolderMode.UNDO):
         write_together(files)
     if as_json:
         print_json({"peripherals": [_record(found) for found in maps], "files": [str(file) for file in files]})

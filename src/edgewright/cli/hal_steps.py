@@ -15,7 +15,7 @@ import click
 
 from .. import text
 from ..errors import EdgewrightError, Infeasible, InputError
-from ..files import made_folder, write_together
+from ..files import FolderMode, output_folder, write_together
 from ..hal.advice import advice_for
 from ..hal.design import Analysis, Design
 from ..hal.design_flow import analyse, naive
@@ -294,7 +294,7 @@ def _write(files: Mapping[Path, str | bytes], analysis: Analysis) -> None:
         raise InputError(f"'{clash}' is a source of the driver and would be overwritten. Give another folder with -o.")
     with ExitStack() as folders:
         for folder in sorted({path.parent for path in files}):
-            folders.enter_context(made_folder(folder))
+            folders.enter_context(output_folder(folder, FolderMode.UNDO))
         write_together(files)
 
 

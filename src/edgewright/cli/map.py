@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import text
 from ..errors import InputError
-from ..files import whole_folder, write_atomic
+from ..files import output_folder, write_atomic
 from ..mapping.answer import UNKNOWN, MappingAnswer
 from ..mapping.deploy import deployable
 from ..mapping.exact import MappingLimits
@@ -112,7 +112,7 @@ def _built(answer: MappingAnswer, network: Network, model: Path, output: Path | 
     figures: dict[str, Any] = {"memory_bytes": memory}
     with TemporaryDirectory(prefix="edgewright-") as passing:
         folder = output or Path(passing)
-        with working(f"compiling {network.name}"), whole_folder(folder) as fresh:
+        with working(f"compiling {network.name}"), output_folder(folder) as fresh:
             built = build_pipeline(deployment, fresh)
             if output:
                 save_deployment(with_built_weights(deployment, built.built_weights_bytes), fresh)

@@ -20,7 +20,7 @@ from ..kernels.cost.estimate import modelled
 from ..kernels.cost.run_time import RunTime, run_time
 from ..memory import Fit, critical_buffers, fit
 from ..network import Shape
-from ..planning import advising, cheaper, planned
+from ..planning import advising, planned
 from ..platform import Board, load_board
 from ..program import Plan, plan_text, plan_to_dict
 from ..program.techniques import techniques
@@ -61,7 +61,6 @@ def plan(
         result, found, not_counted = answer.found, answer.plan, answer.not_counted
         plain = plain_plan(found, network, hardware)
         whole = estimated(_whole(result, asked, hardware, core), core) if plain and core in modelled() else None
-        less = cheaper(answer, request, hardware, target)
     verdict = fit(found, hardware, asked.ram)
     critical = critical_buffers(found)
     time = run_time(found, estimated(found, core), hardware)
@@ -75,17 +74,16 @@ def plan(
             before=plain,
             not_counted=not_counted,
             time=time,
-            less=f"{text.count(less.peak_bytes)} B {less.words}" if less else "",
         )
     write_together(files)
     if as_json:
         print_json(
             _json(found, verdict, critical, plain, core, result.trades)
-            | {"not_counted": not_counted, "cheaper": asdict(less) if less else None}
+            | {"not_counted": not_counted}
             | ({"seconds": time.seconds, "stage_seconds": list(time.stages)} if time else {})
         )
     else:
-        _print(found, time, list(files), summary_table(found, hardware, plain, core, whole, not_counted, less))
+        _print(found, time, list(files), summary_table(found, hardware, plain, core, whole, not_counted))
         if len(result.trades) > 1:
             console.print(trades_table(result, core))
         for note in plan_notes(found, request):

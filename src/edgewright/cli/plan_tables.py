@@ -14,7 +14,6 @@ from ..kernels.cost.estimate import Estimate
 from ..kernels.cost.model import stand_in
 from ..kernels.cost.run_time import RunTime, run_time
 from ..network import describe
-from ..planning import CheaperPlan
 from ..platform import Board
 from ..program import Plan
 from .common import facts, shown, table
@@ -61,15 +60,14 @@ def summary_table(
     core: str | None = None,
     whole: Estimate | None = None,
     not_counted: str = "",
-    less: CheaperPlan | None = None,
 ) -> Table:
     """The totals; `plain` is the plan to compare with, `core` whose instructions are estimated and `whole` theirs
-    where layers run whole; `not_counted` says why code and stack are not, `less` what layers in parts would take."""
+    where layers run whole; `not_counted` says why code and stack are not."""
     grid = facts()
     size = text.rounded_size(plan.peak_bytes)
-    grid.add_row("peak RAM", f"{text.count(plan.peak_bytes)} B", f"{size}, {plan.standing}")
-    if less is not None:
-        grid.add_row("less", f"{text.count(less.peak_bytes)} B", less.words)
+    grid.add_row("peak RAM", f"{text.count(plan.peak_bytes)} B", f"{size}, {plan.quality}")
+    if any(plan.less_ram):
+        grid.add_row("less", *plan.less_ram)
     if len(plan.arenas) > 1:
         for name, used in plan.arenas.items():
             grid.add_row("", f"{text.count(used)} B", f"in {name}")

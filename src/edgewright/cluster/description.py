@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 from ..errors import BoardError, InputError
 from ..platform import Board, load_board
 from ..platform.board import Link
-from ..platform.sentences import (
+from ..platform.schema import (
     BitsPerSecond,
     Bytes,
     Entry,

@@ -8,7 +8,7 @@ from pathlib import Path
 from ..dataflow.deployments.sharing import SlotTurn
 from ..errors import Damaged, InputError
 from ..files import read_file, write_atomic
-from ..platform.sentences import Count, FileEntry
+from ..platform.schema import Count, FileEntry
 from ..program.deployment_file import load_deployment, save_deployment
 from ..program.plan_file import validated
 from .deploying import ClusterDeployment

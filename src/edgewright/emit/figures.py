@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ..program import CheaperPlan
+
 
 @dataclass(frozen=True, slots=True)
 class Check:
@@ -75,6 +77,8 @@ class Figures:
     flash_runtime: int | None = None  # of what it calls: memcpy, mathematics, the compiler's helpers
     instructions: int | None = None  # on all cores
     critical_path: int | None = None  # those of two cores that lie one after the other; None where one runs all
+    ram_quality: str = ""  # how good the plan is: proven least, and among which plans, or how far above a bound
+    cheaper: CheaperPlan | None = None  # as the plan has it
     instruction_time: float | None = None  # seconds, on the board's core; None where its clock is not known
 
     @property

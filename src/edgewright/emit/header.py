@@ -124,8 +124,9 @@ def _figures(plan: Plan, network: Network, options: Options) -> Iterator[str]:
     proof = f" (proven least{plan.scope})" if plan.optimal else ""
     yield f"{plan.macs} multiply-accumulates, {plan.peak_bytes} bytes of RAM{proof},"
     yield f"arithmetic of {network.arithmetic.value}, rounding {options.rounding.value}."
-    if plan.is_least_whole:
-        yield "Layers in parts may take less RAM: edgewright plan --minimise ram."
+    size, how = plan.less_ram
+    if how:
+        yield f"Less RAM: {size} {how}." if size else f"{how[0].upper()}{how[1:]}."
 
 
 def _example(prefix: str, plan: Plan, network: Network, names: Parameters) -> Iterator[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from ..kernels.printing.source import CWriter
+from ..kernels.printing.source import CWriter, designated
 from ..platform.target import Architecture, Target
 from ..program import Plan
 from .files import own_source
@@ -65,7 +65,7 @@ def write_run(c: CWriter, returns: str, prefix: str, signature: Sequence[str], m
         c.line(f"{'(void)' if missing else ''}{prefix}_run_lane({', '.join(given)});")
     c.line()
     with c.block(f"{returns} {prefix}_run_in({', '.join(signature)})"):
-        c.line(f"ew_frame frame = {{{', '.join(names)}}};")
+        c.line(f"ew_frame frame = {designated({name: name for name in names})};")
         if missing:
             with c.block(f"if ({' || '.join(missing)})"):
                 c.line("return 1;")

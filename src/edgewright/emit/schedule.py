@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
-from itertools import groupby
+from itertools import chain, groupby
 
 from ..kernels.call import CTensor
 from ..kernels.module import Module
 from ..kernels.printing.nest import elements
-from ..kernels.printing.source import CWriter, comment
+from ..kernels.printing.source import CWriter, comment, wrapped
 from ..kernels.sites import Sites
 from ..kernels.strided_tensor import dense_strides
 from ..network import Tensor
@@ -85,12 +85,12 @@ class RunFunction:
                 with c.block(f"if ({' || '.join(missing)})"):
                     c.line("return 1;")
             with c.block(f"if (!{PAUSED}[0])") if self.outlet else nullcontext():
-                self._until_the_last(c)
+                self._prologue(c)
             stages = self.plan.program.stages
             if self.outlet:
                 self.stages.write(c, len(stages) - 1, stages[-1])
             self._begin(c, len(self.plan.program.stages))
-            with self._by_one(c):
+            with self._on_lane_0(c):
                 c.line(f"EW_PROBE({len(self.plan.program.stages)});")
                 for name in self.network.outputs:
                     if name in self.resident:
@@ -109,9 +109,9 @@ class RunFunction:
         """The C variables that count the rows of pulled inputs."""
         return tuple(f"next_{self.parameters.inputs[name]}" for name in self.pulled)
 
-    def _until_the_last(self, c: CWriter) -> None:
+    def _prologue(self, c: CWriter) -> None:
         """Inputs and stages, up to the last one where that may stop and go on."""
-        with self._by_one(c):
+        with self._on_lane_0(c):
             for name in self.network.inputs:
                 if name in self.resident:
                     c.line(f"(void){self.parameters.inputs[name]};")
@@ -135,7 +135,7 @@ class RunFunction:
         first = len(c.lines)
         self._begin(c, index)
         with ExitStack() as first_lane:
-            first_lane.enter_context(self._by_one(c))
+            first_lane.enter_context(self._on_lane_0(c))
             c.line(f"EW_PROBE({index});")
             if stage.schedule.lanes > 1:
                 first_lane.close()
@@ -144,7 +144,7 @@ class RunFunction:
             self.stages.write(c, index, stage)
             self.places[index] = first, body, len(c.lines)
 
-    def _by_one(self, c: CWriter) -> AbstractContextManager[None]:
+    def _on_lane_0(self, c: CWriter) -> AbstractContextManager[None]:
         """A block for the first lane; nothing besides where there is just one."""
         return c.block(f"if ({LANE} == 0)") if self.plan.lanes > 1 else nullcontext()
 
@@ -267,7 +267,7 @@ def schedule_file(
         c.line(f'#include "{common}_patterns.h"')
     c.line()
     c.lines += NO_CONDITIONAL_CONVERSIONS if module.target.family is Family.HELIUM else ()
-    c.lines += [*tables, ""] if tables else []
+    c.lines += [*chain.from_iterable(map(wrapped, tables)), ""] if tables else []
     c.lines += lines
     c.line()
     guard = prefix.upper()

@@ -19,7 +19,7 @@ from ..program import Plan
 
 NOISE = 2.0**-22  # of real numbers, relative: what the order of a few additions, or another exp, leaves to chance
 TRIALS = 3
-SWAYS = 2.0  # a few trials do not find the worst
+NOISE_MARGIN = 2.0  # a few trials do not find the worst
 
 
 @dataclass(frozen=True)
@@ -164,4 +164,4 @@ def _is_explained_by_noise(
             values[inner.output] = traced.get(inner.output, value)
     theirs = traced[layer.output]
     off = difference(network, layer.output, theirs, mine).largest
-    return off <= SWAYS * far and int(np.count_nonzero(theirs != mine)) <= SWAYS * many
+    return off <= NOISE_MARGIN * far and int(np.count_nonzero(theirs != mine)) <= NOISE_MARGIN * many

@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 from ..adaptive.description import AdaptEntry, AdaptiveFile, RuleEntry
 from ..application.description import LimitEntry, NetworkName
 from ..errors import InputError
-from ..platform.sentences import Entry, PathText, read_toml, sentence
+from ..platform.schema import Entry, PathText, read_toml, sentence
 from ..search.pricing import Manner
 from ..search.selection import FigureLimit, Objective, Requirement, SelectionMethod
 from .manners import ENTRIES

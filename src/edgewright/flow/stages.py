@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..files import check_folder, make_folder, whole_folder
+from ..files import check_folder, make_folder, output_folder
 
 MARK = "stage.json"  # in each folder of a stage: its key
 VERSION = 1  # of all stages: results of another version are made again
@@ -52,7 +52,7 @@ class StageFolder:
             if self._key(stage) is None and any(target.iterdir()):
                 raise InputError(f"'{target}' was not written by a flow; give another folder with -o, or remove it")
             shutil.rmtree(target)
-        with whole_folder(target) as fresh:
+        with output_folder(target) as fresh:
             write(fresh)
             (fresh / MARK).write_text(json.dumps({"stage": stage, "key": key}) + "\n")
         return False

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ..errors import InputError
-from ..kernels.cost.settings import AMPLE
+from ..kernels.cost.call_context import AMPLE
 from ..kernels.cost.stages import columns_of, cuts
 from ..program import FusionSchedule, RowTrace
 from .choice import PlanChoice, PlanMaker, PlannedChoice
@@ -21,7 +21,7 @@ MOST_ROUNDS = 6
 MOST_MOVES = 5  # tried for real in a round
 WORK = 400  # moves times layers in a round, from where fewer are tried
 STEPS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64)  # rows
-ENOUGH = (0.5, 0.85, 0.97)  # of what can be gained at all
+GAIN_TARGETS = (0.5, 0.85, 0.97)  # shares of the largest possible gain
 MOST_ROOM = 1 << 17  # bytes of scratch that any kernel may want
 LEAST_GAIN = 0.002  # of all instructions: what a change must promise
 
@@ -94,8 +94,8 @@ def moves_of(at: PlannedChoice) -> Iterator[Move]:
 def _scratch_sizes(timed: TimedPlan, index: int, now: float) -> Iterator[tuple[float, int]]:
     """(instructions saved, bytes) for scratch of a stage: enough for part of the saving, and for all of it."""
     ample = timed.steps(index, room=AMPLE)
-    words = range(min(timed.plan.hole(index)[2], MOST_ROOM) // 8, MOST_ROOM // 8)
-    for share in ENOUGH:
+    words = range(min(timed.plan.largest_gap(index)[2], MOST_ROOM) // 8, MOST_ROOM // 8)
+    for share in GAIN_TARGETS:
         target = now - share * (now - ample)
         room = 8 * (words.start + bisect_left(words, -target, key=lambda n: -timed.steps(index, room=8 * n)))
         yield now - timed.steps(index, room=room), room
@@ -114,7 +114,7 @@ class _Chains:
         for options in each:
             for gain, change in options:
                 yield gain, _changed(schedule, [change])
-        for rank in range(len(ENOUGH)):
+        for rank in range(len(GAIN_TARGETS)):
             chosen = [options[min(rank, len(options) - 1)] for options in each if options]
             if len(chosen) > 1:
                 yield sum(gain for gain, _ in chosen), _changed(schedule, [change for _, change in chosen])
@@ -132,7 +132,7 @@ class _Chains:
         }
         best = min(costs.values(), default=now)
         found = []
-        for share in ENOUGH:
+        for share in GAIN_TARGETS:
             enough = [more for more, cost in costs.items() if cost <= now - share * (now - best)]
             if best < now and enough:
                 found.append((now - costs[min(enough)], (chain.last, min(enough))))
@@ -144,7 +144,7 @@ class _Chains:
             for columns, times in columns_of(self.trace, index, width):
                 for layer in self.trace.chains[index].layers:
                     step = self.trace.step(layer, part, columns)
-                    cost = self.timed.costs.step(step, self.timed.setting(self.index, step))
+                    cost = self.timed.costs.step(step, self.timed.context(self.index, step))
                     total += often * times * cost
         return total
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
+from ..kernels.cost.call_context import AMPLE, CallContext
 from ..kernels.cost.estimate import Costs
-from ..kernels.cost.settings import AMPLE, Setting
 from ..network import Interval, Layer, Network, Region
 from ..program import ROWS, Sweep
 
@@ -35,28 +35,28 @@ class Prices:
         layer = self.network.by_name[name]
 
         def cost(room: int) -> float:
-            setting = Setting(room=room, is_bent=True)
+            context = CallContext(room=room, is_circular=True)
             if is_summing:
-                return self._summed(layer, ((ROWS, self._single_rows(layer)),), setting)
+                return self._summed(layer, ((ROWS, self._single_rows(layer)),), context)
             shape = self.network.tensors[layer.output].shape
-            return self.costs.parts(name, (1, 1, *shape[2:]), setting)
+            return self.costs.parts(name, (1, 1, *shape[2:]), context)
 
         return self._with_room(name, cost)
 
     def _tight(self, name: str) -> tuple[int, int, int]:
         """As `by_rows`, of the whole layer when its output does not overlap its input."""
-        return self._with_room(name, lambda room: self._whole(name, Setting(room=room)))
+        return self._with_room(name, lambda room: self._whole(name, CallContext(room=room)))
 
     def _shared(self, name: str, in_planes: bool) -> int:
         """Extra instructions of the whole layer when its output overlaps its input."""
-        setting = Setting(room=0, is_shared=True, sweep=Sweep.CHANNELS if in_planes else Sweep.FORWARD)
-        return round(self._whole(name, setting) - self._ideal(name))
+        context = CallContext(room=0, is_shared=True, sweep=Sweep.CHANNELS if in_planes else Sweep.FORWARD)
+        return round(self._whole(name, context) - self._ideal(name))
 
     def tiles(self, layer: Layer, parts: Parts, by_rows: bool, is_summing: bool) -> int:
         """Extra instructions of the layer in tiles; zero where the estimate lies below that of the whole layer."""
-        setting = Setting(is_bent=by_rows)
+        context = CallContext(is_circular=by_rows)
         if is_summing:
-            cost = self._summed(layer, parts, setting)
+            cost = self._summed(layer, parts, context)
         else:
             shape = self.network.tensors[layer.output].shape
             bounds = list(Region.whole(shape).bounds)
@@ -68,25 +68,25 @@ class Prices:
                 count *= bounds[ROWS][1] - bounds[ROWS][0]
                 middle = sum(bounds[ROWS]) // 2
                 bounds[ROWS] = (middle, middle + 1)
-            cost = count * self.costs.region(layer.name, Region(tuple(bounds)), setting)
+            cost = count * self.costs.region(layer.name, Region(tuple(bounds)), context)
         return max(0, round(cost - self._ideal(layer.name)))
 
-    def _summed(self, layer: Layer, parts: Parts, setting: Setting) -> float:
+    def _summed(self, layer: Layer, parts: Parts, context: CallContext) -> float:
         """Instructions of a layer that adds up its input part by part."""
         shape = self.network.tensors[layer.output].shape
         bounds, count = list(Region.whole(self.network.shapes(layer)[0]).bounds), 1.0
         for axis, intervals in parts:
             bounds[axis], times = _largest(intervals)
             count *= times
-        share = self.costs.region(layer.name, Region.whole(shape), setting, Region(tuple(bounds)))
+        share = self.costs.region(layer.name, Region.whole(shape), context, Region(tuple(bounds)))
         return count * share + self.costs.finish(layer.name)
 
     def _single_rows(self, layer: Layer) -> tuple[Interval, ...]:
         return tuple((row, row + 1) for row in range(self.network.shapes(layer)[0][ROWS]))
 
-    def _whole(self, name: str, setting: Setting | None = None) -> float:
+    def _whole(self, name: str, context: CallContext | None = None) -> float:
         shape = self.network.tensors[self.network.by_name[name].output].shape
-        return self.costs.region(name, Region.whole(shape), setting)
+        return self.costs.region(name, Region.whole(shape), context)
 
     def _with_room(self, name: str, cost: Callable[[int], float]) -> tuple[int, int, int]:
         none, ample, ideal = cost(0), cost(AMPLE), self._ideal(name)

@@ -49,7 +49,7 @@ MANY = 4  # plans from which on several processes make them
 MANY_LAYERS = 200  # with more, the last bytes take minutes
 LARGE = 40  # layers from which on that pays
 DETOURS = 2  # around stages that need more than was priced
-MISSED = 1.05  # of the peak that was priced: from where on a layout is tried again with more room
+LAYOUT_SLACK = 1.05  # times the priced peak; a larger layout is tried again with more room
 SLOWDOWN = 0.10  # of whole layers' instructions: what is no great loss
 JOINT = "joint search: the cheapest route through all priced ways"
 
@@ -258,7 +258,7 @@ class PlanSearch:
         """The plan of a route, or of the best alternative one where the layout needs far more RAM than estimated."""
         best = self.candidate(route)
         for other in self._detours(route):
-            if best.peak <= MISSED * route.peak:
+            if best.peak <= LAYOUT_SLACK * route.peak:
                 break
             best = min(best, self.candidate(other), key=lambda one: (one.peak, one.cost))
         return best

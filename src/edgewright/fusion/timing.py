@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..board.toolchain import ON_ARM
+from ..kernels.cost.call_context import CallContext, CallContexts
 from ..kernels.cost.estimate import AARCH64_PRICES, X86_64_PRICES, Costs
 from ..kernels.cost.model import model_of, stand_in, target_named
-from ..kernels.cost.settings import Setting, Settings
 from ..kernels.cost.stages import Counted, cuts, representative_calls, representative_steps
 from ..network import Network, Region
 from ..platform.target import Architecture, Family, Target
 from ..program import Plan, Step, Sweep
 from ..program.lower import BELOW, ROW, For, Node, OnDemand, is_one_turn, lower
 
-REMAINS = 0.25  # of the error of an estimate, where two plans of one network are compared: most of it is in both
-FEARED = 2.0  # times the estimate: what parts of a layer may take of which nothing is known
+ERROR_SHARE = 0.25  # of the estimate's error when two plans of one network are compared: they share the rest
+UNKNOWN_PENALTY = 2.0  # penalty for layers without a timing sample
 
 
 class Timing:
@@ -43,7 +43,7 @@ class Timing:
     @property
     def caution(self) -> float:
         """The share of a limit on extra instructions that estimates may use up, since they may be wrong."""
-        return 1 - REMAINS * model_of(self.target).error.total
+        return 1 - ERROR_SHARE * model_of(self.target).error.total
 
     def costs(self, network: Network) -> Costs:
         key = id(network)  # alive as long as its costs
@@ -72,8 +72,8 @@ class TimedPlan:
         return tuple(self._stage(index) for index in range(len(self.plan.program.stages)))
 
     @cached_property
-    def _settings(self) -> Settings:
-        return Settings(self.plan, self.costs.facts)
+    def _contexts(self) -> CallContexts:
+        return CallContexts(self.plan, self.costs.facts)
 
     @cached_property
     def _steps(self) -> tuple[Sequence[Counted], ...]:
@@ -93,7 +93,7 @@ class TimedPlan:
     def _pieces(self, index: int, nodes: Sequence[Node], at: Mapping[str, int]) -> Iterator[float]:
         if is_one_turn(nodes):
             steps = representative_calls(nodes, at)
-            yield sum(count * self._step(step, self._settings.of(index, step)) for _, step, count in steps)
+            yield sum(count * self._step(step, self._contexts.of(index, step)) for _, step, count in steps)
             return
         for node in nodes:
             match node:
@@ -116,34 +116,34 @@ class TimedPlan:
                     for chain_at, done in trace.order(which):
                         yield costs[chain_at][done - lows[chain_at]]
 
-    def setting(self, index: int, step: Step) -> Setting:
-        return self._settings.of(index, step)
+    def context(self, index: int, step: Step) -> CallContext:
+        return self._contexts.of(index, step)
 
     def steps(self, index: int, room: int | None = None) -> float:
         """Instructions of a stage's steps, with so many bytes of scratch instead of what the plan leaves."""
         total = 0.0
         for step, count in self._steps[index]:
-            setting = self._settings.of(index, step)
-            total += count * self._step(step, setting if room is None else replace(setting, room=room))
+            context = self._contexts.of(index, step)
+            total += count * self._step(step, context if room is None else replace(context, room=room))
         return total
 
-    def _step(self, step: Step, setting: Setting) -> float:
+    def _step(self, step: Step, context: CallContext) -> float:
         """Instructions of a step. Parts of a kind that was never counted are assumed to cost more."""
-        cost = self.costs.step(step, setting)
+        cost = self.costs.step(step, context)
         if self.costs.is_known(step.layer):
             return cost
         whole = Region.whole(self.plan.network.tensors[self.plan.network.by_name[step.layer].output].shape)
-        return cost if step.partial is None and step.region == whole else FEARED * cost
+        return cost if step.partial is None and step.region == whole else UNKNOWN_PENALTY * cost
 
     def without_overlap(self, index: int) -> float:
         """Instructions of a stage's steps if no output lay over its input."""
         total = 0.0
         for step, count in self._steps[index]:
-            setting = replace(self._settings.of(index, step), is_shared=False, sweep=Sweep.FORWARD)
-            total += count * self._step(step, setting)
+            context = replace(self._contexts.of(index, step), is_shared=False, sweep=Sweep.FORWARD)
+            total += count * self._step(step, context)
         return total
 
     def is_shared(self, index: int) -> bool:
         """Whether some output of the stage may lie over its input."""
-        settings = [self._settings.of(index, step) for step, _ in self._steps[index]]
-        return any(setting.is_shared for setting in settings)
+        contexts = [self._contexts.of(index, step) for step, _ in self._steps[index]]
+        return any(context.is_shared for context in contexts)

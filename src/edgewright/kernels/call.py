@@ -10,7 +10,7 @@ from ..network import Array
 from ..network.operators import Conv2d
 from .module import Module
 from .printing.constants import ALIGNMENT, C_TYPES, WeightRows, pitch_of
-from .printing.source import CWriter, Expr, advanced, braced, offset
+from .printing.source import CWriter, Expr, Fields, advanced, designated, offset, struct_fields
 from .site import ChannelRange, Site
 from .strided_tensor import StridedTensor
 
@@ -59,7 +59,7 @@ class CCall(Site):
         """Takes kernel files (`c/NAME.h`, and `NAME.c` where there is one) into the library."""
         self.module.kernels.update(kernels)
 
-    def table(self, ctype: str, fields: Callable[[ChannelRange], Sequence[Expr]]) -> str:
+    def table(self, ctype: str, fields: Callable[[ChannelRange], Fields]) -> str:
         """C of a `static const` struct with these fields for the channels of the call."""
         return self.module.one_table(ctype, [fields(channels) for channels in self.ranges], self.which)
 
@@ -75,19 +75,19 @@ class CCall(Site):
         """The name of a constant in flash; with others in its place where the processor multiplies `unsigned` bytes."""
         return self.module.constants.add(values, f"{self.layer.name}: {note}", alignment, unsigned)
 
-    def add_rows(self, values: Array, note: str, rows: WeightRows) -> tuple[str, tuple[Expr, ...]]:
+    def add_rows(self, values: Array, note: str, rows: WeightRows) -> tuple[str, Fields]:
         """The name of weights in rows, and the table's field for their pitch, in libraries where tables have one."""
         name = self.module.constants.add(values, f"{self.layer.name}: {note}", rows=rows)
         return name, self.pitch_field(pitch_of(name))
 
-    def pitch_field(self, pitch: Expr) -> tuple[Expr, ...]:
+    def pitch_field(self, pitch: Expr) -> Fields:
         """The pitch of weights, in libraries where tables have one (EW_HAS_VIEWS)."""
-        return (pitch,) if self.module.constants.has_views else ()
+        return {"pitch": pitch} if self.module.constants.has_views else {}
 
-    def split_field(self, is_split: bool) -> tuple[Expr, ...]:
+    def split_field(self, is_split: bool) -> Fields:
         """Whether windows are split, in libraries where tables say so (EW_HAS_SPLIT)."""
         nesting = self.facts.nesting
-        return (int(is_split),) if nesting is not None and nesting.split else ()
+        return {"is_split": int(is_split)} if nesting is not None and nesting.split else {}
 
     def scratch(self, c: CWriter, ctype: str, count: int, name: str = "scratch") -> str:
         """C of a pointer (`ctype *`) to the scratch: in an arena, or declared here as a local array of so many."""
@@ -117,10 +117,24 @@ def is_image(place: StridedTensor) -> bool:
     return place.lies_by_pixels and max(place.tensor.shape) < 1 << 15
 
 
-def image(place: StridedTensor, axes: tuple[int, int] = (-3, -2)) -> str:
-    """An ew_image: steps from row to row and from pixel to pixel along these axes, rows of a rolling buffer."""
+def image(place: StridedTensor, axes: tuple[int, int] = (-3, -2), size: int = 1) -> Fields:
+    """An ew_image: steps from row to row and from pixel to pixel along these axes, rows of a rolling buffer.
+
+    Steps count elements, or the bytes of elements of this `size`.
+    """
     row, pixel = (place.strides[axis] for axis in axes)
-    return braced((row, pixel, place.window[1] if place.window else 0))
+    return image_of(row * size, pixel * size, place.window[1] if place.window else 0)
+
+
+def image_of(row: int, pixel: int, rows: int = 0) -> Fields:
+    """An ew_image of these steps."""
+    return {"row": row, "pixel": pixel, "rows": rows}
+
+
+WINDOW = (  # names of what `window_sizes` gives, in most structs
+    *("height", "width", "depth", "kernel_h", "kernel_w", "stride_h", "stride_w", "dilation_h", "dilation_w"),
+    *("pad_h", "pad_w"),
+)
 
 
 def window_sizes(site: Site, depth: int) -> tuple[int, ...]:
@@ -129,9 +143,14 @@ def window_sizes(site: Site, depth: int) -> tuple[int, ...]:
     return (*x[1:3], depth, *w[1:3], *op.stride, *op.dilation, *op.pads[:2])
 
 
+def part_of(bounds: Sequence[Expr]) -> Fields:
+    """An ew_part between these rows and these columns."""
+    return struct_fields(("top", "bottom", "left", "right"), bounds)
+
+
 def part_pointer(call: CCall, c: CWriter, bounds: Sequence[Expr]) -> str:
     """C of a pointer to an ew_part: a table where it is the same each time, else a variable of the current block."""
     if all(isinstance(bound, int) for bound in bounds):
-        return f"&{call.module.table('ew_part', bounds)}"
-    c.line(f"const ew_part part = {braced(bounds)};")
+        return f"&{call.module.table('ew_part', part_of(bounds))}"
+    c.line(f"const ew_part part = {designated(part_of(bounds))};")
     return "&part"

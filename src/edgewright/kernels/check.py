@@ -21,10 +21,10 @@ SCRATCH_ALIGNMENT = 8  # kernels may keep anything in it
 def faults(plan: Plan, facts: NetworkFacts) -> Iterator[PlanFault]:
     """What is wrong with the kernels of a plan that is sound otherwise; none where every selection is a valid offer."""
     sites = Sites(plan, facts)
-    also = frozenset(selection.kernel for stage in plan.selections for selection in stage)
+    linked_kernels = frozenset(selection.kernel for stage in plan.selections for selection in stage)
     for stage, chosen in zip(plan.program.stages, plan.selections, strict=True):
         for (call, loops), selection in zip(calls(lower(plan, stage)), chosen, strict=True):
-            if fault := _fault(sites, call, loops, selection, also):
+            if fault := _fault(sites, call, loops, selection, linked_kernels):
                 yield PlanFault(FaultKind.KERNEL, f"layer '{call.layer}': {fault}")
 
 
@@ -34,11 +34,13 @@ def checked_kernels(plan: Plan, facts: NetworkFacts) -> None:
         raise Damaged(fault.message)
 
 
-def _fault(sites: Sites, call: KernelCall, loops: Loops, selection: Selection, also: frozenset[str]) -> str | None:
+def _fault(
+    sites: Sites, call: KernelCall, loops: Loops, selection: Selection, linked_kernels: frozenset[str]
+) -> str | None:
     kernel = BY_NAME.get(selection.kernel)
     if kernel is None:
         return f"there is no kernel '{selection.kernel}'"
-    site = sites.site(call, loops, also)
+    site = sites.site(call, loops, linked_kernels)
     if type(site.op) not in kernel.operators or kernel.kind is not call.kind:
         return f"kernel '{kernel.name}' does not {call.kind.value} {type(site.op).__name__}"
     if site.target.family not in kernel.families:

@@ -24,10 +24,10 @@ from ..platform.target import Architecture, Family
 from ..program.options import Kernels, Rounding
 from .call import CCall
 from .kernel import SMALL, Kernel, Offer, where
-from .printing.source import CWriter, braced
+from .printing.source import CWriter, Fields, designated, struct_fields
 from .requantise.sums import requantised
 from .site import Site, unwrap
-from .window import up
+from .window import round_up
 
 LEFT = 20  # bits that TFLite shifts the operands of a sum to the left
 MVE_CHANNELS = 124  # that CMSIS-NN's depthwise kernel gathers at once
@@ -51,7 +51,7 @@ def _is_depthwise(site: Site, op: Conv2d) -> bool:
 def _convolution_bytes(site: Site) -> int:
     """What arm_convolve_wrapper_s8 gathers columns into: four of int8 with vectors, two of int16 without."""
     block = 16 if site.target.family is Family.HELIUM else 4
-    return 4 * up(prod(site.shapes[1][1:]), block)
+    return 4 * round_up(prod(site.shapes[1][1:]), block)
 
 
 def _depthwise_bytes(site: Site) -> int:
@@ -63,11 +63,17 @@ def _depthwise_bytes(site: Site) -> int:
 def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
     op, (x, w) = call.op_as(Conv2d), call.shapes[:2]
     is_depthwise = _is_depthwise(call, op)
-    offsets = (-zero(call.inputs[0].tensor), zero(call.result))
-    multiple = (w[0] // x[3],) if is_depthwise else ()
-    tiles = [braced(pair[::-1]) for pair in (op.stride, op.pads[:2], op.dilation)]
-    kind = "dw_conv" if is_depthwise else "conv"
-    parameters = call.module.table(f"cmsis_nn_{kind}_params", (*offsets, *multiple, *tiles, _range(call)))
+    multiple = {"ch_mult": w[0] // x[3]} if is_depthwise else {}
+    fields: Fields = {
+        "input_offset": -zero(call.inputs[0].tensor),
+        "output_offset": zero(call.result),
+        **multiple,
+        "stride": _tile(op.stride),
+        "padding": _tile(op.pads[:2]),
+        "dilation": _tile(op.dilation),
+        "activation": _range(call),
+    }
+    parameters = call.module.table(f"cmsis_nn_{'dw_conv' if is_depthwise else 'conv'}_params", fields)
     values = call.weights
     weights = values.reshape(w[0], -1).T if is_depthwise else values
     shapes = (x, (1, w[1], w[2], w[0]) if is_depthwise else w, call.result.shape)
@@ -90,8 +96,13 @@ def write_dense(call: CCall, offer: Offer, c: CWriter) -> None:
     rows, depth, channels = prod(call.result.shape[:-1]), call.shapes[0][-1], w.shape[0]
     multipliers, shifts = _multipliers(call)
     offsets = (-zero(call.inputs[0].tensor), 0, zero(call.result))
-    parameters = call.module.table("cmsis_nn_fc_params", (*offsets, _range(call)))
-    scaling = call.module.table("cmsis_nn_per_tensor_quant_params", (int(multipliers[0]), int(shifts[0])))
+    fields: Fields = {
+        **struct_fields(("input_offset", "filter_offset", "output_offset"), offsets),
+        "activation": _range(call),
+    }
+    parameters = call.module.table("cmsis_nn_fc_params", fields)
+    scale_of_all = {"multiplier": int(multipliers[0]), "shift": int(shifts[0])}
+    scaling = call.module.table("cmsis_nn_per_tensor_quant_params", scale_of_all)
     shapes = ((rows, 1, 1, depth), (depth, 1, 1, channels), (rows, 1, 1, channels))
     with c.block():
         _write_context(call, offer, c)
@@ -116,8 +127,8 @@ def write_pool(call: CCall, offer: Offer, c: CWriter) -> None:
     assert isinstance(op, AvgPool2d | MaxPool2d)
     call.use("cmsis")
     name = "arm_avgpool_s8" if isinstance(op, AvgPool2d) else "arm_max_pool_s8"
-    tiles = [braced(pair[::-1]) for pair in (op.stride, op.pads[:2])]
-    parameters = call.module.table("cmsis_nn_pool_params", (*tiles, _range(call)))
+    fields: Fields = {"stride": _tile(op.stride), "padding": _tile(op.pads[:2]), "activation": _range(call)}
+    parameters = call.module.table("cmsis_nn_pool_params", fields)
     x, window, y = (_dims(call, shape) for shape in (call.shapes[0], (1, *op.kernel, 1), call.result.shape))
     source, target = call.place(0).pointer, call.output.pointer
     with c.block():
@@ -178,8 +189,9 @@ def _is_ours(site: Site) -> bool:
 
 def _write_context(call: CCall, offer: Offer, c: CWriter) -> None:
     """The buffer that CMSIS-NN works in."""
-    buffer = f"{call.arena_scratch}, {offer.scratch}" if offer.scratch else "NULL, 0"
-    c.line(f"const cmsis_nn_context context = {{{buffer}}};")
+    buffer = call.arena_scratch or "NULL"
+    context = designated({"buf": buffer, "size": offer.scratch})
+    c.line(f"const cmsis_nn_context context = {context};")
 
 
 def _write_product(
@@ -197,11 +209,16 @@ def _write_product(
 
 
 def _dims(call: CCall, shape: Shape) -> str:
-    return call.module.table("cmsis_nn_dims", shape)
+    return call.module.table("cmsis_nn_dims", struct_fields(("n", "h", "w", "c"), shape))
 
 
-def _range(call: CCall) -> str:
-    return braced(activation_range(call.activation, call.result))
+def _tile(sizes: tuple[int, ...]) -> Fields:
+    """A cmsis_nn_tile of (rows, columns)."""
+    return {"w": sizes[1], "h": sizes[0]}
+
+
+def _range(call: CCall) -> Fields:
+    return struct_fields(("min", "max"), activation_range(call.activation, call.result))
 
 
 def _multipliers(call: CCall) -> tuple[Array, Array]:
@@ -218,7 +235,7 @@ def _per_channel(call: CCall) -> str:
         for values, what in zip(_multipliers(call), ("multipliers", "shifts"), strict=True)
     ]
     fields = [f"(int32_t *){name}" for name in names]
-    return call.module.table("cmsis_nn_per_channel_quant_params", fields)
+    return call.module.table("cmsis_nn_per_channel_quant_params", struct_fields(("multiplier", "shift"), fields))
 
 
 CONV = Kernel("cmsis_conv", (Conv2d,), offers_conv, write_conv, SMALL)

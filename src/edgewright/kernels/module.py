@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ..platform.target import Target
 from ..program.options import Options
 from .printing.constants import Constants
-from .printing.source import Expr, braced
+from .printing.source import Expr, Fields, braced, designated
 
 
 @dataclass
@@ -22,13 +22,13 @@ class Module:
     known: dict[tuple[str, str, str], str] = field(default_factory=dict)  # their names
     arena: str = ""  # C of it where stages may share code with others: their C then differs in numbers alone if it can
 
-    def table(self, ctype: str, fields: Sequence[Expr]) -> str:
-        """The name of a `static const` struct with these fields, in the order of its declaration; equal ones once."""
-        return self._defined(ctype, "t", "", braced(fields))
+    def table(self, ctype: str, fields: Fields) -> str:
+        """The name of a `static const` struct with these fields; equal ones once."""
+        return self._defined(ctype, "t", "", designated(fields))
 
-    def one_table(self, ctype: str, rows: Sequence[Sequence[Expr]], which: Expr) -> str:
+    def one_table(self, ctype: str, rows: Sequence[Fields], which: Expr) -> str:
         """C of a struct with the fields of row number `which`, a C expression where rows differ."""
-        return self._one_of(ctype, "t", [braced(row) for row in rows], which)
+        return self._one_of(ctype, "t", list(map(designated, rows)), which)
 
     def one_pointer(self, names: Sequence[str], which: Expr) -> str:
         """C of one of these constants: its name, or where they differ, a table of names."""

@@ -18,7 +18,7 @@ from .catalogue import kernels_for
 from .kernel import Kernel, Offer
 from .site import Site
 from .sites import NetworkFacts, Sites
-from .window import up
+from .window import round_up
 
 APART = 64  # bytes of which the scratch of a lane is a multiple: a line of the cache
 
@@ -29,10 +29,10 @@ def select(plan: Plan, facts: NetworkFacts, preferred: Mapping[str, str] | None 
     `preferred` has kernels by layer that are taken where they can be, as those which read weights that are stored.
     """
     plan, preferred = _unselected(plan), preferred or {}
-    sites, also = Sites(plan, facts), frozenset[str]()
+    sites, linked_kernels = Sites(plan, facts), frozenset[str]()
     for _ in range(2):
-        chosen = [_stage(sites, index, also, preferred) for index in range(len(plan.program.stages))]
-        also = frozenset(selection.kernel for stage in chosen for selection in stage.selections)
+        chosen = [_stage(sites, index, linked_kernels, preferred) for index in range(len(plan.program.stages))]
+        linked_kernels = frozenset(selection.kernel for stage in chosen for selection in stage.selections)
     rooms = {room_name(stage.name) for stage in plan.program.stages}
     kept = [buffer for buffer in plan.buffers if buffer.name not in rooms]
     scratch = [stage.scratch for stage in chosen if stage.scratch is not None]
@@ -63,18 +63,20 @@ class _Chosen:
     scratch: Buffer | None
 
 
-def _stage(sites: Sites, index: int, also: frozenset[str], preferred: Mapping[str, str]) -> _Chosen:
+def _stage(sites: Sites, index: int, linked_kernels: frozenset[str], preferred: Mapping[str, str]) -> _Chosen:
     plan, stage = sites.plan, sites.plan.program.stages[index]
     lanes = stage.schedule.lanes
-    memory, offset, hole = plan.hole(index)
-    room = hole // lanes // APART * APART if lanes > 1 else hole
+    memory, offset, gap = plan.largest_gap(index)
+    room = gap // lanes // APART * APART if lanes > 1 else gap
     name, most, chosen = f"scratch of {stage.name}", 0, []
     for call, loops in calls(lower(plan, stage)):
-        kernel, offer = first_offer(sites.site(call, loops, also), call.kind, room, preferred.get(call.layer, ""))
+        kernel, offer = first_offer(
+            sites.site(call, loops, linked_kernels), call.kind, room, preferred.get(call.layer, "")
+        )
         in_arena = 0 < offer.scratch <= room
         most = max(most, offer.scratch if in_arena else 0)
         chosen.append(Selection(call.layer, call.kind, kernel.name, offer, name if in_arena else None))
-    size = lanes * up(most, APART) if lanes > 1 else most
+    size = lanes * round_up(most, APART) if lanes > 1 else most
     scratch = Buffer(name, size, offset, index, index, memory, lanes) if most else None
     return _Chosen(tuple(chosen), scratch)
 

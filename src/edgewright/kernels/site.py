@@ -89,7 +89,7 @@ class Site:
     inputs: tuple[StridedTensor, ...]
     output: StridedTensor
     plane: int  # sweep CHANNELS: bytes that the plan reserves for one channel plane
-    also: frozenset[str]  # kernels that are in the code anyway
+    linked_kernels: frozenset[str]  # kernels that other calls of the library use
     dynamic: DynamicProduct | None  # the operator is its product, of numbers stored as they came
 
     @property

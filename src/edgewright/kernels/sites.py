@@ -70,7 +70,7 @@ class Sites:
         strides = tuple(s // tensor.dtype.bytes for s in view.strides)
         return StridedTensor(tensor, strides, view.window, buffer.memory, start, start + reach)
 
-    def site(self, call: KernelCall, loops: Loops, also: frozenset[str] = frozenset()) -> Site:
+    def site(self, call: KernelCall, loops: Loops, linked_kernels: frozenset[str] = frozenset()) -> Site:
         """The site of a call, for all iterations of the loops around it."""
         layer = self.facts.network.by_name[call.layer]
         plane = self.plan.buffer_named.get(scratch_name(call.layer))
@@ -83,7 +83,7 @@ class Sites:
             inputs=tuple(map(self.placement, layer.inputs)),
             output=self.placement(layer.output),
             plane=plane.size if plane else 0,
-            also=also,
+            linked_kernels=linked_kernels,
             dynamic=None,
         )
 

@@ -54,10 +54,10 @@ def axes(
     return rows, columns
 
 
-def up(value: int, multiple: int) -> int:
+def round_up(value: int, multiple: int) -> int:
     """The value, rounded up to a multiple.
 
-    >>> up(5, 4)
+    >>> round_up(5, 4)
     8
     """
     return -(-value // multiple) * multiple

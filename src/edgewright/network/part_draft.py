@@ -7,22 +7,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ..errors import Unsupported
-from .alone import AloneOperator, WidenedRegion, alone
 from .builder import Builder
 from .network import Layer, Network
 from .operators import Concat, Conv2d, ConvTranspose2d, Dense, DynamicProduct, Op, PartialSum, Slice
 from .region import Region
+from .restrict import RestrictedOperator, WidenedRegion, restrict
 from .tensor import Quant, Tensor
 
 _PRODUCTS = (Conv2d, ConvTranspose2d, Dense, DynamicProduct, PartialSum)
 
 
 @dataclass(frozen=True, slots=True)
-class AlonePiece:
+class RestrictedPiece:
     """A region of a layer's output, and how it is computed alone."""
 
     region: Region
-    how: AloneOperator
+    how: RestrictedOperator
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,25 +31,25 @@ class JoinedPieces:
 
     region: Region
     axis: int
-    parts: tuple[AlonePiece | JoinedPieces, ...]
+    parts: tuple[RestrictedPiece | JoinedPieces, ...]
 
 
-def pieces(network: Network, layer: Layer, region: Region) -> AlonePiece | JoinedPieces:
+def pieces(network: Network, layer: Layer, region: Region) -> RestrictedPiece | JoinedPieces:
     """What the region is computed of: one piece, or several that are joined along an axis.
 
     A whole output is computed by the layer as it is, from whole inputs.
     """
     shapes = network.shapes(layer)
     if region == Region.whole(network.tensors[layer.output].shape):
-        return AlonePiece(region, AloneOperator(layer.op, tuple(map(Region.whole, shapes))))
-    answer = alone(layer.op, region, shapes, network.tensors[layer.inputs[0]].dtype)
+        return RestrictedPiece(region, RestrictedOperator(layer.op, tuple(map(Region.whole, shapes))))
+    answer = restrict(layer.op, region, shapes, network.tensors[layer.inputs[0]].dtype)
     assert not isinstance(answer, WidenedRegion), f"{layer.name}: {region} is not computable alone"
-    if isinstance(answer, AloneOperator):
-        return AlonePiece(region, answer)
+    if isinstance(answer, RestrictedOperator):
+        return RestrictedPiece(region, answer)
     return JoinedPieces(region, answer.axis, tuple(pieces(network, layer, part) for part in answer.regions))
 
 
-def reads(found: AlonePiece | JoinedPieces) -> Iterator[tuple[int, Region]]:
+def reads(found: RestrictedPiece | JoinedPieces) -> Iterator[tuple[int, Region]]:
     """Which inputs are read, by their place among the layer's, and of each a region."""
     if isinstance(found, JoinedPieces):
         for part in found.parts:
@@ -124,14 +124,14 @@ class PartDraft:
         name = self._made(layer, pieces(self.whole, layer, region), layer.name, layer.output)
         self.hold(layer.output, name, region)
 
-    def _made(self, layer: Layer, found: AlonePiece | JoinedPieces, name: str, output: str) -> str:
-        if isinstance(found, AlonePiece):
+    def _made(self, layer: Layer, found: RestrictedPiece | JoinedPieces, name: str, output: str) -> str:
+        if isinstance(found, RestrictedPiece):
             return self._piece(layer, found, name, output)
         names = [self._made(layer, part, f"{name}.{i}", f"{output}.{i}") for i, part in enumerate(found.parts)]
         made = tensor_part(self.whole.tensors[layer.output], found.region)
         return self.add(Concat(found.axis), names, name, output, made)
 
-    def _piece(self, layer: Layer, piece: AlonePiece, name: str, output: str) -> str:
+    def _piece(self, layer: Layer, piece: RestrictedPiece, name: str, output: str) -> str:
         result, how = self.whole.tensors[layer.output], piece.how
         operands = [(layer.inputs[i], region) for i, region in reads(piece)]
         if not isinstance(how.op, _PRODUCTS):

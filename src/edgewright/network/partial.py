@@ -15,13 +15,13 @@ from math import prod
 import numpy as np
 
 from ..errors import ModelError, Unsupported
-from .alone import AloneOperator, alone
 from .kernels.partial_sums import can_sum_partially
 from .network import Layer, Network
 from .operators import AvgPool2d, Binary, BinaryKind, Conv2d, Dense, FinishSums, Op, PartialSum, Reduce, ReduceKind
 from .operators.partial_sums import reduction_axes
 from .part_draft import PartDraft, tensor_part
 from .region import Region
+from .restrict import RestrictedOperator, restrict
 from .tensor import DType, Tensor
 
 
@@ -66,8 +66,8 @@ def checked_share(network: Network, layer: Layer, share: Region) -> Region:
 def share_reads(network: Network, layer: Layer, sums: PartialSums) -> ShareReads:
     """What is read to sum over the share: of the first inputs. Only the first sum of real numbers adds a bias."""
     shapes = network.shapes(layer)
-    answer = alone(layer.op, sums.region, shapes)
-    assert isinstance(answer, AloneOperator) and answer.keep is None, f"{layer.name}: {answer}"
+    answer = restrict(layer.op, sums.region, shapes)
+    assert isinstance(answer, RestrictedOperator) and answer.keep is None, f"{layer.name}: {answer}"
     assert isinstance(answer.op, Conv2d | Dense | Reduce | AvgPool2d)
     reads = [region for region in answer.reads if region is not None]
     for axis, other in reduction_axes(layer.op, shapes).items():

@@ -1,6 +1,6 @@
 """Parts of a network: networks that compute regions of its tensors, and say which tensors and regions these are.
 
-A part is cut out backwards, from what is asked of it: each layer says what it reads for a region (`alone`), and what
+A part is cut out backwards, from what is asked of it: each layer says what it reads for a region (`restrict`), and what
 the part does not compute itself becomes an input. Halos are computed again where their layer is in the part, and read
 where it is not. Where parts run, and how tensors get from one to the next, is left to deployments.
 """
@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import ModelError, Unsupported
-from .alone import WidenedRegion, alone, computable
 from .network import Layer, Network
 from .part_draft import PartDraft, pieces, reads, tensor_part
 from .partial import PartialSums, add_finish, add_partial, checked_share, checked_shares, has_integer_sums, share_reads
 from .region import Region
+from .restrict import WidenedRegion, restrict, restrictable_hull
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,15 +180,15 @@ def _computed(network: Network, layer: Layer, target: Region | None, inner: Regi
     if is_finished:
         return hull
     shapes, dtype = network.shapes(layer), network.tensors[layer.inputs[0]].dtype
-    read = computable(layer.op, inner, shapes, dtype) if inner is not None else None
+    read = restrictable_hull(layer.op, inner, shapes, dtype) if inner is not None else None
     if target is not None and (read is None or target not in read):
-        answer = alone(layer.op, target, shapes, dtype)
+        answer = restrict(layer.op, target, shapes, dtype)
         if isinstance(answer, WidenedRegion):
             raise Unsupported(
                 f"layer '{layer.name}' ({type(layer.op).__name__}) cannot be cut to {target} along axis "
-                f"{answer.axis}: {answer.reason}. Ask for {computable(layer.op, target, shapes, dtype)}"
+                f"{answer.axis}: {answer.reason}. Ask for {restrictable_hull(layer.op, target, shapes, dtype)}"
             )
-    return computable(layer.op, hull, shapes, dtype)
+    return restrictable_hull(layer.op, hull, shapes, dtype)
 
 
 def _reads(network: Network, layer: Layer, region: Region, is_finished: bool) -> list[tuple[str, Region]]:

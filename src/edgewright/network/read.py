@@ -59,7 +59,8 @@ def read_bytes(data: bytes, name: str, *, shapes: Mapping[str, Shape] | None = N
 def _literal(head: bytes, source: Path | bytes, name: str, shapes: Mapping[str, Shape] | None) -> Network:
     """The network as the file says, before any pass."""
     if not head:
-        raise InputError(f"'{name}' is empty; give an .onnx or .tflite model")
+        where = source if isinstance(source, Path) else name
+        raise InputError(f"'{where}' is empty; give an .onnx or .tflite model")
     if head[4:8] == TFLITE_MARK:
         from .tflite import read_tflite
 

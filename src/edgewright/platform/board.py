@@ -1,4 +1,4 @@
-"""Board: the hardware at hand as plain data; reading it from files is left to `catalogue` and `sentences`."""
+"""Board: the hardware at hand as plain data; reading it from files is left to `catalogue` and `schema`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from .processor import Processor, ProcessorKind
-from .sentences import Address, BitsPerSecond, Bytes, BytesOrZero, Entry, Flag, Name, Seconds, Text, Watts, Whole
+from .schema import Address, BitsPerSecond, Bytes, BytesOrZero, Entry, Flag, Name, Seconds, Text, Watts, Whole
 
 
 class Memory(Entry):

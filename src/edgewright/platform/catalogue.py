@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..errors import BoardError
 from .board import Board
-from .sentences import parse_toml, read_toml, suggestion
+from .schema import parse_toml, read_toml, suggestion
 
 
 def load_board(path_or_name: str | Path) -> Board:

@@ -6,7 +6,7 @@ from enum import Enum
 
 from pydantic import Field
 
-from .sentences import Entry, Hertz, Name, Whole
+from .schema import Entry, Hertz, Name, Whole
 
 
 class ProcessorKind(Enum):

@@ -17,7 +17,7 @@ from pydantic_core import PydanticCustomError
 
 from ..errors import InputError
 from ..files import read_file, write_atomic
-from .sentences import Count, FileEntry, Positive, first_problem
+from .schema import Count, FileEntry, Positive, first_problem
 
 FORMAT: Literal[1] = 1
 NATIVE = "native"  # the executor that is our own library; others are named as Python imports them

@@ -9,14 +9,14 @@ from .deployment_file import load_deployment, save_deployment
 from .fusion import CHANNELS, COLUMNS, FusedLayers, FusionSchedule, Split, even_ends
 from .interpreter import Interpreter, interpret
 from .order import check_order
-from .plan import Buffer, FaultKind, Plan, PlanFault, Saving, View, arena_sizes, room_name
+from .plan import Buffer, CheaperPlan, FaultKind, Plan, PlanFault, Saving, View, arena_sizes, room_name
 from .program import Program, Stage
 from .row_trace import PixelChain, RowTrace
 from .steps import ROWS, Step, Sweep, restricted, rows_needed, summed_axes, sums_bytes, sums_name
 from .tiling import Tiling
 
 __all__ = [
-    "CHANNELS", "COLUMNS", "OUTSIDE", "ROWS", "Buffer", "Deployment", "FaultKind", "Fifo", "FusedLayers",
+    "CHANNELS", "COLUMNS", "OUTSIDE", "ROWS", "Buffer", "CheaperPlan", "Deployment", "FaultKind", "Fifo", "FusedLayers",
     "FusionSchedule", "Interpreter", "Part", "PixelChain", "Plan", "PlanFault", "Prediction", "Program", "Region",
     "RowTrace", "Saving", "Split", "Stage", "Step", "Sweep", "Tiling", "View", "Worker", "arena_sizes",
     "check_order", "checked", "checked_deployment", "deployment_faults", "even_ends", "faults", "interpret",

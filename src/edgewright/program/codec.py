@@ -41,6 +41,7 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
         "packed": _plain(plan.packed),
         "linked": _entry(plan.linked),
         "outside": list(plan.outside),
+        "cheaper": _entry(plan.cheaper),
         "stages": [_stage_to_dict(stage) for stage in plan.program.stages],
         "network": network_to_dict(plan.network),
     }

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import Damaged, InputError
-from ..files import made_folder, read_file, write_atomic, write_together
+from ..files import FolderMode, output_folder, read_file, write_atomic, write_together
 from ..network import Array, Network, Region
 from ..text import printable
 from .deployment import Deployment
@@ -36,7 +36,7 @@ def save_deployment(deployment: Deployment, folder: str | Path) -> None:
         home / WEIGHTS / f"{digest}.npy": _npy(value) for digest, value in stored.values.items()
     }
     files[home / FILE] = text
-    with made_folder(home / WEIGHTS):
+    with output_folder(home / WEIGHTS, FolderMode.UNDO):
         write_together(files)
 
 

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field, PlainSerializer, SerializationInfo, 
 
 from ..errors import Damaged, InputError
 from ..network import Array, Network, Region
-from ..platform.sentences import Count, FileEntry
+from ..platform.schema import Count, FileEntry
 from ..text import printable
 from .codec import network_to_dict, plan_from_dict, plan_to_dict
 from .deployment import Deployment

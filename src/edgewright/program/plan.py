@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from html import escape
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 from .. import text
 from ..network import Layer, Network
@@ -81,6 +81,20 @@ class Saving:
     peak_bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class CheaperPlan:
+    """What layers in parts would take, beside a plan of whole layers."""
+
+    peak_bytes: int
+    extra_instructions: float | None  # a share; None where the target's are not known
+    option: Literal["--minimise ram"] = "--minimise ram"
+
+    @property
+    def words(self) -> str:
+        extra = "" if self.extra_instructions is None else f", {self.extra_instructions:+.1%} instructions"
+        return f"with {self.option}{extra}"
+
+
 @dataclass(frozen=True)
 class Plan:
     program: Program
@@ -107,12 +121,13 @@ class Plan:
     # Inputs and outputs in the caller's memory: each in a memory of its own, which nothing else shares. Where an input
     # lies is only read; the output's is there for the plan until it has run.
     outside: tuple[str, ...] = ()
+    cheaper: CheaperPlan | None = None  # the same plan's where layers in parts take no less; None: not searched for
 
     picture: ClassVar[Callable[[Plan], str] | None] = None  # an SVG for notebooks, set by those who can draw it
 
     def __repr__(self) -> str:
         stages = text.plural(len(self.program.stages), "stage")
-        return f"Plan('{self.network.name}', {self.peak_bytes:,} B of RAM, {stages}, {self.standing})"
+        return f"Plan('{self.network.name}', {self.peak_bytes:,} B of RAM, {stages}, {self.quality})"
 
     def _repr_html_(self) -> str | None:
         picture = type(self).picture
@@ -178,7 +193,16 @@ class Plan:
         return " for whole layers that share no memory" if self.plain else " for whole layers"
 
     @property
-    def standing(self) -> str:
+    def less_ram(self) -> tuple[str, str]:
+        """What takes less RAM than the proof covers: its bytes, where they are known, and how; empty: nothing."""
+        if self.cheaper is None:
+            return ("", "layers in parts may take less RAM: --minimise ram") if self.is_least_whole else ("", "")
+        if self.cheaper.peak_bytes >= self.peak_bytes:
+            return "", ""
+        return f"{text.count(self.cheaper.peak_bytes)} B", self.cheaper.words
+
+    @property
+    def quality(self) -> str:
         """How good the plan is, as a phrase: optimal, or how far above its bound it may be."""
         if self.optimal:
             return f"proven least{self.scope}"
@@ -247,7 +271,7 @@ class Plan:
                 found[stage].append(buffer)
         return tuple(map(tuple, found))
 
-    def hole(self, stage: int) -> tuple[str, int, int]:
+    def largest_gap(self, stage: int) -> tuple[str, int, int]:
         """The largest contiguous piece of any memory that no buffer occupies during a stage: memory, offset and bytes.
 
         It begins at a multiple of 8. What is set aside for the kernels of the stage is free to them.

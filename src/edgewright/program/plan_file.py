@@ -19,12 +19,12 @@ from pydantic_core import PydanticCustomError
 from ..errors import Damaged, InputError
 from ..network import Arithmetic, DType, Layer, Network, Tensor
 from ..network.operators import Op, Operator, elementwise, rearrange, reduce
-from ..platform.sentences import MOST, Count, FileEntry, Positive, first_problem
+from ..platform.schema import MOST, Count, FileEntry, Positive, first_problem
 from ..platform.target import Target
 from ..text import printable
 from .fusion import FusionSchedule, Split
 from .options import Options
-from .plan import Buffer, Plan, Saving, View, copied_parts
+from .plan import Buffer, CheaperPlan, Plan, Saving, View, copied_parts
 from .program import Program, Stage
 from .selection import CallKind, Linked, Offer, Packed, Selection
 from .steps import Sweep
@@ -192,6 +192,7 @@ class PlanFile(FileEntry):
     packed: tuple[Packed, ...] = ()
     linked: Linked | None = None
     outside: tuple[str, ...] = ()
+    cheaper: CheaperPlan | None = None
     stages: tuple[_Stage, ...]
     network: StoredNetwork
 

@@ -76,7 +76,7 @@ def _cards(outcome: AppOutcome) -> Iterator[Card]:
     assert outcome.joint is not None
     arenas = outcome.joint.layout.arenas
     where = "one arena for all" if len(arenas) == 1 else " + ".join(arenas)
-    yield Card(f"RAM, {where}", text.size(outcome.peak_bytes), outcome.standing, outcome.optimal)
+    yield Card(f"RAM, {where}", text.size(outcome.peak_bytes), outcome.quality, outcome.optimal)
     saved = text.percent(max(0, outcome.separate_bytes - outcome.peak_bytes), max(1, outcome.separate_bytes))
     yield Card("Separate arenas", text.size(outcome.separate_bytes), f"one arena saves {saved}")
     yield Card("Weights", text.rounded_size(outcome.flash_bytes), "what networks have in common is stored once")

@@ -16,8 +16,6 @@ from .graph import network_graph_svg
 from .memory_map import memory_map_svg, side_by_side
 from .page import Gauge, plan_style, ram_gauge
 
-PARTS_TAKE_LESS = "layers in parts may take less RAM: edgewright plan --minimise ram"
-
 
 @dataclass(frozen=True, slots=True)
 class CostRow:
@@ -51,10 +49,10 @@ def compiled_page(
         difference=difference,
         notes=[text.printable(note) for note in (*_missing(figures), *figures.notes, *plan.network.notes)],
         gauges=(
-            ram_gauge(plan, ram, PARTS_TAKE_LESS if plan.is_least_whole else ""),
+            ram_gauge(plan, ram),
             Gauge("Flash" if figures.flash_code is not None else "Weights", figures.flash_weights + code, flash),
         ),
-        proof=plan.standing if plan.optimal else "",
+        proof=plan.quality if plan.optimal else "",
         split=_split(figures),
         time_error=ERROR,
         rows=cost_rows(figures),

@@ -103,7 +103,7 @@ def _row(
         tuple((kind, used[kind]) for kind in Technique if used[kind] and kind is not Technique.FREE),
         text.duration(times[number].seconds) if times else "",
         text.rounded_count(estimates[number].instructions) if estimates else "",
-        plan.standing,
+        plan.quality,
         text.printable(commands[number]),
         Markup(_map(plan, highest)),
         Markup(network_graph_svg(plan, standalone=False, light=True)),

@@ -61,13 +61,12 @@ def plan_page(
     before: Plan | None = None,
     not_counted: str = "",
     time: RunTime | None = None,
-    less: str = "",
 ) -> str:
     """One self-contained HTML document.
 
     `critical` names the buffers whose size sets the peak (S 4.3.3); `ram` and `flash` are the board's limits in bytes.
     With `before`, a plan of the same network that does less, the two are drawn side by side. `not_counted` says why
-    code and stack are not, `time` how long a run is estimated to take, `less` what would take less RAM.
+    code and stack are not, `time` how long a run is estimated to take.
     """
     occupancy = Occupancy(plan)
     return html_page(
@@ -79,8 +78,8 @@ def plan_page(
         model=text.printable(plan.network.name),
         notes=[text.printable(note) for note in (*plan.notes, *plan.network.notes)],
         free=[text.printable(name) for name in plan.free],
-        proof=plan.standing,
-        gauges=(ram_gauge(plan, ram, less), flash_gauge(plan, flash, not_counted)),
+        proof=plan.quality,
+        gauges=(ram_gauge(plan, ram), flash_gauge(plan, flash, not_counted)),
         savings=saving_rows(plan),
         critical=critical_rows(occupancy, critical),
         stages=stage_rows(occupancy),
@@ -96,9 +95,9 @@ def plan_page(
     )
 
 
-def ram_gauge(plan: Plan, limit: int | None, less: str = "") -> Gauge:
+def ram_gauge(plan: Plan, limit: int | None) -> Gauge:
     """Arenas, with the stack where it is known."""
-    stack = plan.stack_bytes
+    stack, less = plan.stack_bytes, " ".join(filter(None, plan.less_ram))
     if stack is None:
         return Gauge("Peak RAM", plan.peak_bytes, limit, less=less)
     parts = f"arenas {text.size(plan.peak_bytes)}, stack at most {text.size(stack)}"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import onnx
 
-from edgewright.files import made_folder, write_together
+from edgewright.files import FolderMode, output_folder, write_together
 from edgewright.samples.builder import ModelBuilder
 from edgewright.samples.flows import activity_flow
 from edgewright.samples.papers import minakova_cnn1, minakova_cnn2, minakova_scenario1, minakova_scenario2
@@ -129,7 +129,7 @@ def write_application(name: str, folder: Path | str) -> Path:
     files = {Path(folder, file): content for file, content in APPLICATIONS[name]().items()}
     with ExitStack() as made:
         for parent in dict.fromkeys((Path(folder), *(path.parent for path in files))):
-            made.enter_context(made_folder(parent))
+            made.enter_context(output_folder(parent, FolderMode.UNDO))
         write_together(files)
     return next(iter(files))
 

@@ -10,7 +10,7 @@ from typing import Any
 import onnx
 
 from edgewright.errors import InputError
-from edgewright.files import made_folder, write_atomic
+from edgewright.files import FolderMode, output_folder, write_atomic
 from edgewright.samples.classics import (
     autoencoder,
     ds_cnn,
@@ -98,7 +98,7 @@ def write(name: str, folder: Path | str, **options: Any) -> Path:
     folder = Path(folder)
     path = folder if folder.suffix.lower() == ".onnx" and not folder.is_dir() else folder / f"{name}.onnx"
     data = _content(name, options)
-    with made_folder(path.parent):
+    with output_folder(path.parent, FolderMode.UNDO):
         return write_atomic(path, data)
 
 

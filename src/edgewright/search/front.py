@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError
 
 from ..errors import Damaged, InputError
 from ..files import read_file, write_atomic
-from ..platform.sentences import Count, FileEntry, Positive, first_problem
+from ..platform.schema import Count, FileEntry, Positive, first_problem
 
 FORMAT = "edgewright-front-1"
 FRONT_FILE = "front.json"

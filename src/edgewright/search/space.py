@@ -12,7 +12,7 @@ from typing import Any, Protocol, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from ..platform.sentences import Entry, Flag, Whole
+from ..platform.schema import Entry, Flag, Whole
 from .architecture import (
     Block,
     CnnArchitecture,

@@ -10,7 +10,7 @@ from typing import Literal, Self
 from pydantic import Field, StrictInt, StrictStr, model_validator
 from pydantic_core import PydanticCustomError
 
-from ..platform.sentences import Bytes, Entry, Flag, Joules, Name, PathText, Seconds, Text, Whole, read_toml
+from ..platform.schema import Bytes, Entry, Flag, Joules, Name, PathText, Seconds, Text, Whole, read_toml
 from .front import Measure
 from .pricing import Manner
 from .space import SearchSpace

@@ -20,7 +20,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StrictInt, StrictStr, ValidationError
 
 from ...errors import ModelError
-from ...platform.sentences import Entry, sentence
+from ...platform.schema import Entry, sentence
 from ...platform.units import show
 from ..graph import Actor, Channel, Graph, Rates, quoted
 from .draft import ActorDraft, ChannelDraft, Shape, assembled

@@ -12,7 +12,7 @@ from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
 from ...errors import InputError
 from ...files import check_folder as check_place
-from ...files import whole_folder
+from ...files import output_folder
 
 MANIFEST = "edgewright.json"  # marks a folder as ours and lists our files in it
 
@@ -74,7 +74,7 @@ def _check_paths(output: Path, files: Mapping[str, str | bytes]) -> None:
 
 def _put(output: Path, contents: Mapping[str, bytes], old: frozenset[str]) -> None:
     """All files, in place of those that only the last package had."""
-    with whole_folder(output) as fresh:
+    with output_folder(output) as fresh:
         for path, content in contents.items():
             (fresh / path).parent.mkdir(parents=True, exist_ok=True)
             (fresh / path).write_bytes(content)

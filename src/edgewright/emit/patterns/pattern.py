@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ...kernels.printing.source import CWriter, braced, comment
-from ...kernels.window import up as round_up
+from ...kernels.window import round_up
 from .atoms import Atom, AtomKind
 from .fields import Arrays, RecordField, Value, derived, field_of
 

@@ -98,9 +98,9 @@ static void ew_dsp_two_windows(const ew_dsp_convolution *layer, const uint8_t *x
 }
 #endif
 
-/* `is_bent`: x is a rolling buffer, where rows begin anew. */
+/* `is_circular`: x is a rolling buffer, where rows begin anew. */
 EW_INLINE void ew_dsp_by_pairs(const ew_dsp_convolution *layer, const void *x, void *y, const ew_part *part,
-                               void *columns, int32_t is_bent)
+                               void *columns, int32_t is_circular)
 {
     const uint8_t *bytes = (const uint8_t *)x;
     const uint32_t minus = ((uint32_t)-layer->zero & 0xFFFFu) * 0x10001u, flip = layer->flip * 0x01010101u;
@@ -124,7 +124,7 @@ EW_INLINE void ew_dsp_by_pairs(const ew_dsp_convolution *layer, const void *x, v
             ew_dsp_two_windows(layer, bytes, &one, &at, minus, to);
         else
 #endif
-        if (is_inside && is_bent) {
+        if (is_inside && is_circular) {
             const uint8_t *a = bytes + one.j * layer->x.pixel, *b = bytes + at.j * layer->x.pixel;
             for (int32_t ky = 0; ky < layer->rows; ky++) {
                 const int32_t i = ky * layer->row_step, up = ew_row(&layer->x, one.i + i);
@@ -153,7 +153,7 @@ void ew_dsp_conv(const ew_dsp_convolution *layer, const void *x, void *y, const 
     ew_dsp_by_pairs(layer, x, y, part, columns, 0);
 }
 
-void ew_dsp_conv_bent(const ew_dsp_convolution *layer, const void *x, void *y, const ew_part *part, void *columns)
+void ew_dsp_conv_circular(const ew_dsp_convolution *layer, const void *x, void *y, const ew_part *part, void *columns)
 {
     ew_dsp_by_pairs(layer, x, y, part, columns, 1);
 }

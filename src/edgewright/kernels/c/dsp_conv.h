@@ -28,6 +28,6 @@ typedef struct {
 void ew_dsp_conv(const ew_dsp_convolution *layer, const void *x, void *y, const ew_part *part, void *columns);
 
 /* The same where x is a rolling buffer. */
-void ew_dsp_conv_bent(const ew_dsp_convolution *layer, const void *x, void *y, const ew_part *part, void *columns);
+void ew_dsp_conv_circular(const ew_dsp_convolution *layer, const void *x, void *y, const ew_part *part, void *columns);
 
 #endif /* EW_DSP_CONV_H */

@@ -12,7 +12,7 @@ from ...network.operators import Gather
 from ..printing.nest import joined_axes
 from ..site import Site
 from ..strided_tensor import Route
-from .work import SHORT, Amounts, KernelWork, is_bent, type_of
+from .work import SHORT, Amounts, KernelWork, is_circular, type_of
 
 DEEP = 2  # loops in each other, beyond which registers are short
 SHORT_COPIES = (16, 64)  # bytes that compilers move without a call, some more than others
@@ -53,7 +53,7 @@ def _nest(site: Site, part: CopyPart) -> Amounts:
 def _moved(site: Site, part: CopyPart, counts: Shape) -> Amounts:
     """Elements one by one in loops of so many rounds; a few rounds are written out by some compilers."""
     size, rows = part.bounds.size, prod(counts[:-1])
-    amounts: Amounts = {"nests": 1, "bent": size if is_bent(site) else 0, "outer rows": prod(counts[:-2])}
+    amounts: Amounts = {"nests": 1, "circular": size if is_circular(site) else 0, "outer rows": prod(counts[:-2])}
     if not part.is_raw:
         return amounts | {"rows": rows, f"scaled {type_of(site)}": size}
     if counts and counts[-1] <= SHORT:

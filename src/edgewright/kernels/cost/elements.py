@@ -12,7 +12,7 @@ from ..printing.nest import joined_axes
 from ..site import Site
 from ..window import WindowAxis, axes
 from .loops import WindowLoops, known_loop
-from .work import ACTIVATION, KernelWork, activation_work, is_bent, type_of, unrounded_type
+from .work import ACTIVATION, KernelWork, activation_work, is_circular, type_of, unrounded_type
 
 
 def pool_work(site: Site, region: Region, *, in_loops: bool = False, how: str = "") -> KernelWork:
@@ -40,7 +40,7 @@ def pool_work(site: Site, region: Region, *, in_loops: bool = False, how: str = 
         "lines": lines * width * (lanes + rest) if loops.is_nested or not in_loops else 0,  # rows of windows
         "reads": met * lanes * 4,
         f"{way} reads": met * rest,
-        "bent": met * channels if is_bent(site) else 0,
+        "circular": met * channels if is_circular(site) else 0,
         "padded": met * channels if is_clipped or (not in_loops and any(getattr(op, "pads", ()))) else 0,
         "outputs": region.size,
     }
@@ -69,7 +69,7 @@ def plain_work(site: Site, region: Region) -> KernelWork:
         "pieces": lines if region.shape[-1:] < site.result.shape[-1:] else 0,
         "outputs": region.size,
         "shared": region.size if site.shares(0) else 0,
-        "bent": region.size if is_bent(site) else 0,
+        "circular": region.size if is_circular(site) else 0,
         "reads": reads,
         "macs": site.op.macs(region, site.shapes),
         "clamped": region.size if isinstance(getattr(site.op, "activation", None), Clamp) else 0,

@@ -22,9 +22,9 @@ from ...program.steps import SUM_BYTES
 from ..catalogue import BY_NAME
 from ..select import first_offer, select
 from ..sites import NetworkFacts, Sites
-from ..window import up
+from ..window import round_up
+from .call_context import AMPLE, CallContext, site_in
 from .model import FitError, model_of, modelled, target_named
-from .settings import AMPLE, Setting, site_in
 from .stages import cuts, representative_calls
 from .work import KernelWork
 
@@ -123,24 +123,24 @@ class Costs:
         self.facts = NetworkFacts(network, target_named(target), exact=exact)
         self.model = model_of(self.facts.target)
         self.stage = self.model.coefficients.get("stage", {}).get("calls", 0.0)
-        self._known: dict[tuple[str, Region, Region | None, Setting], float] = {}
+        self._known: dict[tuple[str, Region, Region | None, CallContext], float] = {}
         self._kinds: dict[str, bool] = {}
 
-    def step(self, step: Step, setting: Setting | None = None) -> float:
+    def step(self, step: Step, context: CallContext | None = None) -> float:
         """Instructions of one step."""
-        return self.region(step.layer, step.region, setting or Setting(sweep=step.sweep), step.partial)
+        return self.region(step.layer, step.region, context or CallContext(sweep=step.sweep), step.partial)
 
     def region(
-        self, layer: str, region: Region, setting: Setting | None = None, partial: Region | None = None
+        self, layer: str, region: Region, context: CallContext | None = None, partial: Region | None = None
     ) -> float:
         """Instructions to compute a region of a layer's output, or to add a part to its running sums."""
-        setting = setting or Setting()
+        context = context or CallContext()
         prices = self.vectors if self._is_real(layer) else None
         if prices:  # rolling windows are of no matter to vectors, and scratch is on the stack
-            setting = replace(setting, room=AMPLE, is_bent=False)
-        key = (layer, region, partial, setting)
+            context = replace(context, room=AMPLE, is_circular=False)
+        key = (layer, region, partial, context)
         if key not in self._known:
-            work = self.work(layer, region, setting, None if prices else partial)
+            work = self.work(layer, region, context, None if prices else partial)
             self._kinds[layer] = self.model.knows(work)
             cost = self.model.cost(work)
             if prices:
@@ -165,35 +165,35 @@ class Costs:
         if partial is not None:
             read = partial_needs(op, region, shapes, partial)
             cost *= partial_macs(op, region, shapes, partial) / max(1, op.macs(region, shapes))
-        cost *= up(region.shape[-1], prices.lanes) / max(1, region.shape[-1])
+        cost *= round_up(region.shape[-1], prices.lanes) / max(1, region.shape[-1])
         cost += prices.call + prices.weight_byte * read[1].size * self.network.tensors[layer.inputs[1]].dtype.bytes
         if not isinstance(getattr(op, "activation", None), Clamp | None):
             cost += prices.function
         moved = (read[0].size + region.size) * self.network.tensors[layer.output].dtype.bytes
         return cost + prices.far_byte * max(0, moved - NEAR)
 
-    def work(self, layer: str, region: Region, setting: Setting, partial: Region | None = None) -> KernelWork:
+    def work(self, layer: str, region: Region, context: CallContext, partial: Region | None = None) -> KernelWork:
         """What the kernel does that would be selected there."""
-        site = site_in(self.facts, layer, region, setting, partial)
+        site = site_in(self.facts, layer, region, context, partial)
         kind = CallKind.COMPUTE if partial is None else CallKind.ADD
-        kernel, offer = first_offer(site, kind, setting.room)
+        kernel, offer = first_offer(site, kind, context.room)
         return kernel.work(site, offer, region, partial)
 
     def finish(self, layer: str) -> float:
         """Instructions to zero a layer's running sums and to make them its output."""
         whole = Region.whole(self.network.tensors[self.network.by_name[layer].output].shape)
-        site = site_in(self.facts, layer, whole, Setting())
+        site = site_in(self.facts, layer, whole, CallContext())
         kernel, offer = first_offer(site, CallKind.FINISH, 0)
         return self.model.cost(kernel.work(site, offer, whole, None))
 
-    def parts(self, layer: str, shape: tuple[int, ...], setting: Setting | None = None) -> float:
+    def parts(self, layer: str, shape: tuple[int, ...], context: CallContext | None = None) -> float:
         """Instructions of a whole layer in parts of this shape at most, one call each."""
         whole = self.network.tensors[self.network.by_name[layer].output].shape
         along = [cuts(size, min(part, size)) for size, part in zip(whole, shape, strict=True)]
         total = 0.0
         for chosen in product(*along):
             count = prod(often for _, often in chosen)
-            total += count * self.region(layer, Region(tuple(part for part, _ in chosen)), setting)
+            total += count * self.region(layer, Region(tuple(part for part, _ in chosen)), context)
         return total
 
     def is_known(self, layer: str) -> bool:

@@ -12,7 +12,7 @@ from ...platform.target import TARGETS
 from ...program import Sweep
 from ...program.selection import Offer
 from ..site import Site
-from ..window import axes, up
+from ..window import axes, round_up
 from .loops import WindowLoops
 from .work import (
     SHORT,
@@ -20,7 +20,7 @@ from .work import (
     ConvPart,
     KernelWork,
     activation_work,
-    is_bent,
+    is_circular,
     is_small,
     rounding,
     scaling,
@@ -35,8 +35,8 @@ FEW = {1: "single ", 2: "double "}  # products of a tap for which there is no lo
 def dense_work(site: Site, region: Region, how: str, depth: int = 1, width: int = 1) -> KernelWork:
     """Rows of a dense layer, `depth` taps and `width` channels at a time."""
     taps, channels, rows = site.shapes[1][-1], region.shape[-1], prod(region.shape[:-1])
-    done = rows * up(channels, width)
-    amounts: Amounts = {"calls": 1, "rows": rows, "macs": done * up(taps, depth), "taps": rows * taps}
+    done = rows * round_up(channels, width)
+    amounts: Amounts = {"calls": 1, "rows": rows, "macs": done * round_up(taps, depth), "taps": rows * taps}
     return KernelWork("dense int8", amounts | {f"outputs {how}": done})
 
 
@@ -83,7 +83,7 @@ def real_work(site: Site, region: Region) -> KernelWork:
         "pixels": met.pixels,
         "blocks": met.pixels * blocks,
         "runs": runs,
-        "bent runs": runs if is_bent(site) else 0,
+        "circular runs": runs if is_circular(site) else 0,
         "outputs": region.size,
         "stored twice": region.size if after else 0,
         "empty macs": (4 * blocks - channels) * products,
@@ -112,7 +112,7 @@ def loops_work(site: Site, region: Region) -> KernelWork:
         "planes": region.size if is_plane else 0,  # elements that are moved from where they were computed
         "runs": met.lines * channels if is_nested else 0,
         "taps": taps,
-        "bent runs": taps if is_bent(site) else 0,
+        "circular runs": taps if is_circular(site) else 0,
         "nested macs": taps * met.depth if is_nested else 0,
         "clipped macs": taps * met.depth if is_clipped else 0,
         _stored(site) if small else "outputs": region.size,
@@ -154,8 +154,8 @@ def add_conv_work(site: Site, _: Offer, region: Region, partial: Region | None) 
 def add_dense_work(site: Site, _: Offer, region: Region, partial: Region | None, multiple: int = 1) -> KernelWork:
     """Part of a dense layer added to its running sums, `multiple` taps and channels at a time."""
     rows = prod(region.shape[:-1])
-    done = rows * up(region.shape[-1], multiple)
-    macs = done * up(_read(site, region, partial).shape[-1], multiple)
+    done = rows * round_up(region.shape[-1], multiple)
+    macs = done * round_up(_read(site, region, partial).shape[-1], multiple)
     return KernelWork(f"sums-dense {unrounded_type(site)}", {"calls": 1, "rows": rows, "outputs": done, "macs": macs})
 
 

@@ -23,7 +23,7 @@ from ...network.operators import (
 )
 from ..requantise.sums import requantised
 from ..site import Site
-from ..window import axes, up
+from ..window import axes, round_up
 
 Amounts = dict[str, float]
 ACTIVATION = "activation "  # begins the amounts that cost the same wherever they occur: functions of a real number
@@ -44,7 +44,7 @@ class KernelWork:
 
 def general(work: KernelWork) -> KernelWork:
     """The work as one of a kind that every target has coefficients for: what it does to elements of its type."""
-    wanted = ("calls", "lines", "outputs", "shared", "bent", "reads")
+    wanted = ("calls", "lines", "outputs", "shared", "circular", "reads")
     kept = {key: amount for key, amount in work.amounts.items() if key.startswith(ACTIVATION)}
     return KernelWork(f"other {work.kind.split()[-1]}", {key: work.amounts.get(key, 0) for key in wanted} | kept)
 
@@ -54,7 +54,7 @@ def is_small(site: Site) -> bool:
     return site.inputs[0].tensor.dtype in BYTES and site.result.dtype in BYTES
 
 
-def is_bent(site: Site) -> bool:
+def is_circular(site: Site) -> bool:
     """Whether rows of an input or of the output lie in a rolling window."""
     return any(place.window for place in (*site.inputs, site.output))
 
@@ -123,11 +123,11 @@ class ConvPart:
         above, below = self.down.outside(region.bounds[1])
         self.inner_rows = self.rows - (above + below) * batch
         self.sides = self.across.outside(region.bounds[2])
-        self.is_bent = is_bent(site)
+        self.is_circular = is_circular(site)
 
     def edges(self, block: int) -> int:
         """Pixels with checks of bounds: their window, or that of another pixel of their block, leaves the image."""
-        sides = min(self.columns, sum(up(side, block) for side in self.sides))
+        sides = min(self.columns, sum(round_up(side, block) for side in self.sides))
         return self.inner_rows * sides + (self.rows - self.inner_rows) * self.columns
 
     def gathering(self, edges: float, word: int, windows: int) -> Amounts:
@@ -139,13 +139,13 @@ class ConvPart:
             "rows": self.rows,
             "pixels": self.pixels,
             "runs": runs - short,
-            "bent runs": runs if self.is_bent else 0,
+            "circular runs": runs if self.is_circular else 0,
             "words": runs * words,
             "cut words": runs - short if rest else 0,
             "short runs": short,
             "short taps": short * rest,
             "edge runs": edges * self.runs,
-            "edge words": edges * self.runs * (up(self.run, word) // word),
+            "edge words": edges * self.runs * (round_up(self.run, word) // word),
         }
 
 

@@ -10,18 +10,19 @@ from ...network.operators import Conv2d, Dense
 from ...platform.target import Family
 from ...program import Sweep
 from ...program.nesting import split_channels
-from ..call import CCall, image, part_pointer
+from ..call import CCall, image, image_of, part_pointer
 from ..kernel import Kernel, Offer
 from ..printing.nest import loops
-from ..printing.source import CWriter, Expr, braced, times
+from ..printing.source import CWriter, Expr, Fields, struct_fields, times
 from ..requantise.sums import flip
 from ..site import ChannelRange, Site, is_split, unwrap
-from ..window import up
+from ..window import round_up
 from . import work
 from .packing import LARGEST, fours_kernel, layer_numbers, packed, packed_fours, packs, packs_fours
 
 STACK = 576  # bytes of columns that may lie on the stack when the arena has no room for them
 SMALL = 64  # a dense layer with less than this part of all products is small
+STEPS = ("row_stride", "stride", "row_step", "step", "top", "left")  # fields: from window to window, tap to tap; pads
 THREES = ("plain", "general")  # ways of storing for which there is a kernel of three pixels
 
 
@@ -33,13 +34,13 @@ class ConvColumns:
     size: tuple[int, int, int]  # of x: height, width, depth
     kernel: tuple[int, int]
     runs: Array  # (channels, runs, taps of a run): what lies side by side in x
-    images: tuple[str, str]  # the fields of ew_image for x and the output
+    images: tuple[Fields, Fields]  # ew_image of x and of the output
     is_split: bool = False  # into four channels of all taps, then the next four
 
     @property
     def columns(self) -> int:
         """Bytes of the columns of two pixels."""
-        return 4 * self.runs.shape[1] * up(self.runs.shape[2], 4)
+        return 4 * self.runs.shape[1] * round_up(self.runs.shape[2], 4)
 
     @property
     def fits_table(self) -> bool:
@@ -88,7 +89,7 @@ def runs_of(site: Site, op: Conv2d, weights: Array) -> Array:
 def _dense_window(site: Site) -> ConvColumns:
     depth = site.inputs[0].tensor.shape[-1]
     runs = site.weights.reshape(-1, 1, depth)
-    return ConvColumns(Conv2d(), (1, 1, depth), (1, 1), runs, ("{0, 0, 0}", "{0, 0, 0}"))
+    return ConvColumns(Conv2d(), (1, 1, depth), (1, 1), runs, (image_of(0, 0), image_of(0, 0)))
 
 
 def _fits(site: Site, window: ConvColumns) -> bool:
@@ -120,7 +121,7 @@ def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
     window = _split_window(call)
     batch, rows, columns, _ = call.region
     table = _table(call, window)
-    run, given = "ew_dsp_conv_bent" if call.inputs[0].window else "ew_dsp_conv", f"&{table}"
+    run, given = "ew_dsp_conv_circular" if call.inputs[0].window else "ew_dsp_conv", f"&{table}"
     if offer["row"]:
         run = "ew_dsp_odd_row" if offer["pixels"] == 3 else "ew_dsp_row"
         call.use(run.removeprefix("ew_"))
@@ -133,7 +134,7 @@ def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
 
 def offers_small_dense(site: Site) -> Iterator[Offer]:
     """As a convolution of one pixel, where that kernel is linked anyway: slower, but it adds no code."""
-    is_small = site.network.macs(site.layer) * SMALL < site.network.total_macs and "dsp_conv" in site.also
+    is_small = site.network.macs(site.layer) * SMALL < site.network.total_macs and "dsp_conv" in site.linked_kernels
     is_line = site.inputs[0].strides[-1] == 1 and all(bound == (0, 1) for bound in site.bounds[:-1])
     if is_small and is_line and is_ours(site):
         window = _dense_window(site)
@@ -146,7 +147,7 @@ def write_small_dense(call: CCall, offer: Offer, c: CWriter) -> None:
 
 
 def _table(call: CCall, window: ConvColumns) -> str:
-    def fields(channels: ChannelRange) -> tuple[Expr, ...]:
+    def fields(channels: ChannelRange) -> Fields:
         made = unwrap(packed(call, window.runs, channels.channels, group=2, is_raw=False))
         kernel = f"dsp_odd_{made.numbers.kind}" if made.count % 2 else f"dsp_{made.numbers.kind}"
         call.use("dsp_conv", kernel)
@@ -155,19 +156,26 @@ def _table(call: CCall, window: ConvColumns) -> str:
     return call.table("ew_dsp_convolution", fields)
 
 
-def fields_of(call: CCall, window: ConvColumns, sums: tuple[Expr, ...], zero: int, kernel: str) -> tuple[Expr, ...]:
+def fields_of(call: CCall, window: ConvColumns, sums: Fields, zero: int, kernel: str) -> Fields:
     """The fields of ew_dsp_convolution."""
     op, rows, depth = window.op, window.kernel[0], window.size[2]
     _, runs, taps = window.runs.shape
-    return (
-        braced(sums),
-        f"ew_{kernel}",
-        *window.images,
-        *(*window.size, rows, runs // rows, taps // depth),
-        *(*op.stride, *op.dilation, *op.pads[:2]),
-        *(zero, flip(call.inputs[0].tensor), int(call.is_backward)),
-        *call.split_field(window.is_split),
-    )
+    (x, y), steps = window.images, (*op.stride, *op.dilation, *op.pads[:2])
+    return {
+        "sums": sums,
+        "pairs": f"ew_{kernel}",
+        "x": x,
+        "y": y,
+        **struct_fields(("height", "width", "depth"), window.size),
+        "rows": rows,
+        "runs": runs // rows,
+        "pixels": taps // depth,
+        **struct_fields(STEPS, steps),
+        "zero": zero,
+        "flip": flip(call.inputs[0].tensor),
+        "is_backward": int(call.is_backward),
+        **call.split_field(window.is_split),
+    }
 
 
 def _write(call: CCall, offer: Offer, c: CWriter, begun: str, batch: tuple[Expr, Expr], part: tuple[Expr, ...]) -> None:

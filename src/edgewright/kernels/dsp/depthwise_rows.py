@@ -13,7 +13,7 @@ from ..cost.work import KernelWork
 from ..kernel import Kernel, Offer, where
 from ..portable.depthwise import fits_depthwise
 from ..portable.depthwise_work import depthwise_rows
-from ..printing.source import CWriter, Expr
+from ..printing.source import CWriter, Fields, struct_fields
 from ..requantise.depthwise_factors import Factors, factors_shifted_by
 from ..requantise.sums import flip
 from ..site import Site, unwrap
@@ -49,7 +49,7 @@ def _fits(site: Site, op: Conv2d) -> bool:
 
 def _pays(site: Site, op: Conv2d) -> bool:
     """Whether few rows are computed at once. With a stride of 2, where the kernel is linked already, any number."""
-    return site.most[1] <= 2 or (op.stride == (2, 2) and FILE in site.also)
+    return site.most[1] <= 2 or (op.stride == (2, 2) and FILE in site.linked_kernels)
 
 
 def write(call: CCall, _: Offer, c: CWriter) -> None:
@@ -61,20 +61,24 @@ def write(call: CCall, _: Offer, c: CWriter) -> None:
         c.line(f"ew_rows_run(&{table}, {x}, {y}, {part_pointer(call, c, bounds)}, {first}, {last});")
 
 
-def _fields(call: CCall) -> list[Expr]:
+def _fields(call: CCall) -> Fields:
     op, x, y, factors = call.op_as(Conv2d), call.inputs[0], call.output, unwrap(_factors(call))
     rule, up = factors.sums.rule, flip(y.tensor)
-    return [
-        image(x),
-        image(y),
-        call.add(_channels(call, factors), "weights, multiplier and offset of each channel"),
-        "ew_rows_full" if op.stride == (1, 1) else "ew_rows_half",
-        *x.tensor.shape[1:3],
-        op.stride[0],
-        *op.pads[:2],
-        *(factors.sums.zero, rule.low - up, rule.high - up, up),
-        *(factors.shift, int(_has_own_shifts(factors))),
-    ]
+    return {
+        "x": image(x),
+        "y": image(y),
+        "channels": call.add(_channels(call, factors), "weights, multiplier and offset of each channel"),
+        "line": "ew_rows_full" if op.stride == (1, 1) else "ew_rows_half",
+        **struct_fields(("height", "width"), x.tensor.shape[1:3]),
+        "stride": op.stride[0],
+        **struct_fields(("pad_h", "pad_w"), op.pads[:2]),
+        "zero": factors.sums.zero,
+        "low": rule.low - up,
+        "high": rule.high - up,
+        "flip": up,
+        "shift": factors.shift,
+        "own_shifts": int(_has_own_shifts(factors)),
+    }
 
 
 def _channels(site: Site, factors: Factors) -> Array:

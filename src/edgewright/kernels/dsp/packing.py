@@ -10,7 +10,7 @@ from ...network import Array, Interval
 from ...network.tensor import DType
 from ..call import CCall
 from ..printing.constants import WeightRows
-from ..printing.source import Expr
+from ..printing.source import Fields
 from ..requantise.sums import flip, larger_layer, requantised
 from ..site import Site, unwrap
 from .numbers import ChannelScaling, channel_scaling
@@ -33,17 +33,25 @@ class PackedChannels:
     numbers: ChannelScaling
     limits: tuple[int, int, int]  # least and largest stored value as signed bytes, and what makes them stored ones
 
-    def fields(self, call: CCall) -> tuple[Expr, ...]:
+    def fields(self, call: CCall) -> Fields:
         """The fields of ew_dsp_sums."""
         groups, words = self.weights.shape
         rows = WeightRows((words // self.taps,) * groups, self.taps)
         weights, pitch = call.add_rows(self.weights, "weights, pairs of channels as 256 * b + a", rows)
-        return (
-            weights,
-            call.add(self.channels, f"numbers of each channel ({self.numbers.kind})"),
-            *(self.count, self.taps, self.numbers.left, self.numbers.shift),
-            *(*self.limits, self.channels.shape[1], *pitch),
-        )
+        low, high, up = self.limits
+        return {
+            "weights": weights,
+            "channels": call.add(self.channels, f"numbers of each channel ({self.numbers.kind})"),
+            "count": self.count,
+            "taps": self.taps,
+            "left": self.numbers.left,
+            "shift": self.numbers.shift,
+            "low": low,
+            "high": high,
+            "flip": up,
+            "numbers": self.channels.shape[1],
+            **pitch,
+        }
 
 
 def packed(site: Site, runs: Array, channels: Interval, group: int, is_raw: bool) -> PackedChannels | None:

@@ -13,12 +13,12 @@ from ...network.operators import Conv2d, Dense
 from ...network.tensor import DType
 from ...platform.target import Family
 from ...program.steps import SUM_BYTES
-from ..call import CCall, image, part_pointer
+from ..call import CCall, image, image_of, part_pointer
 from ..cost.products import add_dense_work, finish_work
 from ..kernel import CallKind, Kernel, Offer, where
 from ..partial_layout import difference, missing, partial_layout, partial_range, sums_place, write_lines
 from ..printing.nest import loops
-from ..printing.source import CWriter, Expr, braced, plus, times
+from ..printing.source import CWriter, Expr, Fields, plus, times
 from ..requantise.sums import flip, requantised
 from ..site import ChannelRange, Site, unwrap
 from ..strided_tensor import dense_strides
@@ -77,7 +77,7 @@ def _window(site: Site, op: Conv2d, part: Interval) -> ConvColumns:
     _, rows, columns, depth = weights.shape
     _, height, width, _ = site.shapes[0]
     row, pixel = (SUM_BYTES * stride for stride in dense_strides(site.result)[1:3])
-    images = (image(site.inputs[0]), braced((row, pixel, 0)))
+    images = (image(site.inputs[0]), image_of(row, pixel))
     return ConvColumns(op, (height, width, depth), (rows, columns), runs_of(site, op, weights), images)
 
 
@@ -117,7 +117,7 @@ class _DepthPass:
             return "share_eight", 4
         return ("share_odd" if count % 2 else "share_few" if taps <= FEW else "share_pairs"), 2
 
-    def packed(self, channels: ChannelRange) -> tuple[tuple[Expr, ...], str, ConvColumns]:
+    def packed(self, channels: ChannelRange) -> tuple[Fields, str, ConvColumns]:
         """The fields of ew_dsp_sums, the kernel, and the window."""
         window, (first, last) = self.window(channels), channels.channels
         kernel, group = self.kernel(window, channels.count)
@@ -129,15 +129,16 @@ class _DepthPass:
         return unwrap(requantised(self.call)).zero - flip(self.call.inputs[0].tensor)
 
 
-def _fields(call: CCall, weights: Array, count: int, group: int) -> tuple[Expr, ...]:
+def _fields(call: CCall, weights: Array, count: int, group: int) -> Fields:
     """The fields of an ew_dsp_sums that leaves its sums as they are: weights and counts, no scaling."""
     name = call.add(weights, "weights of a share, pairs of channels as 256 * b + a")
     taps = weights.shape[1] * 2 // group
-    return (name, 0, count, taps, 8, 0, 0, 0, 0, 0, *call.pitch_field(taps))
+    unscaled = {"left": 8, "shift": 0, "low": 0, "high": 0, "flip": 0, "numbers": 0}
+    return {"weights": name, "channels": 0, "count": count, "taps": taps, **unscaled, **call.pitch_field(taps)}
 
 
 def _write_windows(call: CCall, c: CWriter, depth_pass: _DepthPass) -> None:
-    def fields(channels: ChannelRange) -> tuple[Expr, ...]:
+    def fields(channels: ChannelRange) -> Fields:
         sums, kernel, window = depth_pass.packed(channels)
         call.use("dsp_conv", kernel)
         return fields_of(call, window, sums, depth_pass.zero, kernel)
@@ -147,7 +148,7 @@ def _write_windows(call: CCall, c: CWriter, depth_pass: _DepthPass) -> None:
     with loops(c, [batch], "n") as (n,), c.block():
         where, buffer = part_pointer(call, c, (*rows, *columns)), _columns(call, c, depth_pass)
         x, y = call.inputs[0].address((n, 0, 0, depth_pass.depth)), sums_place(call).address((n, 0, 0, first))
-        run = "ew_dsp_conv_bent" if call.inputs[0].window else "ew_dsp_conv"
+        run = "ew_dsp_conv_circular" if call.inputs[0].window else "ew_dsp_conv"
         c.line(f"{run}(&{table}, {x}, {y}, {where}, {buffer});")
 
 
@@ -159,11 +160,18 @@ def _write_points(call: CCall, c: CWriter, depth_pass: _DepthPass) -> None:
     """Row by row, or all rows at once where pixels follow each other at one distance."""
     x, place, (down, right) = call.inputs[0], sums_place(call), depth_pass.op.stride
 
-    def fields(channels: ChannelRange) -> tuple[Expr, ...]:
+    def fields(channels: ChannelRange) -> Fields:
         sums, kernel, window = depth_pass.packed(channels)
         call.use("share_points", kernel)
-        steps = (window.size[2], x.strides[2] * right, place.strides[2])
-        return (braced(sums), f"ew_{kernel}", *steps, depth_pass.zero, flip(x.tensor))
+        return {
+            "sums": sums,
+            "pairs": f"ew_{kernel}",
+            "depth": window.size[2],
+            "x": x.strides[2] * right,
+            "y": place.strides[2],
+            "zero": depth_pass.zero,
+            "flip": flip(x.tensor),
+        }
 
     table = call.table("ew_share_point", fields)
     batch, rows, (left, end), (first, _) = call.region
@@ -221,11 +229,19 @@ def write_finish(call: CCall, _: Offer, c: CWriter) -> None:
     channels = np.concatenate([numbers.channels, numbers.channels[-1:]][: 1 + len(numbers.channels) % 2])
     kernel = f"share_finish_{numbers.kind}"
     call.use(kernel)
-    fields = (
-        *(0, call.add(channels, f"numbers of each channel ({numbers.kind})")),
-        *(len(numbers.channels), 0, numbers.left, numbers.shift),
-        *(rule.low - up, rule.high - up, up, channels.shape[1], *call.pitch_field(0)),
-    )
+    fields: Fields = {
+        "weights": 0,
+        "channels": call.add(channels, f"numbers of each channel ({numbers.kind})"),
+        "count": len(numbers.channels),
+        "taps": 0,
+        "left": numbers.left,
+        "shift": numbers.shift,
+        "low": rule.low - up,
+        "high": rule.high - up,
+        "flip": up,
+        "numbers": channels.shape[1],
+        **call.pitch_field(0),
+    }
     write_lines(call, c, f"ew_{kernel}(&{call.module.table('ew_dsp_sums', fields)}")
 
 

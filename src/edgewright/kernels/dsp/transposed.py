@@ -12,13 +12,13 @@ from itertools import product
 
 from ...network import Region
 from ...network.operators import Conv2d, ConvTranspose2d
-from ..call import CCall, image
+from ..call import CCall, image, image_of, part_of
 from ..cost.work import Amounts, KernelWork
 from ..kernel import Kernel, Offer
 from ..printing.nest import loops
-from ..printing.source import CWriter, Expr, braced
+from ..printing.source import CWriter, Fields
 from ..site import ChannelRange, Site, unwrap
-from ..window import up
+from ..window import round_up
 from .conv import DSP, STACK, ConvColumns, fields_of, is_ours
 from .packing import packed, packs
 from .work import stored_how
@@ -58,7 +58,7 @@ def phases(site: Site) -> Iterator[PhaseWindow]:
     op, (x, w) = site.op_as(ConvTranspose2d), site.shapes[:2]
     down, across = op.stride
     row, pixel = site.output.strides[1:3]
-    images = image(site.inputs[0]), braced((row * down, pixel * across, 0))
+    images = image(site.inputs[0]), image_of(row * down, pixel * across)
     vertical = axis_phases(op, 0, w[1], site.result.shape[1])
     horizontal = axis_phases(op, 1, w[2], site.result.shape[2])
     for rows, columns in product([*vertical], [*horizontal]):
@@ -90,12 +90,12 @@ def write(call: CCall, offer: Offer, c: CWriter) -> None:
         for phase in phases(call):
             table = _table(call, phase.window)
             y = call.output.address((n, phase.rows.first, phase.columns.first, channel))
-            part = call.module.table("ew_part", (0, phase.rows.count, 0, phase.columns.count))
+            part = call.module.table("ew_part", part_of((0, phase.rows.count, 0, phase.columns.count)))
             c.line(f"ew_dsp_conv(&{table}, {x}, {y}, &{part}, {buffer});")
 
 
 def _table(call: CCall, window: ConvColumns) -> str:
-    def fields(channels: ChannelRange) -> tuple[Expr, ...]:
+    def fields(channels: ChannelRange) -> Fields:
         made = unwrap(packed(call, window.runs, channels.channels, group=2, is_raw=False))
         kernel = f"dsp_odd_{made.numbers.kind}" if made.count % 2 else f"dsp_{made.numbers.kind}"
         call.use("dsp_conv", kernel)
@@ -113,18 +113,18 @@ def work(site: Site, _: Offer, region: Region, __: Region | None) -> KernelWork:
         pixels, run = region.shape[0] * phase.rows.count * phase.columns.count, width * depth
         inside = max(0, phase.rows.count - height + 1) * max(0, phase.columns.count - width + 1)
         edges = pixels - region.shape[0] * inside
-        done = up(pixels, 2) * up(channels, 2)
+        done = round_up(pixels, 2) * round_up(channels, 2)
         amounts = {
             "calls": 1,
             "rows": region.shape[0] * phase.rows.count,
-            "pixels": up(pixels, 2),
-            "pairs": up(pixels, 2) / 2,
+            "pixels": round_up(pixels, 2),
+            "pairs": round_up(pixels, 2) / 2,
             "runs": (pixels - edges) * height,
             "words": (pixels - edges) * height * (run // 4),
             "cut words": (pixels - edges) * height * bool(run % 4),
             "edge runs": edges * height,
-            "edge words": edges * height * up(run, 4) / 4,
-            "macs": done * height * up(run, 4),
+            "edge words": edges * height * round_up(run, 4) / 4,
+            "macs": done * height * round_up(run, 4),
             "odd": pixels * (channels % 2),
             how: done,
         }

@@ -10,11 +10,11 @@ from ...program.nesting import split_channels
 from ..call import CCall, image, part_pointer, window_sizes
 from ..kernel import Kernel, Offer
 from ..printing.nest import loops
-from ..printing.source import CWriter, Expr, braced
+from ..printing.source import CWriter, Fields, struct_fields
 from ..requantise.sums import flip
 from ..site import ChannelRange, Site, is_split, unwrap
 from . import work
-from .conv import DSP, conv_window, is_image_conv
+from .conv import DSP, STEPS, conv_window, is_image_conv
 from .packing import fours_kernel, packed_fours, packs_fours
 
 STACK = 1152  # bytes of a window that may lie on the stack when the arena has no room for it
@@ -40,20 +40,22 @@ def write(call: CCall, offer: Offer, c: CWriter) -> None:
         c.line(f"ew_dsp_windows_run(&{table}, {x}, {y}, {part}, {buffer});")
 
 
-def _fields(call: CCall, channels: ChannelRange) -> tuple[Expr, ...]:
+def _fields(call: CCall, channels: ChannelRange) -> Fields:
     kernel = fours_kernel(call)
     split = is_split(call)
     weights = split_channels(call.weights) if split else call.weights
     made = unwrap(packed_fours(call, prod(call.shapes[1][1:]), channels.channels, weights))
     call.use("dsp_windows", kernel)
-    return (
-        braced(made.fields(call)),
-        f"ew_{kernel}",
-        *(image(call.inputs[0]), image(call.output)),
-        *window_sizes(call, call.shapes[0][3]),
-        *((made.zero + flip(call.inputs[0].tensor)) & 255, int(call.is_backward)),
-        *call.split_field(split),
-    )
+    return {
+        "sums": made.fields(call),
+        "fours": f"ew_{kernel}",
+        "x": image(call.inputs[0]),
+        "y": image(call.output),
+        **struct_fields(("height", "width", "depth", "rows", "columns", *STEPS), window_sizes(call, call.shapes[0][3])),
+        "zero": (made.zero + flip(call.inputs[0].tensor)) & 255,
+        "is_backward": int(call.is_backward),
+        **call.split_field(split),
+    }
 
 
 WINDOWS = Kernel("dsp_windows", (Conv2d,), offers, write, DSP, stack=STACK, work=work.windows)

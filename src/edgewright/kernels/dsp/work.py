@@ -11,7 +11,7 @@ from ..cost.products import dense_work
 from ..cost.work import Amounts, ConvPart, KernelWork, is_narrow, scaling, unrounded_type
 from ..kernel import Offer
 from ..site import Site
-from ..window import up
+from ..window import round_up
 from .packing import layer_numbers
 
 
@@ -26,10 +26,10 @@ def stored_how(site: Site, is_raw: bool = False) -> str:
 def conv(site: Site, offer: Offer, region: Region, _: Region | None) -> KernelWork:
     """Two pixels and two channels at a time."""
     part, how = ConvPart(site, region), stored_how(site)
-    padded = part.runs * up(part.run, 4)
+    padded = part.runs * round_up(part.run, 4)
     if offer["row"]:
         return _row(part, how, padded, offer["pixels"] == 3)
-    done = up(part.pixels, 2) * up(part.channels, 2)
+    done = round_up(part.pixels, 2) * round_up(part.channels, 2)
     amounts = _gathered(part) | {"macs": done * padded, "odd": part.pixels * (part.channels % 2)}
     return KernelWork("conv int8", amounts | {f"outputs {how}": done})
 
@@ -51,7 +51,7 @@ def _gathered(part: ConvPart) -> Amounts:
     taps = part.batch * sum(part.down.taps((row, row + 1)) for row in edge_rows)
     beside = sum(share * cut[column] for column, share in careful.items())
     cut_bytes = taps * in_row + part.inner_rows * part.down.kernel * beside
-    windows, last = up(part.pixels, 2), part.columns - 1
+    windows, last = round_up(part.pixels, 2), part.columns - 1
     if windows > part.pixels and (rows[-1] in edge_rows or last in sides):
         edges += 1
         cut_bytes += part.down.taps((rows[-1], rows[-1] + 1)) * cut.get(last, inside)
@@ -76,33 +76,33 @@ def _cut_bytes(part: ConvPart, column: int) -> int:
     at = column * across.stride - across.pad
     if part.run == across.kernel * part.depth:
         begin, end = max(0, -at) * part.depth, min(across.kernel, across.size - at) * part.depth
-        return max(0, end - begin) - 4 * max(0, end // 4 - up(begin, 4) // 4)
+        return max(0, end - begin) - 4 * max(0, end // 4 - round_up(begin, 4) // 4)
     return across.taps((column, column + 1)) * (part.depth % 4)
 
 
 def _row(part: ConvPart, how: str, taps: int, has_threes: bool) -> KernelWork:
     """A row of a pointwise layer: two pixels at a time, of an odd number the last three."""
     threes = 3 * part.rows if has_threes and part.columns > 2 and part.columns % 2 else 0
-    pairs = part.rows * up(part.columns, 2) if not threes else part.pixels - threes
+    pairs = part.rows * round_up(part.columns, 2) if not threes else part.pixels - threes
     amounts = {
         "calls": 1,
         "pixels": pairs,
         "words": pairs * taps / 4,
         "cut words": part.pixels if part.depth % 4 else 0,
-        "macs": pairs * up(part.channels, 2) * taps,
+        "macs": pairs * round_up(part.channels, 2) * taps,
         "odd": part.pixels * (part.channels % 2),
         "threes": threes / 3,
         "threes words": threes * taps / 4,
         "threes macs": threes * part.channels * taps,
         f"threes outputs {how}": threes * part.channels,
-        f"outputs {how}": pairs * up(part.channels, 2),
+        f"outputs {how}": pairs * round_up(part.channels, 2),
     }
     return KernelWork("conv-row int8", amounts)
 
 
 def small_dense(site: Site, _: Offer, region: Region, __: Region | None) -> KernelWork:
-    taps, channels = site.shapes[1][-1], up(region.shape[-1], 2)
-    amounts: Amounts = {"calls": 1, "words": up(taps, 4) / 4, "macs": channels * up(taps, 4)}
+    taps, channels = site.shapes[1][-1], round_up(region.shape[-1], 2)
+    amounts: Amounts = {"calls": 1, "words": round_up(taps, 4) / 4, "macs": channels * round_up(taps, 4)}
     return KernelWork("small-dense int8", amounts | {f"outputs {stored_how(site)}": channels})
 
 
@@ -124,12 +124,12 @@ def windows(site: Site, _: Offer, region: Region, __: Region | None) -> KernelWo
 
 
 def _fours(site: Site, part: ConvPart) -> Amounts:
-    done = part.pixels * up(part.channels, 4)
+    done = part.pixels * round_up(part.channels, 4)
     return {
         "calls": 1,
         "rows": part.rows,
         "pixels": part.pixels,
-        "macs": done * up(part.taps, 4),
+        "macs": done * round_up(part.taps, 4),
         f"outputs {stored_how(site, is_raw=True)}": done,
         "odd": part.pixels * bool(part.channels % 4),
     }
@@ -140,9 +140,9 @@ def add_conv(site: Site, offer: Offer, region: Region, partial: Region | None) -
     assert isinstance(site.op, Conv2d) and partial is not None
     part = ConvPart(site, region, partial_needs(site.op, region, site.shapes, partial)[0].shape[-1])
     goes = -(-part.depth // offer["depth"])
-    done = up(part.pixels, 2) * up(part.channels, 2)
+    done = round_up(part.pixels, 2) * round_up(part.channels, 2)
     amounts = _gathered(part) | {
-        "macs": done * part.runs * up(part.run, 4),
+        "macs": done * part.runs * round_up(part.run, 4),
         "outputs": done * goes,
         "pixels": part.pixels * goes,
         "goes": goes,

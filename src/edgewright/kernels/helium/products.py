@@ -17,16 +17,16 @@ from ..kernel import Kernel, Offer, where
 from ..portable.blocked import STACK, Arrangement, Convolution, by_channels, by_taps, has_products, products_of
 from ..portable.work import stored_how
 from ..printing.nest import loops
-from ..printing.source import CWriter, Expr
+from ..printing.source import CWriter, Fields
 from ..site import ChannelRange, Site
-from ..window import up
+from ..window import round_up
 
 
 def _conv_work(site: Site, _: Offer, region: Region, __: Region | None) -> KernelWork:
     """Sixteen taps at a time."""
     part, how = ConvPart(site, region), f"outputs {stored_how(site)}"
     done = part.pixels * part.channels
-    amounts = part.gathering(part.edges(1), 1, part.pixels) | {"macs": done * up(part.taps, 16), how: done}
+    amounts = part.gathering(part.edges(1), 1, part.pixels) | {"macs": done * round_up(part.taps, 16), how: done}
     if part.is_pointwise:
         amounts = {key: amounts[key] for key in ("calls", "rows", "pixels", "macs", how)}
     return KernelWork(f"{'pointwise' if part.is_pointwise else 'conv'} int8", amounts)
@@ -35,7 +35,7 @@ def _conv_work(site: Site, _: Offer, region: Region, __: Region | None) -> Kerne
 def _depthwise_work(site: Site, _: Offer, region: Region, __: Region | None) -> KernelWork:
     """Four channels in a vector, four vectors at a time."""
     rows, columns, channels = region.shape[1:]
-    pixels, taps, fours = rows * columns, prod(site.shapes[1][1:]), up(channels, 4)
+    pixels, taps, fours = rows * columns, prod(site.shapes[1][1:]), round_up(channels, 4)
     sixteens, rest = divmod(fours, 16)
     amounts: Amounts = {
         "calls": 1,
@@ -120,7 +120,7 @@ def suits_dense(site: Site) -> bool:
 def write_dense(call: CCall, _: Offer, c: CWriter) -> None:
     call.use("helium")
 
-    def fields(channels: ChannelRange) -> tuple[Expr, ...]:
+    def fields(channels: ChannelRange) -> Fields:
         return products_of(call, channels.channels).fields(call, by_channels)
 
     table, first = call.table("ew_products", fields), call.region[-1][0]

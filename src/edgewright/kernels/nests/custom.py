@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...network.operators import Custom
-from ..call import CCall, CTensor, image, is_image, part_pointer
+from ..call import CCall, CTensor, image, image_of, is_image, part_pointer
 from ..kernel import Kernel, Offer
 from ..printing.constants import C_TYPES, number
 from ..printing.nest import loops
-from ..printing.source import CWriter, Expr, plus, times
+from ..printing.source import CWriter, Expr, designated, plus, times
 from ..site import Site
 from ..strided_tensor import StridedTensor
 
@@ -61,7 +61,7 @@ def write(call: CCall, offer: Offer, c: CWriter) -> None:
                     c.line(f"{pointer}[{_dense(place, at)}] = {place.pointer}[{place.offset(at)}];")
             arguments.append(pointer)
             if not place.is_constant and len(place.tensor.shape) == 4:
-                c.line(f"const ew_image i{which} = {image(place)};")
+                c.line(f"const ew_image i{which} = {designated(image(place))};")
                 arguments.append(f"&i{which}")
         y = call.output
         is_copied = _is_copied(y, call)
@@ -69,8 +69,8 @@ def write(call: CCall, offer: Offer, c: CWriter) -> None:
         arguments.append(result)
         if len(y.tensor.shape) == 4:
             width, depth = y.tensor.shape[2:]
-            dense = f"{{{width * depth}, {depth}, 0}}"
-            c.line(f"const ew_image iy = {dense if is_copied else image(y)};")
+            steps = image_of(width * depth, depth) if is_copied else image(y)
+            c.line(f"const ew_image iy = {designated(steps)};")
             (top, bottom), (left, right) = call.region[1:3]
             arguments += ["&iy", part_pointer(call, c, (top, bottom, left, right))]
         arguments += [number(value) if isinstance(value, float) else value for value in definition.numbers(call.shapes)]

@@ -14,7 +14,7 @@ from ...network import operators as ops
 from ..call import CCall, is_image, part_pointer
 from ..kernel import SMALL, Kernel, Offer, anywhere, where
 from ..printing.nest import loops
-from ..printing.source import CWriter, Expr, plus
+from ..printing.source import CWriter, Expr, Fields, plus, struct_fields
 from ..site import ChannelRange, Site
 from . import products, windows
 from .accumulator import can_accumulate
@@ -138,13 +138,12 @@ def write_conv(call: CCall, _: Offer, c: CWriter) -> None:
 
 def _fields(
     call: CCall, op: ops.DynamicProduct, geometry: ConvGeometry, per_group: int, channels: ChannelRange
-) -> tuple[Expr, ...]:
+) -> Fields:
     """The fields of an ew_dynamic_conv."""
     before = channels.channels[0] % per_group if per_group else 0
-    groups = (per_group, before, int(op.in_turn))
-    packed = _packed(call, channels, per_group)
-    ends = limits(op.product.activation)
-    return (*packed, *geometry.images, *geometry.sizes, channels.count, *groups, *ends)
+    groups = {"per_group": per_group, "first": before, "in_turn": int(op.in_turn)}
+    packed = struct_fields(("weights", "scales", "bias"), _packed(call, channels, per_group))
+    return {**packed, **geometry.fields, "channels": channels.count, **groups, **limits(op.product.activation)}
 
 
 def _packed(call: CCall, channels: ChannelRange, per_group: int) -> tuple[Expr, ...]:

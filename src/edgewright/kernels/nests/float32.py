@@ -14,12 +14,12 @@ import numpy as np
 from ...network.operators import Activation, Clamp, Conv2d, Dense
 from ...network.tensor import DType
 from ...program import Sweep
-from ..call import CCall, image, is_image, part_pointer, window_sizes
+from ..call import WINDOW, CCall, image, image_of, is_image, part_pointer, window_sizes
 from ..cost.products import real_work
 from ..kernel import SMALL, Kernel, Offer, of_region, where
 from ..printing.constants import number
 from ..printing.nest import elements
-from ..printing.source import CWriter, Expr, braced
+from ..printing.source import CWriter, Expr, Fields, struct_fields
 from ..site import ChannelRange, Site
 from .activations import activated
 
@@ -30,8 +30,13 @@ BLOCK = 4  # channels
 class ConvGeometry:
     """What the kernels are told of a convolution, but for weights and channels."""
 
-    images: tuple[str, str]  # the fields of ew_image for x and the output
+    images: tuple[Fields, Fields]  # ew_image of x and of the output
     sizes: tuple[int, ...]  # see `window_sizes`
+
+    @property
+    def fields(self) -> Fields:
+        x, y = self.images
+        return {"x": x, "y": y, **struct_fields(WINDOW, self.sizes)}
 
 
 def conv_geometry(site: Site) -> ConvGeometry:
@@ -40,7 +45,7 @@ def conv_geometry(site: Site) -> ConvGeometry:
 
 def row_geometry(pixels: int, depth: int, channels: int) -> ConvGeometry:
     """A row of pixels under a 1x1 convolution: what a dense layer is."""
-    images = (braced((0, depth, 0)), braced((0, channels, 0)))
+    images = (image_of(0, depth), image_of(0, channels))
     return ConvGeometry(images, (1, pixels, depth, 1, 1, 1, 1, 1, 1, 0, 0))
 
 
@@ -78,9 +83,10 @@ def _fits(site: Site) -> bool:
 
 
 def _write(call: CCall, c: CWriter, geometry: ConvGeometry, part: Sequence[Expr]) -> None:
-    def fields(channels: ChannelRange) -> tuple[Expr, ...]:
-        packed = _packed(call, channels)
-        return (*packed, *geometry.images, *geometry.sizes, channels.count, *limits(call.activation))
+    def fields(channels: ChannelRange) -> Fields:
+        weights, bias = _packed(call, channels)
+        sizes = {**geometry.fields, "channels": channels.count}
+        return {"weights": weights, "bias": bias, **sizes, **limits(call.activation)}
 
     call.use("real_conv")
     table = call.table("ew_real_conv", fields)
@@ -106,12 +112,13 @@ def _packed(call: CCall, channels: ChannelRange) -> tuple[Expr, Expr]:
     return call.add(blocks, "weights in fours"), bias
 
 
-def limits(activation: Activation | None) -> tuple[Expr, ...]:
-    """The fields limits, low and high."""
+def limits(activation: Activation | None) -> Fields:
+    """The fields of what keeps outputs in a range."""
     if not isinstance(activation, Clamp):
-        return 0, "0.0f", "0.0f"
+        return {"limits": 0, "low": "0.0f", "high": "0.0f"}
     low, high = ("0.0f" if isinf(end) else number(end) for end in (activation.low, activation.high))
-    return (not isinf(activation.low)) + 2 * (not isinf(activation.high)), low, high
+    which = (not isinf(activation.low)) + 2 * (not isinf(activation.high))
+    return {"limits": which, "low": low, "high": high}
 
 
 CONV = Kernel("real_conv", (Conv2d,), where(suits_conv), write_conv, SMALL, work=of_region(real_work))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...network import DType, Region
+from ...network import Array, DType, Region
 from ...network.kernels.tflite_fixed import quantize_multiplier
 from ...network.kernels.tflite_functions import step_table
 from ...network.kernels.tflite_lines import difference_scale, exponentials, reduce_factor
@@ -18,11 +18,13 @@ from ..cost.work import KernelWork
 from ..kernel import Kernel, Offer, of_region, where
 from ..printing.constants import number
 from ..printing.nest import loops
-from ..printing.source import CWriter, Expr, summand
+from ..printing.source import CWriter, Expr, Fields, struct_fields, summand
 from ..site import Site
 from .tflite import applies, centred, placed
 
-TABLE_PAYS = 64  # elements of a softmax
+TABLE_PAYS = 16  # bytes of exponentials that each element of a softmax is worth,
+SERIES = 320  # beside those of the code that computes them, which a table makes unnecessary
+COUNTS = 1 << 11  # exponentials below it change neither a sum in Q12 nor a share in 8 bits
 Statement = Callable[[str, str, str], str]  # (line of the input, line of the output, "first, last") -> C
 
 
@@ -39,16 +41,25 @@ def write_softmax(call: CCall, _: Offer, c: CWriter) -> None:
 
 
 def suits_softmax_table(site: Site) -> bool:
-    """Bytes to bytes, so many that a kibibyte of exponentials pays."""
-    return suits_softmax(site) and site.result.dtype.bytes == 1 and site.result.size >= TABLE_PAYS
+    """Bytes to bytes, where the table of exponentials pays."""
+    if not suits_softmax(site) or site.result.dtype.bytes > 1:
+        return False
+    return _exponentials(site).nbytes <= TABLE_PAYS * site.result.size + SERIES
+
+
+def _exponentials(site: Site) -> Array:
+    """By the distance to the largest element, up to the last that counts."""
+    op = site.op_as(Softmax)
+    exps = exponentials(op.beta, site.inputs[0].tensor)
+    return exps[: np.flatnonzero(exps >= COUNTS)[-1] + 1].astype(np.int32)
 
 
 def write_softmax_table(call: CCall, _: Offer, c: CWriter) -> None:
-    op, x = call.op_as(Softmax), call.inputs[0].tensor
     call.use("tflite_softmax_table")
-    exps = exponentials(op.beta, x).astype(np.int32)
+    exps = _exponentials(call)
     name = call.module.constants.add(exps, "exp of a byte's distance to the largest")
-    table = call.module.table("ew_softmax_table_line", [*_shape(call), _flip(call), len(exps), name])
+    numbers: Fields = {"flip": _flip(call), "count": len(exps), "exps": name}
+    table = call.module.table("ew_softmax_table_line", {**_shape(call), **numbers})
     _write_lines(call, c, ("uint8_t", "uint8_t"), lambda x, y, span: f"ew_softmax_table(&{table}, {x}, {y}, {span});")
 
 
@@ -60,11 +71,14 @@ def softmax_table_work(site: Site, region: Region) -> KernelWork:
 def _line_table(call: CCall, beta: float) -> str:
     """The parameters of an eight-bit line, as a struct."""
     factor, shift, least = difference_scale(beta, call.inputs[0].tensor)
-    return call.module.table("ew_softmax_line", [*_shape(call), factor, shift, least, _flip(call)])
+    numbers = {"factor": factor, "shift": shift, "least": least, "flip": _flip(call)}
+    return call.module.table("ew_softmax_line", {**_shape(call), **numbers})
 
 
-def _shape(site: Site) -> tuple[int, int, int]:
-    return site.shapes[0][-1], site.inputs[0].strides[-1], site.output.strides[-1]
+def _shape(site: Site) -> Fields:
+    """The fields of a line's size, and of the steps from element to element."""
+    x, y = site.inputs[0], site.output
+    return {"size": site.shapes[0][-1], "x_step": x.strides[-1], "y_step": y.strides[-1]}
 
 
 def _flip(site: Site) -> int:
@@ -104,7 +118,8 @@ def write_wide_softmax(call: CCall, _: Offer, c: CWriter) -> None:
     ]
     x = call.inputs[0].tensor
     factor, shift = quantize_multiplier(float(scale(x) * np.float32(op.beta)) / (10.0 / span))
-    table = call.module.table("ew_wide_softmax_line", [*_shape(call), factor, shift, *names])
+    numbers = {"factor": factor, "shift": shift, **struct_fields(("exps", "reciprocals"), names)}
+    table = call.module.table("ew_wide_softmax_line", {**_shape(call), **numbers})
     types = ("int16_t", "int16_t")
     _write_lines(call, c, types, lambda x, y, span: f"ew_wide_softmax(&{table}, {x}, {y}, {span});")
 
@@ -121,7 +136,7 @@ def write_log_softmax(call: CCall, _: Offer, c: CWriter) -> None:
 def write_l2_normalize(call: CCall, _: Offer, c: CWriter) -> None:
     call.use("tflite_l2")
     unsigned_zero = zero(call.inputs[0].tensor) + _flip(call)
-    table = call.module.table("ew_l2_line", [*_shape(call), unsigned_zero, _flip(call)])
+    table = call.module.table("ew_l2_line", {**_shape(call), "zero": unsigned_zero, "flip": _flip(call)})
     types = ("uint8_t", "uint8_t")
     _write_lines(call, c, types, lambda x, y, span: f"ew_l2_normalize(&{table}, {x}, {y}, {span});")
 

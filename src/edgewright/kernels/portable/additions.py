@@ -11,7 +11,7 @@ from ...network.operators import Binary, BinaryKind
 from ..call import CCall
 from ..kernel import SMALL, Kernel, Offer, where
 from ..printing.nest import loops
-from ..printing.source import CWriter, Expr, braced, times
+from ..printing.source import CWriter, Fields, times
 from ..site import Site, unwrap
 from ..strided_tensor import StridedTensor
 
@@ -57,25 +57,27 @@ def _coarser_first(site: Site) -> tuple[int, int]:
     return (0, 1) if a >= b else (1, 0)
 
 
-def _fields(site: Site, op: Binary) -> list[Expr] | None:
+def _fields(site: Site, op: Binary) -> Fields | None:
     """The fields of `ew_add`; None where a multiplier is out of the kernel's reach."""
     a, b = (site.inputs[which].tensor for which in _coarser_first(site))
     twice = 2.0 * float(scale(a))
     finer = _rescale(float(scale(b)) / twice, 0)
     out = _rescale(twice / (float(1 << 20) * float(scale(site.result))), zero(site.result))
-    if finer is None or out is None or out[1] == 0:
+    if finer is None or out is None or out["shift"] == 0:
         return None
-    ends = activation_range(op.activation, site.result)
-    return [zero(a) * (1 << 19), zero(b) * (1 << 21), braced(finer), braced(out), *ends]
+    low, high = activation_range(op.activation, site.result)
+    zeros: Fields = {"zero_a": zero(a) * (1 << 19), "zero_b": zero(b) * (1 << 21)}
+    return {**zeros, "b": finer, "out": out, "low": low, "high": high}
 
 
-def _rescale(real: float, offset: int) -> tuple[int, int, int, int] | None:
+def _rescale(real: float, offset: int) -> Fields | None:
     """The fields of `ew_rescale`, with an offset that is added behind the shift."""
     multiplier, shift = quantize_multiplier(real)
     right = -shift
     if not 0 <= right <= MOST_SHIFT:
         return None
-    return multiplier, right, ((1 << right) >> 1) + offset * (1 << right), -1 if right else 0
+    half = ((1 << right) >> 1) + offset * (1 << right)
+    return {"multiplier": multiplier, "shift": right, "half": half, "sign": -1 if right else 0}
 
 
 def write(call: CCall, _: Offer, c: CWriter) -> None:

@@ -9,9 +9,9 @@ import numpy as np
 
 from ...network import Arithmetic, Array, Interval
 from ...program.nesting import split_channels
-from ..call import CCall, image
+from ..call import WINDOW, CCall, image
 from ..printing.constants import WeightRows
-from ..printing.source import Expr, braced
+from ..printing.source import Expr, Fields, struct_fields
 from ..requantise.multipliers import EvenRounding, Fixed, Rule, fit, fit_even
 from ..requantise.sums import Requantised, flip, larger_layer, requantised
 from ..site import ChannelRange, Site, is_split, unwrap
@@ -38,7 +38,7 @@ class Scaling:
             return "even"
         return "wide" if self.fixed.is_wide else "narrow"
 
-    def fields(self, call: CCall, channels: Interval, depth: int) -> tuple[Expr, ...]:
+    def fields(self, call: CCall, channels: Interval, depth: int) -> Fields:
         """The fields of ew_products between the weights and their pitch."""
         first, last = channels
 
@@ -59,8 +59,18 @@ class Scaling:
                 call.use("portable_wide")
             offsets = table(_exact(fixed) if wide else fixed.offset, "offsets")
             drop, shift = fixed.drop, WIDE if wide else fixed.shift
-        tables = (table(self.bias, "bias"), table(fixed.multiplier, "multipliers"), offsets, table(drop, "drops"))
-        return (*tables, depth, last - first, self.rule.low, self.rule.high, fixed.left, shift)
+        return {
+            "bias": table(self.bias, "bias"),
+            "multiplier": table(fixed.multiplier, "multipliers"),
+            "offset": offsets,
+            "drop": table(drop, "drops"),
+            "depth": depth,
+            "channels": last - first,
+            "low": self.rule.low,
+            "high": self.rule.high,
+            "left": fixed.left,
+            "shift": shift,
+        }
 
 
 def _exact(fixed: Fixed) -> Array:
@@ -86,12 +96,12 @@ class Products:
     channels: Interval
     scaling: Scaling
 
-    def fields(self, call: CCall, arranged: Arrangement) -> tuple[Expr, ...]:
+    def fields(self, call: CCall, arranged: Arrangement) -> Fields:
         """The fields of ew_products."""
         numbers = self.scaling.fields(call, self.channels, self.weights.shape[1])
         values, rows = arranged(self.weights)
         weights, pitch = call.add_rows(values, "weights", rows)
-        return (weights, *numbers, *pitch)
+        return {"weights": weights, **numbers, **pitch}
 
 
 def has_products(site: Site, allows_all: bool = False) -> bool:
@@ -205,11 +215,19 @@ class Convolution:
         split = is_split(call)
         has_runs = not split and (kernel_w == 1 or (dilation_w == 1 and x.strides[-2] == depth))
         x_flip = flip(call.inputs[0].tensor)
-        flags = (unwrap(requantised(call)).zero - x_flip, x_flip, self.pixels, int(call.is_backward), int(has_runs))
 
-        def fields(channels: ChannelRange) -> tuple[Expr, ...]:
-            products = products_of(call, channels.channels, step)
-            images = (image(x), image(y))
-            return (braced(products.fields(call, arranged)), *images, *self.window, *flags, *call.split_field(split))
+        def fields(channels: ChannelRange) -> Fields:
+            return {
+                "products": products_of(call, channels.channels, step).fields(call, arranged),
+                "x": image(x),
+                "y": image(y),
+                **struct_fields(WINDOW, self.window),
+                "zero": unwrap(requantised(call)).zero - x_flip,
+                "flip": x_flip,
+                "pixels": self.pixels,
+                "is_backward": int(call.is_backward),
+                "has_runs": int(has_runs),
+                **call.split_field(split),
+            }
 
         return call.table("ew_convolution", fields)

@@ -14,11 +14,11 @@ from ...platform.target import Family
 from ...program import Sweep
 from ..call import CCall, image, part_pointer
 from ..kernel import SMALL, Kernel, Offer
-from ..printing.source import CWriter, Expr
+from ..printing.source import CWriter, Fields, designated, struct_fields
 from ..requantise.depthwise_factors import factors_of
 from ..requantise.sums import flip
 from ..site import Site, unwrap
-from ..window import up
+from ..window import round_up
 from .depthwise_work import depthwise_ring
 
 MOST_SIZE = 8192  # of an axis: tables of the kernels have 16 bits for sizes, pads and strides included
@@ -62,19 +62,19 @@ class _Geometry:
     is_whole: bool = False  # all rows of a part are gathered at once
 
     @property
-    def is_nine(self) -> bool:
+    def is_3x3(self) -> bool:
         return self.kernel == (3, 3) and self.stride[1] in (1, 2) and not self.has_sign
 
     @property
     def taps(self) -> int:
         """Numbers of a row of weights."""
-        return up(self.kernel[1], 2)
+        return round_up(self.kernel[1], 2)
 
     @property
     def pitch(self) -> int:
         """Numbers of a gathered row. Outputs are computed in pairs."""
         columns = self.block[1] if self.block else self.size[1]
-        return up((up(columns, 2) - 1) * self.stride[1] + self.taps, 2)
+        return round_up((round_up(columns, 2) - 1) * self.stride[1] + self.taps, 2)
 
     @property
     def slots(self) -> int:
@@ -84,12 +84,12 @@ class _Geometry:
 
     @property
     def row(self) -> str:
-        return "any" if not self.is_nine else "3x3" if self.stride[1] == 1 else "3x3_half"
+        return "any" if not self.is_3x3 else "3x3" if self.stride[1] == 1 else "3x3_half"
 
     @property
     def scratch(self) -> int:
         """Bytes."""
-        ring = 2 * (self.slots * self.pitch + (0 if self.is_nine else self.kernel[0] * self.taps))
+        ring = 2 * (self.slots * self.pitch + (0 if self.is_3x3 else self.kernel[0] * self.taps))
         block = prod(self.block) * self.size[2] if self.block and self.block != (1, 1) else 0
         return ring + block
 
@@ -176,8 +176,8 @@ def _is_shared(site: Site) -> bool:
 
 def _goes_by_columns(site: Site, plain: _Geometry) -> bool:
     """Whether an image is higher than wide: long rows cost less, and with its axes exchanged it has them."""
-    is_bent = site.inputs[0].window or site.output.window
-    return plain.size[0] > plain.size[1] and not is_bent and plain.pads[1] < plain.kernel[1]
+    is_circular = site.inputs[0].window or site.output.window
+    return plain.size[0] > plain.size[1] and not is_circular and plain.pads[1] < plain.kernel[1]
 
 
 def _has_plane(site: Site, shape: _Geometry) -> bool:
@@ -198,7 +198,8 @@ def write(call: CCall, offer: Offer, c: CWriter) -> None:
         if shape.block is None:
             c.line(f"ew_depthwise_run({given}, {scratch});")
         else:
-            c.line(f"const ew_blocks blocks = {{{shape.block[0]}, {shape.block[1]}, {int(call.is_backward)}}};")
+            sizes = struct_fields(("rows", "columns", "backward"), (*shape.block, int(call.is_backward)))
+            c.line(f"const ew_blocks blocks = {designated(sizes)};")
             c.line(f"ew_depthwise_shared({given}, &blocks, {scratch});")
 
 
@@ -209,34 +210,32 @@ def _scratch(call: CCall, c: CWriter, shape: _Geometry) -> str:
     return f"(int16_t *){call.scratch(c, 'int32_t', -(-shape.scratch // 4))}"
 
 
-def _fields(call: CCall, shape: _Geometry) -> list[Expr]:
+def _fields(call: CCall, shape: _Geometry) -> Fields:
     """Of ew_depthwise: all channels of the layer, of which the call says which it computes."""
     x, y, factors = call.inputs[0], call.output, unwrap(factors_of(call))
     flip_x, flip_y = flip(x.tensor), flip(y.tensor)
     rule = factors.sums.rule
-    return [
-        image(x, shape.axes),
-        image(y, shape.axes),
-        call.add(_spread(call, shape), "weights"),
-        call.add(factors.table, "multipliers, offsets"),
-        *(x.tensor.shape[axis] for axis in shape.axes),
-        *shape.kernel,
-        *shape.stride,
-        *shape.pads,
-        y.tensor.shape[3] // x.tensor.shape[3],
-        shape.slots,
-        shape.pitch,
-        0 if shape.is_nine else shape.taps,
-        factors.left,
-        factors.shift,
-        factors.sums.zero - flip_x,
-        rule.low - flip_y,
-        rule.high - flip_y,
-        flip_x,
-        flip_y,
-        factors.table.shape[1],
-        f"ew_depthwise_{shape.row}",
-    ]
+    sizes = (*(x.tensor.shape[axis] for axis in shape.axes), *shape.kernel, *shape.stride, *shape.pads)
+    return {
+        "x": image(x, shape.axes),
+        "y": image(y, shape.axes),
+        "weights": call.add(_spread(call, shape), "weights"),
+        "factors": call.add(factors.table, "multipliers, offsets"),
+        **struct_fields(("height", "width", "kernel_h", "kernel_w", "stride_h", "stride_w", "pad_h", "pad_w"), sizes),
+        "multiplier": y.tensor.shape[3] // x.tensor.shape[3],
+        "slots": shape.slots,
+        "pitch": shape.pitch,
+        "taps": 0 if shape.is_3x3 else shape.taps,
+        "left": factors.left,
+        "shift": factors.shift,
+        "zero": factors.sums.zero - flip_x,
+        "low": rule.low - flip_y,
+        "high": rule.high - flip_y,
+        "flip_x": flip_x,
+        "flip_y": flip_y,
+        "factor_count": factors.table.shape[1],
+        "row": f"ew_depthwise_{shape.row}",
+    }
 
 
 def _spread(site: Site, shape: _Geometry) -> Array:

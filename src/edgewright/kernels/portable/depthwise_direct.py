@@ -13,7 +13,7 @@ from ...platform.target import Architecture, Family
 from ...program import Sweep
 from ..call import CCall, image, part_pointer
 from ..kernel import Kernel, Offer
-from ..printing.source import CWriter, Expr
+from ..printing.source import CWriter, Fields
 from ..requantise.depthwise_factors import LEAST_LEFT, factors_of
 from ..site import Site, unwrap
 from .depthwise import fits_depthwise
@@ -102,7 +102,7 @@ def write(call: CCall, offer: Offer, c: CWriter) -> None:
         if offer["rows"] == 0:
             c.line(f"ew_direct_run({given}, {scratch});")
         else:
-            sizes = (offer["rows"], offer["columns"], int(call.is_backward))
+            sizes = {"rows": offer["rows"], "columns": offer["columns"], "backward": int(call.is_backward)}
             blocks = call.module.table("ew_direct_blocks", sizes)
             c.line(f"ew_direct_shared({given}, &{blocks}, {scratch});")
 
@@ -114,27 +114,32 @@ def _scratch(call: CCall, c: CWriter, size: int) -> str:
     return call.scratch(c, "int8_t", size)
 
 
-def _fields(call: CCall, axes: tuple[int, int], keeps_a_line: bool) -> list[Expr]:
+def _fields(call: CCall, axes: tuple[int, int], keeps_a_line: bool) -> Fields:
     """Of ew_direct: all channels of the layer, of which the call says which it computes."""
     op, x, y, factors = call.op_as(Conv2d), call.inputs[0], call.output, unwrap(factors_of(call))
     weights = call.weights[..., 0]
     if axes == (2, 1):
         weights = np.ascontiguousarray(weights.transpose(0, 2, 1))
-    return [
-        image(x, axes),
-        image(y, axes),
-        call.add(weights, "weights"),
-        call.add(factors.table, "multipliers, offsets"),
-        *(x.tensor.shape[axis] for axis in axes),
-        y.tensor.shape[3] // x.tensor.shape[3],
-        *(factors.sums.zero, factors.sums.rule.low, factors.sums.rule.high),
-        op.stride[0],
-        *(op.pads[axis - 1] for axis in axes),
-        factors.left + LEAST_LEFT,
-        factors.shift,
-        factors.table.shape[1],
-        f"ew_direct_{'kept' if keeps_a_line else 'full' if op.stride == (1, 1) else 'half'}",
-    ]
+    (height, width), (top, left) = ([sizes[axis - 1] for axis in axes] for sizes in (x.tensor.shape[1:3], op.pads[:2]))
+    return {
+        "x": image(x, axes),
+        "y": image(y, axes),
+        "weights": call.add(weights, "weights"),
+        "factors": call.add(factors.table, "multipliers, offsets"),
+        "height": height,
+        "width": width,
+        "multiplier": y.tensor.shape[3] // x.tensor.shape[3],
+        "zero": factors.sums.zero,
+        "low": factors.sums.rule.low,
+        "high": factors.sums.rule.high,
+        "stride": op.stride[0],
+        "pad_h": top,
+        "pad_w": left,
+        "left": factors.left + LEAST_LEFT,
+        "shift": factors.shift,
+        "factor_count": factors.table.shape[1],
+        "plane": f"ew_direct_{'kept' if keeps_a_line else 'full' if op.stride == (1, 1) else 'half'}",
+    }
 
 
 DIRECT = Kernel(

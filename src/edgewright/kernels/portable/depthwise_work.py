@@ -10,7 +10,7 @@ from ...network.operators import Conv2d
 from ..cost.work import Amounts, KernelWork, is_narrow, scaling
 from ..kernel import Offer
 from ..site import Site
-from ..window import WindowAxis, axes, up
+from ..window import WindowAxis, axes, round_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class _Part:
     block: tuple[int, int] | None = None  # rows and columns computed aside before the first is written
 
     @property
-    def is_nine(self) -> bool:
+    def is_3x3(self) -> bool:
         """Whether the kernels for 3x3 windows take it."""
         return self.down.kernel == self.across.kernel == 3 and self.across.stride in (1, 2) and not self.is_signed
 
@@ -120,10 +120,10 @@ def depthwise_ring(site: Site, offer: Offer, region: Region, _: Region | None) -
     """One channel at a time, from rows that are gathered: all of a block at once, or as a ring goes round."""
     part, is_whole = _part(site, offer, region), bool(offer["whole"])
     tall, wide = part.most
-    pitch = up((up(wide, 2) - 1) * part.across.stride + up(part.across.kernel, 2), 2)
+    pitch = round_up((round_up(wide, 2) - 1) * part.across.stride + round_up(part.across.kernel, 2), 2)
     slots = (tall - 1) * part.down.stride + part.down.kernel if is_whole else part.down.kernel
     bands, strips = part.bands, part.strips
-    pairs = part.channels * _length(part.rows) * sum(up(_length(strip), 2) for strip in strips)
+    pairs = part.channels * _length(part.rows) * sum(round_up(_length(strip), 2) for strip in strips)
     read = [part.down.kernel + (_length(band) - 1) * part.down.stride for band in bands]
     gathered = [_inside(part.down, band, slots if is_whole else rows) for band, rows in zip(bands, read, strict=True)]
     inside = [_inside(part.across, strip, pitch) for strip in strips]
@@ -137,10 +137,10 @@ def depthwise_ring(site: Site, offer: Offer, region: Region, _: Region | None) -
         "padded": 0 if is_whole else part.channels * (sum(read) - sum(gathered)) * sum(inside),
         "filled": len(bands) * len(strips) * slots * pitch,
     }
-    if part.is_nine:
+    if part.is_3x3:
         return KernelWork(f"depthwise-ring-{part.across.stride} int8", amounts)
     amounts["signed"] = pairs if part.is_signed else 0
-    amounts["taps"] = pairs * part.down.kernel * up(part.across.kernel, 2)
+    amounts["taps"] = pairs * part.down.kernel * round_up(part.across.kernel, 2)
     amounts["weights"] = part.channels * len(bands) * len(strips) * part.down.kernel * part.across.kernel
     amounts["tap lines"] = pairs * part.down.kernel
     return KernelWork("depthwise-any int8", amounts)

@@ -7,15 +7,14 @@ import numpy as np
 from ...network import Array, DType
 from ...network.operators import Conv2d, Dense
 from ...program.steps import SUM_BYTES
-from ..call import CCall, part_pointer, window_sizes
+from ..call import WINDOW, CCall, image, part_pointer, window_sizes
 from ..cost.products import add_conv_work, add_dense_work, finish_scaled_work
 from ..kernel import SMALL, CallKind, Kernel, Offer, where
 from ..partial_layout import difference, partial_layout, partial_range, sums_place, write_lines
 from ..printing.nest import loops
-from ..printing.source import CWriter, Expr, braced
+from ..printing.source import CWriter, Fields, struct_fields
 from ..requantise.sums import requantised
 from ..site import ChannelRange, Site, unwrap
-from ..strided_tensor import StridedTensor
 from .blocked import Scaling, scaling_of
 
 BLOCK = 4  # channels at a time without vectors
@@ -50,24 +49,20 @@ def write_conv(call: CCall, _: Offer, c: CWriter) -> None:
         c.line(f"ew_share_windows(&{table}, {pointers}, {where});")
 
 
-def _fields(call: CCall, channels: ChannelRange) -> tuple[Expr, ...]:
+def _fields(call: CCall, channels: ChannelRange) -> Fields:
     """Of ew_share_window; the depth of x is that of the part that is summed over."""
     weights = _weights(call, channels)
     _, blocks, depth, block = weights.shape
-    return (
-        _name(call, channels),
-        f"ew_share_{_tap(call)}",
-        _image(call.inputs[0], call.inputs[0].tensor.dtype.bytes),
-        _image(sums_place(call), SUM_BYTES),
-        *window_sizes(call, depth),
-        *(blocks * depth * block * weights.itemsize, _zero(call), channels.count),
-    )
-
-
-def _image(place: StridedTensor, size: int) -> str:
-    """An ew_image in bytes."""
-    _, row, pixel, _ = place.strides
-    return braced((row * size, pixel * size, place.window[1] if place.window else 0))
+    return {
+        "weights": _name(call, channels),
+        "tap": f"ew_share_{_tap(call)}",
+        "x": image(call.inputs[0], size=call.inputs[0].tensor.dtype.bytes),
+        "y": image(sums_place(call), size=SUM_BYTES),
+        **struct_fields(WINDOW, window_sizes(call, depth)),
+        "next": blocks * depth * block * weights.itemsize,
+        "zero": _zero(call),
+        "channels": channels.count,
+    }
 
 
 def suits_dense(site: Site) -> bool:
@@ -121,8 +116,9 @@ def _scaling(site: Site) -> Scaling | None:
 
 def write_finish(call: CCall, _: Offer, c: CWriter) -> None:
     call.use("share_store")
-    fields = unwrap(_scaling(call)).fields(call, (0, call.result.shape[-1]), 0)
-    write_lines(call, c, f"ew_share_store(&{call.module.table('ew_products', (0, *fields, *call.pitch_field(0)))}")
+    numbers = unwrap(_scaling(call)).fields(call, (0, call.result.shape[-1]), 0)
+    table = call.module.table("ew_products", {"weights": 0, **numbers, **call.pitch_field(0)})
+    write_lines(call, c, f"ew_share_store(&{table}")
 
 
 ADD_CONV = Kernel(

@@ -8,11 +8,11 @@ from ...network import Arithmetic, DType
 from ...network.kernels.tflite_lines import reduce_factor
 from ...network.kernels.tflite_scales import activation_range, zero
 from ...network.operators import AvgPool2d, Clamp, MaxPool2d, Reduce, ReduceKind
-from ..call import CCall, image, part_pointer
+from ..call import CCall, image, image_of, part_pointer
 from ..cost.elements import pool_work
 from ..kernel import SMALL, Kernel, Offer, of_region, where
 from ..nests.finish import stored_range
-from ..printing.source import CWriter, Expr, braced
+from ..printing.source import CWriter, Expr, struct_fields
 from ..site import Site
 
 
@@ -79,10 +79,16 @@ def _window(site: Site) -> list[int]:
     return [*sizes, *ends, 0, 0, 0, 0]
 
 
+_FIELDS = (  # of ew_pool, behind the images
+    *("height", "width", "kernel_h", "kernel_w", "stride_h", "stride_w", "pad_h", "pad_w", "low", "high"),
+    *("zero", "multiplier", "shift", "offset"),
+)
+
+
 def _write(call: CCall, c: CWriter, kind: str, fields: Sequence[int], axes: tuple[int, int] | None) -> None:
     call.use("pool")
-    places = (image(call.inputs[0]), image(call.output, axes) if axes else braced((0, 0, 0)))
-    table = call.module.table("ew_pool", [*places, *fields])
+    places = {"x": image(call.inputs[0]), "y": image(call.output, axes) if axes else image_of(0, 0)}
+    table = call.module.table("ew_pool", {**places, **struct_fields(_FIELDS, fields)})
     bounds: list[Expr] = [bound for axis in axes for bound in call.region[axis]] if axes else [0, 1, 0, 1]
     first, last = call.region[-1]
     with c.block():

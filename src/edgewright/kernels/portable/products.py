@@ -14,7 +14,7 @@ from ...program import Sweep
 from ..call import CCall, CTensor, is_image, part_pointer, window_sizes
 from ..kernel import Kernel, Offer, where
 from ..printing.nest import loops
-from ..printing.source import CWriter, Expr
+from ..printing.source import CWriter, Expr, Fields
 from ..site import ChannelRange, Site
 from . import work
 from .blocked import STACK, Convolution, has_products, interleaved, products_of
@@ -140,7 +140,7 @@ def suits_dense(site: Site) -> bool:
 def write_dense(call: CCall, _: Offer, c: CWriter) -> None:
     """The row as it lies. Few channels do without the block of sixteen, and so without its code."""
 
-    def fields(channels: ChannelRange) -> tuple[Expr, ...]:
+    def fields(channels: ChannelRange) -> Fields:
         return products_of(call, channels.channels).fields(call, interleaved(DENSE_BLOCKS))
 
     table, first = call.table("ew_products", fields), call.region[-1][0]
@@ -152,7 +152,7 @@ def write_dense(call: CCall, _: Offer, c: CWriter) -> None:
             c.line(f"ew_portable_dense(&{table}, {pointers});")
         else:
             call.use("portable")
-            weights = call.pointer(lambda channels: str(fields(channels)[0]))
+            weights = call.pointer(lambda channels: str(fields(channels)["weights"]))
             c.line(f"ew_portable_pixel(&{table}, 0, {weights}, {pointers});")
 
 

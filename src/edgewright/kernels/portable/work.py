@@ -8,7 +8,7 @@ from ..cost.products import dense_work
 from ..cost.work import Amounts, ConvPart, KernelWork, scaling
 from ..kernel import Offer
 from ..site import Site
-from ..window import up
+from ..window import round_up
 from .blocked import scaling_kind
 
 DENSE_BLOCKS = (16, 4)  # channels at a time, then one by one
@@ -32,7 +32,7 @@ def _gathered(site: Site, part: ConvPart, block: int, single: int) -> Amounts:
     runs = inner * part.runs
     words = in_fours * runs * (part.run // 4)
     amounts: Amounts = {"calls": 1, "rows": part.rows, "pixels": part.pixels, "runs": runs}
-    amounts |= {"bent runs": runs if part.is_bent else 0, "words": words, "bytes": runs * part.run - 4 * words}
+    amounts |= {"circular runs": runs if part.is_circular else 0, "words": words, "bytes": runs * part.run - 4 * words}
     if block > 1:  # of windows that leave the image, byte by byte
         return amounts | {"edge taps": edges * part.window, "edge bytes": edges * part.taps}
     met = part.batch * part.down.taps(part.bounds[1]) * part.across.taps(part.bounds[2]) - inner * part.window
@@ -55,8 +55,8 @@ def conv(site: Site, offer: Offer, region: Region, _: Region | None) -> KernelWo
         fours, rest = divmod(part.pixels, 4)
         fours, ones = fours + (rest == 3), 0 if rest == 3 else rest
         amounts = _gathered(site, part, 2, 0) | {
-            "macs": 4 * fours * part.channels * up(part.taps, 2),
-            "single macs": ones * part.channels * up(part.taps, 2),
+            "macs": 4 * fours * part.channels * round_up(part.taps, 2),
+            "single macs": ones * part.channels * round_up(part.taps, 2),
             how: (4 * fours + ones) * part.channels,
             "blocks": (fours + ones) * part.channels / 4,
         }

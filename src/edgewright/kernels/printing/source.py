@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from ...text import printable
 
 Expr = int | str  # a number, or a C expression of type int32_t
+Fields = Mapping[str, "Expr | Fields"]  # of a C struct, by name, in the order of its declaration
 
 
 class CWriter:
@@ -97,9 +98,34 @@ def advanced(pointer: str, by: Expr) -> str:
     return pointer if by == 0 else f"{pointer} + {by}"
 
 
-def braced(fields: Iterable[Expr]) -> str:
-    """The initialiser of a struct."""
-    return f"{{{', '.join(map(str, fields))}}}"
+def braced(values: Iterable[Expr]) -> str:
+    """The initialiser of an array."""
+    return f"{{{', '.join(map(str, values))}}}"
+
+
+def designated(fields: Fields) -> str:
+    """The initialiser of a struct, which names its fields.
+
+    >>> designated({"x": {"row": 8, "pixel": 2}, "pads": 1})
+    '{.x = {.row = 8, .pixel = 2}, .pads = 1}'
+    """
+    return braced(
+        f".{name} = {designated(value) if isinstance(value, Mapping) else value}" for name, value in fields.items()
+    )
+
+
+def struct_fields(names: Sequence[str], values: Sequence[Expr]) -> Fields:
+    """The fields of these names with values in the same order."""
+    return dict(zip(names, values, strict=True))
+
+
+def wrapped(definition: str, width: int = 120) -> list[str]:
+    """A definition of one line, cut behind commas into lines of at most `width` characters where it is longer."""
+    lines, rest = [], definition
+    while len(rest) > width and (end := rest.rfind(", ", 8, width)) > 0:
+        lines.append(rest[: end + 1])
+        rest = f"    {rest[end + 2 :]}"
+    return [*lines, rest]
 
 
 def operand(value: Expr) -> str:

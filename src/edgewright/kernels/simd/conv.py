@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from math import prod
 
 import numpy as np
@@ -10,11 +10,11 @@ import numpy as np
 from ...network import Array
 from ...network.operators import Conv2d, Dense
 from ...program import Sweep
-from ..call import CCall
+from ..call import CCall, part_of
 from ..kernel import Kernel, Offer
-from ..printing.source import CWriter, Expr
+from ..printing.source import CWriter, Fields, designated
 from ..site import ChannelRange, Site, unwrap
-from ..window import up
+from ..window import round_up
 from .epilogue import Epilogue, epilogue_of, write_second_pass
 from .packing import ALIGNMENT, PANEL, can_join, joined_groups, padded, panels
 from .sites import (
@@ -64,7 +64,7 @@ def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
     w = call.weights
     joined = w if groups == op.groups else joined_groups(w, op.groups)
 
-    def fields(channels: ChannelRange) -> Sequence[Expr]:
+    def fields(channels: ChannelRange) -> Fields:
         window = window_fields(call, channels.count, groups)
         return _fields(call, window, offer["rows"], end, _packed(call, joined, channels, groups))
 
@@ -79,14 +79,12 @@ def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
     write_second_pass(call, c, end)
 
 
-def _fields(
-    call: CCall, window: Sequence[Expr], rows: int, end: Epilogue, packed: tuple[Array, Array]
-) -> Sequence[Expr]:
+def _fields(call: CCall, window: Fields, rows: int, end: Epilogue, packed: tuple[Array, Array]) -> Fields:
     """Of an ew_simd_conv."""
     weights = call.add(packed[0], "weights in panels", ALIGNMENT)
     bias = call.add(packed[1], "bias", ALIGNMENT)
-    flags = (int(call.shares(0)), int(call.is_backward))
-    return weights, bias, *window, rows, *flags, *end.fields
+    flags = {"rows": rows, "is_shared": int(call.shares(0)), "is_backward": int(call.is_backward)}
+    return {"weights": weights, "bias": bias, **window, **flags, **end.fields}
 
 
 def _packed(site: Site, w: Array, channels: ChannelRange, groups: int) -> tuple[Array, Array]:
@@ -105,7 +103,7 @@ def real_bias(site: Site) -> Array:
 
 def _write_turns(call: CCall, c: CWriter, table: str, groups: int, places: tuple[str, str, str]) -> None:
     channels, depth = call.shapes[1][0] // groups, prod(call.shapes[1][1:])
-    size = up(channels, PANEL)
+    size = round_up(channels, PANEL)
     x, y, room = places
     with c.block(f"for (int32_t group = 0; group < {groups}; group++)"):
         c.line(f"ew_simd_conv one = {table};")
@@ -129,7 +127,7 @@ def offers_dense(site: Site) -> Iterator[Offer]:
 def write_dense(call: CCall, offer: Offer, c: CWriter) -> None:
     lines, end, weights = unwrap(dense_lines(call)), epilogue_of(call.activation), call.weights
 
-    def fields(channels: ChannelRange) -> Sequence[Expr]:
+    def fields(channels: ChannelRange) -> Fields:
         window = lines.window(call, channels.count)
         return _fields(call, window, offer["rows"], end, _packed(call, weights, channels, 1))
 
@@ -141,7 +139,7 @@ def write_dense(call: CCall, offer: Offer, c: CWriter) -> None:
             read, write = (lines.first * step for step in lines.steps)
             c.line(f"ew_simd_conv_line(&{table}, {x} + {read}, {y} + {write});")
         else:
-            c.line(f"const ew_part part = {{0, 1, {lines.first}, {lines.end}}};")
+            c.line(f"const ew_part part = {designated(part_of((0, 1, lines.first, lines.end)))};")
             room = working_room(call, offer, c, "float")
             c.line(f"ew_simd_conv_run(&{table}, {x}, {y}, part, {room});")
     write_second_pass(call, c, end)

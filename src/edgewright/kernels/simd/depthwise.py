@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -10,16 +10,16 @@ import numpy as np
 from ...network import Array
 from ...network.operators import Conv2d
 from ...program import Sweep
-from ..call import CCall, image, window_sizes
+from ..call import CCall, image, part_of, window_sizes
 from ..kernel import Kernel, Offer
 from ..printing.nest import loops
-from ..printing.source import CWriter, Expr, braced
+from ..printing.source import CWriter, Fields, designated, struct_fields
 from ..site import ChannelRange, Site, unwrap
 from .conv import real_bias
 from .epilogue import epilogue_of, write_second_pass
 from .finish import ByteLayer, byte_layer, finish_fields
 from .packing import ALIGNMENT, PANEL, padded
-from .sites import ROOM, SIMD, batch_items, first_channel, is_image_of_ranges, is_real, rooms, working_room
+from .sites import ROOM, SIMD, WINDOW, batch_items, first_channel, is_image_of_ranges, is_real, rooms, working_room
 
 MOST_TAPS = 32  # EW_SIMD_TAPS
 COLUMNS = (32, 16, 8, 4, 2)  # of a row at a time where there is no room for more
@@ -79,9 +79,9 @@ def _panel(site: Site, columns: int) -> int:
 def write_real(call: CCall, offer: Offer, c: CWriter) -> None:
     weights, end = call.weights, epilogue_of(call.activation)
 
-    def fields(channels: ChannelRange) -> Sequence[Expr]:
+    def fields(channels: ChannelRange) -> Fields:
         bias = call.add(padded(real_bias(call)[slice(*channels.channels)]), "bias", ALIGNMENT)
-        return _windows(call, weights, channels, offer), bias, *end.fields
+        return {"windows": _windows(call, weights, channels, offer), "bias": bias, **end.fields}
 
     _write(call, offer, c, "ew_simd_depthwise_run", call.table("ew_simd_depthwise", fields))
     write_second_pass(call, c, end)
@@ -90,22 +90,29 @@ def write_real(call: CCall, offer: Offer, c: CWriter) -> None:
 def write_int8(call: CCall, offer: Offer, c: CWriter) -> None:
     layer = unwrap(byte_layer(call))
 
-    def fields(channels: ChannelRange) -> Sequence[Expr]:
+    def fields(channels: ChannelRange) -> Fields:
         bias = call.add(padded(layer.bias[slice(*channels.channels)]), "bias", ALIGNMENT)
         finish = finish_fields(call, layer, channels.channels)
         windows = _windows(call, layer.weights.astype(np.float32), channels, offer)
-        return windows, bias, finish, int(layer.is_signed), layer.zero
+        ends = {"is_signed": int(layer.is_signed), "zero": layer.zero}
+        return {"windows": windows, "bias": bias, "finish": finish, **ends}
 
     _write(call, offer, c, "ew_simd_depthwise8_run", call.table("ew_simd_depthwise8", fields))
 
 
-def _windows(call: CCall, weights: Array, channels: ChannelRange, offer: Offer) -> str:
-    """The initialiser of an ew_simd_windows for these channels."""
+def _windows(call: CCall, weights: Array, channels: ChannelRange, offer: Offer) -> Fields:
+    """The ew_simd_windows of these channels."""
     call.use("simd_depthwise")
     taps = padded(weights[slice(*channels.channels)].reshape(channels.count, -1)).T
     name = call.add(np.ascontiguousarray(taps), "weights by tap", ALIGNMENT)
-    sizes, images = window_sizes(call, channels.count), (image(call.inputs[0]), image(call.output))
-    return braced((name, *sizes, *images, offer["group"], int(call.is_backward)))
+    return {
+        "weights": name,
+        **struct_fields(("height", "width", "channels", *WINDOW), window_sizes(call, channels.count)),
+        "in": image(call.inputs[0]),
+        "out": image(call.output),
+        "group": offer["group"],
+        "is_backward": int(call.is_backward),
+    }
 
 
 def _write(call: CCall, offer: Offer, c: CWriter, run: str, table: str) -> None:
@@ -131,7 +138,7 @@ def _pieces(call: CCall, c: CWriter, columns: int) -> Iterator[str]:
         loops(c, [("part.top", "part.bottom")], "row", backward=call.is_backward) as (row,),
         c.block(f"for (int32_t done = 0; done < part.right - part.left; done += {columns})"),
     ):
-        yield braced((row, f"{row} + 1", left, right))
+        yield designated(part_of((row, f"{row} + 1", left, right)))
 
 
 DEPTHWISE = Kernel("simd_depthwise", (Conv2d,), offers_real, write_real, SIMD, stack=ROOM)

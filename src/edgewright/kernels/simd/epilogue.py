@@ -9,7 +9,7 @@ from ..call import CCall
 from ..nests.activations import activated
 from ..printing.constants import number
 from ..printing.nest import elements
-from ..printing.source import CWriter
+from ..printing.source import CWriter, Fields
 
 _KINDS = {
     UnaryKind.SIGMOID: "EW_SIMD_SIGMOID",
@@ -31,14 +31,15 @@ class Epilogue:
     rest: Activation | None = None
 
     @property
-    def fields(self) -> tuple[str, ...]:
-        return self.low, self.high, self.kind, self.a, self.b
+    def fields(self) -> Fields:
+        return {"low": self.low, "high": self.high, "kind": self.kind, "a": self.a, "b": self.b}
 
     @property
-    def function(self) -> tuple[str, str, str]:
+    def function(self) -> Fields:
         """Limits and function as one function, where there is no rest."""
         is_clamp = (self.low, self.high) != ("-INFINITY", "INFINITY")
-        return ("EW_SIMD_CLAMP", self.low, self.high) if is_clamp else (self.kind, self.a, self.b)
+        kind, a, b = ("EW_SIMD_CLAMP", self.low, self.high) if is_clamp else (self.kind, self.a, self.b)
+        return {"kind": kind, "a": a, "b": b}
 
 
 def epilogue_of(activation: Activation | None) -> Epilogue:

@@ -14,7 +14,7 @@ from ...network.operators import Clamp, Dense
 from ...program.options import Rounding
 from ..call import CCall
 from ..nests.finish import stored_range, sum_type, zero_of
-from ..printing.source import braced
+from ..printing.source import Fields, struct_fields
 from ..site import Site
 from .packing import ALIGNMENT, padded
 from .sites import has_types
@@ -65,15 +65,19 @@ def _bias(site: Site, channels: int) -> Array | None:
     return values if values is not None and values.dtype == np.int32 else None
 
 
-def finish_fields(call: CCall, layer: ByteLayer, channels: Interval) -> str:
-    """The initialiser of the ew_simd_finish of these channels."""
+# Fields of ew_simd_finish.
+FINISH = ("multiplier", "shift", "exact", "scale", "zero", "low", "high")
+
+
+def finish_fields(call: CCall, layer: ByteLayer, channels: Interval) -> Fields:
+    """The ew_simd_finish of these channels."""
     result = call.result
     if call.arithmetic is Arithmetic.TFLITE:
         low, high = activation_range(layer.activation, result)
     else:
         low, high = stored_range(result, layer.activation)
     tables = [_table(call, values, channels) for values in _scales(call, len(layer.bias))]
-    return braced((*tables, zero_of(result), low, high))
+    return struct_fields(FINISH, (*tables, zero_of(result), low, high))
 
 
 def _scales(site: Site, channels: int) -> tuple[Array | None, ...]:

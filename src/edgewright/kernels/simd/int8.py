@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from math import prod
 
 from ...network import Array
 from ...network.operators import Conv2d, Dense
 from ...program import Sweep
-from ..call import CCall
+from ..call import CCall, part_of
 from ..kernel import Kernel, Offer
-from ..printing.source import CWriter, Expr
+from ..printing.source import CWriter, Fields, designated
 from ..site import ChannelRange, Site, unwrap
 from .finish import ByteLayer, byte_layer, finish_fields
 from .packing import ALIGNMENT, byte_panels, can_join, joined_groups, starts
@@ -63,25 +63,30 @@ def write_dense(call: CCall, offer: Offer, c: CWriter) -> None:
     table = _table(call, layer, layer.weights, lambda count: lines.window(call, count), offer["rows"])
     x, y = call.inputs[0].pointer, first_channel(call, call.output.pointer)
     with c.block():
-        c.line(f"const ew_part part = {{0, 1, {lines.first}, {lines.end}}};")
+        c.line(f"const ew_part part = {designated(part_of((0, 1, lines.first, lines.end)))};")
         room = working_room(call, offer, c, "uint8_t")
         c.line(f"ew_simd_int8_run(&{table}, {x}, {y}, part, {room});")
 
 
-def _table(call: CCall, layer: ByteLayer, weights: Array, window: Callable[[int], tuple[Expr, ...]], rows: int) -> str:
+def _table(call: CCall, layer: ByteLayer, weights: Array, window: Callable[[int], Fields], rows: int) -> str:
     """C of an ew_simd_int8 for the channels of the call; `window` are the fields that depend on their number."""
     call.use("simd_int8")
 
-    def fields(channels: ChannelRange) -> Sequence[Expr]:
+    def fields(channels: ChannelRange) -> Fields:
         matrix = weights.reshape(len(weights), -1)[slice(*channels.channels)]
         finish = finish_fields(call, layer, channels.channels)
         start, unsigned = starts(matrix, layer.bias[slice(*channels.channels)], layer.is_signed, layer.zero)
-        tables = (
-            call.add(byte_panels(matrix), "weights in panels", ALIGNMENT),
-            call.add(start, "start of sums", ALIGNMENT, unsigned),
-        )
-        flags = (int(call.is_backward), int(layer.is_signed), layer.zero, 0)
-        return *tables, finish, *window(channels.count), rows, *flags
+        return {
+            "weights": call.add(byte_panels(matrix), "weights in panels", ALIGNMENT),
+            "start": call.add(start, "start of sums", ALIGNMENT, unsigned),
+            "finish": finish,
+            **window(channels.count),
+            "rows": rows,
+            "is_backward": int(call.is_backward),
+            "is_signed": int(layer.is_signed),
+            "zero": layer.zero,
+            "is_share": 0,
+        }
 
     return call.table("ew_simd_int8", fields)
 

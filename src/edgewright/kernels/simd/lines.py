@@ -13,7 +13,7 @@ from ..call import CCall, image
 from ..kernel import Kernel, Offer, where
 from ..printing.constants import number
 from ..printing.nest import joined_axes, loops
-from ..printing.source import CWriter, Expr, advanced, braced, offset, times
+from ..printing.source import CWriter, Expr, Fields, advanced, braced, designated, offset, times
 from ..site import Site, unwrap
 from .epilogue import Epilogue, epilogue_of, write_second_pass
 from .sites import SIMD, batch_items, has_types, is_image, is_image_of_ranges, is_of_all_channels
@@ -48,7 +48,9 @@ def write_map(call: CCall, _: Offer, c: CWriter) -> None:
     (what, end), steps = unwrap(_function(call)), unwrap(_steps(call))
     call.use("simd_lines")
     filled = (*steps[:-1], *[0] * (4 - len(steps)))
-    table = call.module.table("ew_simd_map", (what, braced(filled), int(call.is_backward), *end.function))
+    backward = int(call.is_backward)
+    fields: Fields = {"what": what, "steps": braced(filled), "is_backward": backward, **end.function}
+    table = call.module.table("ew_simd_map", fields)
     with _lines(call, c) as (pointers, count):
         *read, y = pointers
         read += ["NULL"] * (3 - len(read))
@@ -72,11 +74,21 @@ def write_add(call: CCall, _: Offer, c: CWriter) -> None:
     twice = 2.0 * float(max(scale(tensor) for tensor in tensors))
     factors = [quantize_multiplier(float(scale(tensor)) / twice) for tensor in tensors]
     signs = [int(tensor.dtype.value == "int8") for tensor in tensors]
-    pairs = (signs, [zero(t) for t in tensors], [f for f, _ in factors], [s for _, s in factors])
-    last = quantize_multiplier(twice / (float(1 << 20) * float(scale(call.result))))
-    limits = (zero(call.result), *activation_range(op.activation, call.result))
-    sign = 1 if op.kind is ops.BinaryKind.ADD else -1
-    fields: tuple[Expr, ...] = (*map(braced, pairs), sign, *last, *limits, int(call.is_backward))
+    multiplier, shift = quantize_multiplier(twice / (float(1 << 20) * float(scale(call.result))))
+    low, high = activation_range(op.activation, call.result)
+    fields: Fields = {
+        "is_signed": braced(signs),
+        "zero": braced(map(zero, tensors)),
+        "multiplier": braced(factor for factor, _ in factors),
+        "shift": braced(by for _, by in factors),
+        "sign": 1 if op.kind is ops.BinaryKind.ADD else -1,
+        "out_multiplier": multiplier,
+        "out_shift": shift,
+        "out_zero": zero(call.result),
+        "low": low,
+        "high": high,
+        "is_backward": int(call.is_backward),
+    }
     table = call.module.table("ew_simd_add8", fields)
     with _lines(call, c) as (pointers, count):
         c.line(f"ew_simd_add8_run(&{table}, {', '.join(pointers)}, {count});")
@@ -127,7 +139,7 @@ def write_mean(call: CCall, _: Offer, c: CWriter) -> None:
     batch, height, width, channels = x.tensor.shape
     share = number(1.0 / (height * width) if op.kind is ops.ReduceKind.MEAN else 1.0)
     with c.block():
-        c.line(f"const ew_image in = {image(x)};")
+        c.line(f"const ew_image in = {designated(image(x))};")
         with loops(c, [(0, batch)], "picture") as (picture,):
             read = advanced(x.pointer, times(picture, x.strides[0]))
             write = advanced(call.output.pointer, times(picture, channels))
@@ -144,9 +156,16 @@ def suits_lrn(site: Site) -> bool:
 def write_lrn(call: CCall, _: Offer, c: CWriter) -> None:
     op, channels = call.op_as(ops.Lrn), call.shapes[0][-1]
     call.use("simd_lrn")
-    places = (image(call.inputs[0]), image(call.output))
-    numbers = (number(op.bias), number(op.alpha / op.size))
-    fields = (channels, (op.size - 1) // 2, op.size // 2, *places, int(call.is_backward), *numbers)
+    fields: Fields = {
+        "channels": channels,
+        "before": (op.size - 1) // 2,
+        "after": op.size // 2,
+        "in": image(call.inputs[0]),
+        "out": image(call.output),
+        "is_backward": int(call.is_backward),
+        "bias": number(op.bias),
+        "scale": number(op.alpha / op.size),
+    }
     table = call.module.table("ew_simd_lrn", fields)
     with batch_items(call, c) as (x, y):
         c.line(f"ew_simd_lrn_run(&{table}, {x}, {y}, part);")

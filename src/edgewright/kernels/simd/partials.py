@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -10,20 +10,20 @@ from ...network import Array
 from ...network.operators import Conv2d, Dense
 from ...network.tensor import DType
 from ...program.steps import SUM_BYTES
-from ..call import CCall, image, window_sizes
+from ..call import CCall, image, image_of, part_of, window_sizes
 from ..kernel import CallKind, Kernel, Offer
 from ..nests.finish import zero_of
 from ..partial_layout import partial_range, sums_place
 from ..printing.nest import loops
-from ..printing.source import CWriter, Expr, braced
+from ..printing.source import CWriter, Expr, Fields, designated, struct_fields
 from ..site import ChannelRange, Site, unwrap
 from ..strided_tensor import dense_strides
 from .conv import PITCH
 from .epilogue import Epilogue
-from .finish import byte_weights
+from .finish import FINISH, byte_weights
 from .int8 import ROWS, pixel_bytes
 from .packing import ALIGNMENT, byte_panels, panels, starts
-from .sites import ROOM, SIMD, is_image, is_real, tiles, working_room
+from .sites import ROOM, SIMD, SIZES, is_image, is_real, one_tap, tiles, working_room
 
 
 def offers_conv(site: Site) -> Iterator[Offer]:
@@ -59,11 +59,11 @@ def _part(site: Site, channels: ChannelRange) -> Array:
 
 
 def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
-    images = (image(call.inputs[0]), _sums_image(call))
-
-    def fields(channels: ChannelRange) -> tuple[Expr, ...]:
+    def fields(channels: ChannelRange) -> Fields:
         part = _part(call, channels)
-        return _fields(call, part, (*window_sizes(call, part.shape[-1]), len(part), *images), offer["rows"])
+        sizes = struct_fields(SIZES, window_sizes(call, part.shape[-1]))
+        window = {**sizes, "channels": len(part), "in": image(call.inputs[0]), "out": _sums_image(call)}
+        return _fields(call, part, window, offer["rows"])
 
     batch, rows, columns, _ = call.region
     with loops(c, [batch], "n") as (n,):
@@ -71,40 +71,50 @@ def write_conv(call: CCall, offer: Offer, c: CWriter) -> None:
 
 
 def write_dense(call: CCall, offer: Offer, c: CWriter) -> None:
-    def fields(channels: ChannelRange) -> tuple[Expr, ...]:
+    def fields(channels: ChannelRange) -> Fields:
         count, depth = (part := _part(call, channels)).shape
-        window = (1, 1, depth, 1, 1, 1, 1, 1, 1, 0, 0, count, "{0, 0, 0}", "{0, 0, 0}")
-        return _fields(call, part, window, offer["rows"])
+        return _fields(call, part, one_tap(1, depth, count, image_of(0, 0), image_of(0, 0)), offer["rows"])
 
     with loops(c, call.region[:-1], "n") as at:
         _run(call, offer, c, fields, at, (0, 1, 0, 1))
 
 
-def _sums_image(call: CCall) -> str:
+def _sums_image(call: CCall) -> Fields:
     """An ew_image: of floats, or of bytes for the sums of bytes."""
     if call.result.dtype.is_float:
         return image(call.output)
     row, pixel = dense_strides(call.result)[1:3]
-    return braced((SUM_BYTES * row, SUM_BYTES * pixel, 0))
+    return image_of(SUM_BYTES * row, SUM_BYTES * pixel)
 
 
-def _fields(call: CCall, part: Array, window: Sequence[Expr], rows: int) -> tuple[Expr, ...]:
+def _fields(call: CCall, part: Array, window: Fields, rows: int) -> Fields:
     """Of ew_simd_conv, without a bias, or of ew_simd_int8: sums go on."""
     note, matrix = "weights of a share in panels", part.reshape(len(part), -1)
     if call.result.dtype.is_float:
-        return (call.add(panels(matrix), note, ALIGNMENT), 0, *window, rows, 0, 0, *Epilogue().fields)
+        weights = call.add(panels(matrix), note, ALIGNMENT)
+        flags = {"rows": rows, "is_shared": 0, "is_backward": 0}
+        return {"weights": weights, "bias": 0, **window, **flags, **Epilogue().fields}
     x = call.inputs[0].tensor
     is_signed, zero = x.dtype is DType.INT8, zero_of(x)
     start, unsigned = starts(matrix, np.zeros(len(part), np.int32), is_signed, zero)
-    tables = (call.add(byte_panels(matrix), note, ALIGNMENT), call.add(start, "start of sums", ALIGNMENT, unsigned))
-    return *tables, braced((0,) * 7), *window, rows, 0, int(is_signed), zero, 1
+    return {
+        "weights": call.add(byte_panels(matrix), note, ALIGNMENT),
+        "start": call.add(start, "start of sums", ALIGNMENT, unsigned),
+        "finish": struct_fields(FINISH, (0,) * len(FINISH)),
+        **window,
+        "rows": rows,
+        "is_backward": 0,
+        "is_signed": int(is_signed),
+        "zero": zero,
+        "is_share": 1,
+    }
 
 
 def _run(
     call: CCall,
     offer: Offer,
     c: CWriter,
-    fields: Callable[[ChannelRange], tuple[Expr, ...]],
+    fields: Callable[[ChannelRange], Fields],
     at: tuple[Expr, ...],
     bounds: tuple[Expr, ...],
 ) -> None:
@@ -114,7 +124,7 @@ def _run(
     table, (low, _), (first, _) = call.table(f"ew_{kernel}", fields), partial_range(call, len(at)), call.region[-1]
     x, y = call.inputs[0].address((*at, low)), sums_place(call).address((*at, first))
     with c.block():
-        c.line(f"const ew_part part = {braced(bounds)};")
+        c.line(f"const ew_part part = {designated(part_of(bounds))};")
         room = working_room(call, offer, c, ctype)
         c.line(f"ew_{kernel}_run(&{table}, {x}, {y}, part, {room});")
 

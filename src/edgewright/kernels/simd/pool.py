@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from ...network.operators import AvgPool2d, MaxPool2d
-from ..call import CCall, image
+from ..call import CCall, image, part_of
 from ..kernel import Kernel, Offer, where
-from ..printing.source import CWriter, braced
-from ..site import Site
+from ..printing.source import CWriter, Fields, struct_fields
+from ..site import ChannelRange, Site
 from .epilogue import epilogue_of, write_second_pass
-from .sites import SIMD, batch_items, first_channel, has_types, is_image_of_ranges
+from .sites import SIMD, WINDOW, batch_items, first_channel, has_types, is_image_of_ranges
 
 
 def suits(site: Site) -> bool:
@@ -20,12 +20,23 @@ def write(call: CCall, _: Offer, c: CWriter) -> None:
     assert isinstance(op, MaxPool2d | AvgPool2d)
     call.use("simd_pool")
     end = epilogue_of(op.activation)
-    images = (image(call.inputs[0]), image(call.output))
     height, width = call.shapes[0][1:3]
-    window = (*op.kernel, *op.stride, *op.dilation, *op.pads[:2])
-    flags = (int(call.is_backward), int(isinstance(op, MaxPool2d)))
-    rest = (*window, *images, *flags, braced(_counted(call)), *end.function)
-    table = call.table("ew_simd_pool", lambda channels: (height, width, channels.count, *rest))
+
+    def fields(channels: ChannelRange) -> Fields:
+        return {
+            "height": height,
+            "width": width,
+            "channels": channels.count,
+            **struct_fields(WINDOW, (*op.kernel, *op.stride, *op.dilation, *op.pads[:2])),
+            "in": image(call.inputs[0]),
+            "out": image(call.output),
+            "is_backward": int(call.is_backward),
+            "is_max": int(isinstance(op, MaxPool2d)),
+            "counted": part_of(_counted(call)),
+            **end.function,
+        }
+
+    table = call.table("ew_simd_pool", fields)
     with batch_items(call, c) as pixels:
         x, y = (first_channel(call, pointer) for pointer in pixels)
         c.line(f"ew_simd_pool_run(&{table}, {x}, {y}, part);")

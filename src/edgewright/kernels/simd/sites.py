@@ -10,9 +10,9 @@ from math import prod
 import numpy as np
 
 from ...platform.target import Family
-from ..call import CCall, image, window_sizes
+from ..call import CCall, image, image_of, part_of, window_sizes
 from ..kernel import Offer
-from ..printing.source import CWriter, Expr, advanced, braced, plus, times
+from ..printing.source import CWriter, Expr, Fields, advanced, designated, plus, struct_fields, times
 from ..site import Site
 from ..strided_tensor import StridedTensor
 
@@ -65,11 +65,10 @@ class Lines:
     def end(self) -> int:
         return self.first + self.count
 
-    def window(self, site: Site, channels: int) -> tuple[Expr, ...]:
+    def window(self, site: Site, channels: int) -> Fields:
         """Fields of a kernel's table from the input's size to the output's place, as `window_fields`."""
-        depth = site.shapes[0][-1]
-        images = (braced((0, step, 0)) for step in self.steps)
-        return (1, self.end, depth, 1, 1, 1, 1, 1, 1, 0, 0, channels, *images)
+        read, write = (image_of(0, step) for step in self.steps)
+        return one_tap(self.end, site.shapes[0][-1], channels, read, write)
 
 
 def dense_lines(site: Site) -> Lines | None:
@@ -102,10 +101,21 @@ def _is_even(strides: Sequence[int], shape: Sequence[int]) -> bool:
     return True
 
 
-def window_fields(site: Site, channels: int, groups: int = 1) -> tuple[Expr, ...]:
+# Fields of tables: a window that slides over an image.
+WINDOW = ("kernel_y", "kernel_x", "stride_y", "stride_x", "dilation_y", "dilation_x", "top", "left")
+SIZES = ("height", "width", "depth", *WINDOW)
+
+
+def window_fields(site: Site, channels: int, groups: int = 1) -> Fields:
     """Fields of a kernel's table from the input's size to the output's place, for so many channels of all groups."""
-    images = (image(site.inputs[0]), image(site.output))
-    return (*window_sizes(site, site.shapes[0][3] // groups), channels // groups, *images)
+    sizes = struct_fields(SIZES, window_sizes(site, site.shapes[0][3] // groups))
+    return {**sizes, "channels": channels // groups, "in": image(site.inputs[0]), "out": image(site.output)}
+
+
+def one_tap(pixels: int, depth: int, channels: int, read: Fields, write: Fields) -> Fields:
+    """The same for a row of pixels under a window of one tap."""
+    sizes = struct_fields(SIZES, (1, pixels, depth, 1, 1, 1, 1, 1, 1, 0, 0))
+    return {**sizes, "channels": channels, "in": read, "out": write}
 
 
 def tiles(row: int, most: int) -> Iterator[Offer]:
@@ -144,6 +154,6 @@ def batch_items(call: CCall, c: CWriter) -> Iterator[tuple[str, str]]:
     with c.block("" if count == 1 else f"for (int32_t picture = 0; picture < {count}; picture++)"):
         if count > 1:
             at = f"{high - 1} - picture" if call.is_backward else plus("picture", low)
-        c.line(f"const ew_part part = {braced((top, bottom, left, right))};")
+        c.line(f"const ew_part part = {designated(part_of((top, bottom, left, right)))};")
         x, y = (advanced(place.pointer, times(at, place.strides[0])) for place in (call.inputs[0], call.output))
         yield x, y
