@@ -17,7 +17,7 @@ from ..search.workers import LocalWorkers
 from .manners import price_manner
 
 PLANS = "plans"  # the folder beside the front
-Told = Callable[[int, int], None]  # how many networks are done, of how many
+Told = Callable[[int, int], None]  # networks done, networks in all
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def augment(
     for index, result in LocalWorkers(workers).map(augmented, board[0], jobs):
         found[index] = result
         told(len(found), len(jobs))
-    results = [found[index] for index in range(len(jobs))]  # whoever was first
+    results = [found[index] for index in range(len(jobs))]  # in the order of the front
     points = tuple(point for result in results for point in result.points)
     left_out = tuple(why for result in results for why in result.left_out)
     if not points:

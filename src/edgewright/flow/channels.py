@@ -9,13 +9,13 @@ from math import prod
 from ..network import Layer, Network, Tensor
 from ..network import operators as ops
 
-# Operators whose output has the channels of their inputs, whatever these channels are.
+# Operators that keep the channels of their inputs.
 PASSING = (*ops.ACTIVATIONS, ops.MaxPool2d, ops.AvgPool2d, ops.Resize, ops.Binary, ops.BatchNorm, ops.PRelu)
 
 
 @dataclass(frozen=True)
 class ChannelGroups:
-    """The groups of channels of all tensors: the last axis of each is channels of one group, perhaps several times."""
+    """The group of each tensor: its last axis holds the channels of that group, perhaps several times."""
 
     roots: Mapping[str, str]  # of each tensor: the tensor that names its group
     channels: Mapping[str, int]  # of each group

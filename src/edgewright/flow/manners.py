@@ -1,4 +1,4 @@
-"""Manners of execution of one network on a board, as the search prices them, with what fits and how it is asked for."""
+"""The manners of execution of a board, what a network costs in each, and the application keys that ask for it."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ class CandidatePricer:
         return f"estimated, ± {ERROR:.0%}"
 
     def command(self, model: str) -> str:
-        """What does to a model file what was priced."""
+        """The command that compiles or maps a model file in the manner that was priced."""
         if self.is_mapped:
             gpus = [f"--cores {quote(name)}=0" for name in self._gpus]
             flags = FLAGS[self.manner] or ONE_CORE_FLAGS
@@ -179,7 +179,7 @@ class CandidatePricer:
         return Price(plan.peak_bytes, plan.flash_bytes, instructions, seconds, self._energy(seconds))
 
     def _instructions(self, plan: Plan) -> int:
-        """Those of the target, or of the one that stands in for it where nobody counted any."""
+        """Those of the target, or of its stand-in if the cost model has no samples for it."""
         return round(Timing(self.target).of(plan))
 
     def _energy(self, seconds: float) -> float | None:
