@@ -22,7 +22,7 @@ Told = Callable[[int, int], None]  # networks done, networks in all
 
 @dataclass(frozen=True)
 class AugmentedNetwork:
-    """A network's points: one for each manner that fits and differs from those before it."""
+    """A network's points: one for each manner that fits the board and costs something else than those before it."""
 
     points: tuple[DesignPoint, ...]
     plans: dict[str, str]  # by the file's path
@@ -79,7 +79,7 @@ def augment(
 
 
 def _first(point: DesignPoint, manners: Sequence[Manner]) -> tuple[Manner, ...]:
-    """The manners, the point's own first: of equal ones it is that which stays."""
+    """The manners, the point's own first: of manners with equal prices, the first one stays."""
     return tuple(sorted(manners, key=lambda manner: manner.value != point.manner))
 
 
@@ -139,5 +139,5 @@ def plan_path(point: DesignPoint) -> str | None:
 
 
 def _file_name(name: str, number: int) -> str:
-    """A name for a file that is unique, whatever the point is called."""
+    """A unique file name; points may have any names."""
     return f"{number:03}-" + re.sub(r"[^A-Za-z0-9_-]", "_", name)[:60]

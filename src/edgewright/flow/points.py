@@ -1,4 +1,4 @@
-"""Where the design points of a flow come from: a search, a front, or one trained model in several widths."""
+"""The sources of a flow's design points: a search, a front, or one trained model in several widths."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Told = Callable[[str], None]
 
 @dataclass(frozen=True)
 class DesignPoints:
-    """A front, its models by path, and what it cost to get them, in sentences."""
+    """A front, its models by path, and notes for the user."""
 
     front: DesignFront
     models: Mapping[str, bytes]
@@ -131,7 +131,7 @@ class TaskSource:
 
 
 class ModelSource:
-    """One trained model: quantised, and made narrower."""
+    """One trained model, quantised in several widths."""
 
     def __init__(self, file: FlowFile, base: Path, board: Board, board_name: str) -> None:
         assert file.model is not None and file.data is not None

@@ -62,7 +62,7 @@ class JournalIdentity:
 
 
 class Journal:
-    """One SQLite file. Whatever a method writes is on the disk when it returns."""
+    """One SQLite file. A method that writes returns once the data are on the disk."""
 
     def __init__(self, path: Path, identity: JournalIdentity, is_resumed: bool) -> None:
         self.path = path
@@ -136,7 +136,7 @@ class Journal:
         return dict(self._read("select number, trained_after_s from candidate where trained_after_s is not null"))
 
     def state(self, candidate: CnnCandidate) -> State:
-        """What training left of a candidate, where it was kept."""
+        """The weights of a candidate after training; an error if they were dropped."""
         rows = self._read("select arrays from state where number = ?", candidate.number)
         if not rows:
             raise InputError(f"'{self.path}' has lost the weights of candidate {candidate.number}; remove it")
@@ -211,7 +211,7 @@ class Journal:
 
 
 def _remove_finished(path: Path) -> None:
-    """Removes the journal of a search that came to its end; one that did not is worth keeping."""
+    """Removes the journal of a finished search; an error for that of an interrupted one, which can go on."""
     try:
         db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
         try:

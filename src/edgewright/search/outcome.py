@@ -44,7 +44,7 @@ class SearchOutcome:
     notes: tuple[str, ...] = field(default=())
 
     def plans(self) -> dict[str, Plan]:
-        """The plans of the points by name; of points that several cores of a Linux board execute, there is none."""
+        """The plans of the points by name; points mapped to several cores of a Linux board have none."""
         pricer = self.pricer
         if pricer.is_mapped:
             return {}

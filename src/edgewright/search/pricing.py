@@ -42,7 +42,7 @@ class Manner(Enum):
     WHOLE = "whole"  # layer by layer
     STREAMED = "streamed"  # row by row wherever that saves RAM; nothing is computed twice
     PULLED = "pulled"  # the same, with an input that comes row by row
-    TILED = "tiled"  # the least RAM in about the time of whole layers, whatever the parts; takes longer to price
+    TILED = "tiled"  # the least RAM in about the time of whole layers, with any tiles; takes longer to price
     LANES = "lanes"  # cores of a Linux board share each layer
     PIPELINED = "pipelined"  # cores of a Linux board execute different layers, frame after frame
 
@@ -83,7 +83,7 @@ class Price:
     flash_bytes: int
     instructions: int  # of one frame, estimated
     seconds: float  # from frame to frame, estimated (`platform/chip_time.py`)
-    energy_j: float | None = None  # of one frame; none where the board file does not say what the board draws
+    energy_j: float | None = None  # of one frame; None if the board has no power data
 
 
 @dataclass(frozen=True)
