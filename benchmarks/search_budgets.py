@@ -90,7 +90,7 @@ class Searched:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class SearchPair:
     """Both searches under one budget with one seed, the streaming-aware one first."""
 
     accuracy: tuple[float, float]
@@ -106,11 +106,11 @@ class Comparison:
         )
 
 
-def gain_of(row: Comparison) -> float:
+def gain_of(row: SearchPair) -> float:
     return row.accuracy[0] - row.accuracy[1]
 
 
-def ratio_of(row: Comparison) -> float:
+def ratio_of(row: SearchPair) -> float:
     return row.volume[0] / row.volume[1]
 
 
@@ -128,7 +128,7 @@ def main() -> int:
     given = parser.parse_args()
 
     workers = LocalWorkers()
-    found: dict[str, list[Comparison]] = {budget: [] for budget in given.budgets}
+    found: dict[str, list[SearchPair]] = {budget: [] for budget in given.budgets}
     print("budget seed | best accuracy: streamed, by layers | hypervolume: streamed, by layers, ratio, streamed later")
     with tempfile.TemporaryDirectory() as folder:
         np.savez(Path(folder, "images.npz"), **images(given.data, given.images))
@@ -148,12 +148,12 @@ def main() -> int:
     return 0
 
 
-def compared(task: SearchTask, budget: int, folder: Path, workers: LocalWorkers) -> Comparison:
+def compared(task: SearchTask, budget: int, folder: Path, workers: LocalWorkers) -> SearchPair:
     """Searches twice, priced streamed and layer by layer."""
     data = load_data(task.data, folder, task.seed)
     ours, theirs = (searched(task, data, manner, folder, workers) for manner in (Manner.STREAMED, Manner.WHOLE))
     most = max(cost[2] for cost in (*ours.priced, *theirs.priced))
-    return Comparison(
+    return SearchPair(
         (ours.accuracy, theirs.accuracy),
         (volume(ours.priced, budget, most), volume(theirs.priced, budget, most)),
         volume(theirs.streamed, budget, most),
@@ -161,8 +161,8 @@ def compared(task: SearchTask, budget: int, folder: Path, workers: LocalWorkers)
     )
 
 
-def plot(found: Mapping[str, Sequence[Comparison]]) -> str:
-    def series(pair: Callable[[Comparison], tuple[float, float]]) -> dict[str, dict[str, list[float]]]:
+def plot(found: Mapping[str, Sequence[SearchPair]]) -> str:
+    def series(pair: Callable[[SearchPair], tuple[float, float]]) -> dict[str, dict[str, list[float]]]:
         names = ("priced streamed", "priced layer by layer")
         return {
             name: {budget: [pair(row)[at] for row in rows] for budget, rows in found.items()}
