@@ -42,7 +42,7 @@ TASK = """
 name = "har"
 board = "nucleo-f446re"
 candidates = {candidates}
-points = 12
+points = 16
 metric = "macro_f1"
 objectives = ["ram_bytes", "instructions"]
 [data]
@@ -71,11 +71,11 @@ mutation_probability = 0.6
 mutation_rate = 0.2
 crossover_probability = 0.4
 [training]
-epochs = 0.75
+epochs = 2.0
 learning_rate = 4e-3
 batch = 96
 noise = 0.15
-final_epochs = 25
+final_epochs = 40
 distillation = 0.7
 """
 BASELINE = CnnArchitecture(
