@@ -1,4 +1,4 @@
-"""What `edgewright hal` does, step by step. Apart from its options, because libclang is an extra."""
+"""The steps of `edgewright hal`. Separate from its options, because libclang is an extra."""
 
 from __future__ import annotations
 
@@ -50,19 +50,19 @@ from .hal_tables import (
     verification_table,
 )
 
-NAMED = 12  # files that are named when they are written
-MOST_ADVICE = 8  # lines about what would save accesses
+NAMED = 12  # files named in the message
+MOST_ADVICE = 8  # suggestions that save accesses
 
 
 @dataclass(frozen=True, slots=True)
 class HalOptions:
-    """The options of the verb."""
+    """The options of `edgewright hal`."""
 
     files: tuple[Path, ...]
     output: Path | None
     explain: bool
     check: bool
-    verify: bool | None  # None: with -o, where there are the tools
+    verify: bool | None  # None: with -o, if the tools are installed
     target: str
     model: Path | None
     twin: Path | None
@@ -80,7 +80,7 @@ class HalOptions:
     lock: Path | None
     relock: bool
     pareto: bool
-    excluded: Mapping[str, str]  # functions that need not be compared: why
+    excluded: Mapping[str, str]  # functions excluded from the comparison, with the reason
     rdl: tuple[str, ...]
     cmsis: bool
     page: Path | None
@@ -92,12 +92,12 @@ class HalOptions:
 
     @property
     def has_views(self) -> bool:
-        """Whether registers may have further addresses, which PeakRDL's RTL generator does not know."""
+        """Whether registers may have aliases, which PeakRDL's RTL generator does not support."""
         return self.views and "regblock" not in self.rdl
 
     @property
     def declared_bus(self) -> Bus | None:
-        """The bus for devices that declare none; None where the options say nothing."""
+        """The bus of devices that declare none; None if the options name no bus."""
         if self.bus is None and not self.byte_lanes:
             return None
         width = int(self.bus or 32)
@@ -112,18 +112,18 @@ class HalOptions:
 
 @dataclass(frozen=True, slots=True)
 class HalResult:
-    """What came out."""
+    """The design, its files and the result of verification."""
 
     design: Design
     before: Design
     front: tuple[FrontPoint, ...] = ()
     verification: Verification | None = None
-    unverified: str = ""  # why nothing was run
-    comparison: TwinComparison | None = None  # with the user's own driver
+    unverified: str = ""  # why the driver was not run
+    comparison: TwinComparison | None = None  # against the user's own driver
 
 
 def run(asked: HalOptions) -> None:
-    """The whole verb; refused sources end it with status 1."""
+    """Runs the verb; ends with status 1 if the sources are refused."""
     if asked.addresses:
         macros = address_macros(read_addresses(asked.addresses))
         asked = replace(asked, addresses=None, defines=(*macros, *asked.defines))
@@ -258,7 +258,7 @@ def _front(analysis: Analysis, asked: HalOptions) -> tuple[FrontPoint, ...]:
 
 
 def _lock(asked: HalOptions) -> Lock | None:
-    """The lock to obey. One in the output folder, or one that is still to be written there, may be missing."""
+    """The lock to obey. A lock in the output folder, or one that is yet to be written there, may be missing."""
     path = asked.lock_file
     if path is None or asked.relock or (asked.output and not exists(path)):
         return None
@@ -266,7 +266,7 @@ def _lock(asked: HalOptions) -> Lock | None:
 
 
 def _files(made: HalResult, asked: HalOptions) -> dict[Path, str | bytes]:
-    """All files to write; nothing is written yet."""
+    """The contents of all files, before any is written."""
     files: dict[Path, str | bytes] = {}
     page = ""
     if asked.page or asked.output:
@@ -280,7 +280,7 @@ def _files(made: HalResult, asked: HalOptions) -> dict[Path, str | bytes]:
     texts: Mapping[str, str | bytes] = {**generate(made.design, name), **documents}
     files |= {out / file: text for file, text in texts.items()}
     files[out / f"{name}.html"] = page
-    if not made.design.layout.is_fixed:  # the map of existing hardware never changes
+    if not made.design.layout.is_fixed:  # the map of existing hardware is fixed
         files[asked.lock_file or out / f"{name}.lock.json"] = lock_text(made.design)
     listed = [str(path) for path in (*files, out / f"{name}.json")]
     files[out / f"{name}.json"] = json.dumps(_record(made, asked, listed), indent=1) + "\n"
@@ -288,7 +288,7 @@ def _files(made: HalResult, asked: HalOptions) -> dict[Path, str | bytes]:
 
 
 def _write(files: Mapping[Path, str | bytes], analysis: Analysis) -> None:
-    """All of them or none, with their folders."""
+    """Writes all files and their folders, or none."""
     sources = {Path(file).resolve() for file in analysis.source.files}
     if clash := next((path for path in files if path.resolve() in sources), None):
         raise InputError(f"'{clash}' is a source of the driver and would be overwritten. Give another folder with -o.")
